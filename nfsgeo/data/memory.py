@@ -121,12 +121,14 @@ def from_xarray(
         UserError: The data set can be read in two ways, or has no field, or no time of
             its time steps.
     """
+    from nfsgeo.data.formats.columns import with_kinds
     from nfsgeo.data.formats.netcdf import fields_of
 
     if isinstance(dataset, xarray.DataArray):
         dataset = dataset.to_dataset(name=dataset.name or "u")
     with reading(Path("dataset"), "a data set of xarray", "open files by nfsgeo.open"):
         fields = fields_of(Path("dataset"), dataset, columns)
+    fields = with_kinds(fields, columns)
     todo = "add the coordinate: dataset.assign_coords(time=...)"
     fields = settled(fields, None, domain, known, todo)
     fields.check_known()
@@ -158,11 +160,13 @@ def from_pyg(
         UserError: Graphs are batches, differ in their attributes, or can be read in two
             ways.
     """
+    from nfsgeo.data.formats.columns import with_kinds
     from nfsgeo.data.formats.graphs import fields_of_graphs
 
     what = "a list of Data with pos, x and y or t, one for each sample or time step"
     with reading(Path("graphs"), what, "give a list: from_pyg([data, ...])"):
-        fields = fields_of_graphs(Path("graphs"), list(graphs), series, columns)
+        fields = fields_of_graphs(Path("graphs"), list(graphs), series)
+    fields = with_kinds(fields, columns)
     todo = "give each graph the times of its x, and of its y, data.t = ..."
     return settled(fields, None, domain, known, todo)
 

@@ -17,8 +17,8 @@ from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.disk import check_target
 from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
+from nfsgeo.data.formats.columns import with_kinds
 from nfsgeo.data.formats.format import check_hdf5
-from nfsgeo.data.formats.kinds import STILL, with_kinds
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
@@ -100,10 +100,8 @@ def open(
         fields = _open_one(paths[0], options | {"series": series})
     else:
         fields = concatenated(paths, partial(_open_one, options=options), series)
-        kind = _format_of(paths[0], options)
-        if series == "time-steps" and kind is not ARRAYS and "columns" in kind.options:
-            given = (columns or {}).items()
-            fields = with_kinds(fields, {k: n for k, n in given if k in STILL})
+    if _format_of(paths[0], options).columns in ("kinds", "roles"):
+        fields = with_kinds(fields, columns)
     found = settled(fields, times, domain, known)
     told = any(each is not None for each in (series, times, columns, at, domain))
     return replace(found, reopens=len(several) == 1 and not told and not known)
@@ -169,7 +167,7 @@ def is_source(path: Path) -> bool:
 
 def takes_columns(path: Path) -> bool:
     """Whether a file is of a format that leaves open what its columns are."""
-    return "columns" in _format_of(path, {}).options
+    return bool(_format_of(path, {}).columns)
 
 
 def check_path(path: Any) -> Path:
@@ -193,7 +191,7 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
         check_hdf5(path)
     told = "field" in (options.get("columns") or {})
     for each in (*FORMATS, ARRAYS):
-        if each.recognises(look) and (not told or "columns" in each.options):
+        if each.recognises(look) and (not told or each.columns):
             return each
     wanted = "an undamaged file of nfsgeo or of a format that it reads"
     todo = "see `nfsgeo datasets` for the formats"

@@ -11,12 +11,12 @@ from nfsgeo.data.formats.format import Format, Look, require
 from nfsgeo.data.formats.graphs import GRAPHS
 from nfsgeo.data.formats.grid_sets import MP_PDE, THE_WELL
 from nfsgeo.data.formats.mesh_graph_nets import MESH_GRAPH_NETS
-from nfsgeo.data.formats.mesh_writers import PVD, VTU
 from nfsgeo.data.formats.meshes import MESHES, SERIES
 from nfsgeo.data.formats.netcdf import NETCDF, ZARR
 from nfsgeo.data.formats.npz import NPZ
 from nfsgeo.data.formats.published import PUBLISHED
-from nfsgeo.data.formats.tables import CSV, PARQUET
+from nfsgeo.data.formats.tables import CSV
+from nfsgeo.data.formats.writers import PARQUET, PVD, VTU
 from nfsgeo.data.store import is_own, read_own, write_own
 
 __all__ = ["ARRAYS", "FORMATS", "OWN", "Format", "Look", "require"]

@@ -13,7 +13,7 @@ from xarray import Variable
 
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
-from nfsgeo.data.formats.columns import LONGITUDE, Columns, bare_name, listed
+from nfsgeo.data.formats.columns import Columns, listed, mark_longitude
 from nfsgeo.data.formats.containers import read, shapes
 from nfsgeo.data.formats.format import Format
 from nfsgeo.errors import UserError
@@ -101,10 +101,7 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
     elif cloud:
         mesh = {"points": {a: Variable("point", other[a]) for a in SPACE if a in other}}
     fields = build(path, arrays, times=times, parameters=parameters, **mesh)
-    first = [bare_name(part.last_name) for part in parts if part.role == "x"]
-    if set(first).intersection(LONGITUDE):
-        fields.dataset["x"].attrs["standard_name"] = "longitude"
-    return fields
+    return mark_longitude(fields, "".join(p.last_name for p in parts if p.role == "x"))
 
 
 def _part(path: Path, there: Shapes, role: str, text: str) -> _Part:
@@ -181,4 +178,5 @@ ARRAYS = Format(
     read_arrays,
     "arrays of numbers",
     ("columns",),
+    "axes",
 )

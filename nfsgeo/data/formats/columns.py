@@ -1,12 +1,21 @@
-"""What columns of tables, arrays of meshes and variables are, by their names."""
+"""What columns, arrays and variables are: as told, by their names, or asked about.
+
+Names tell the ``ROLES``, that ``a`` and ``a_NAME`` are static inputs, and that
+``forcing_NAME`` is known ahead. What never changes in time is asked about.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from nfsgeo.data.checks import check_distinct
+import numpy as np
+from xarray import Variable
+
+from nfsgeo.data.checks import check_distinct, finite
+from nfsgeo.data.fields import STATIC, Fields
 from nfsgeo.errors import UserError
 
 Names = Sequence[str]
@@ -22,35 +31,43 @@ ROLES: dict[str, tuple[str, ...]] = {
     "y": ("y", "lat", "latitude", "northing"),
     "z": ("z",),
 }
-# Names of columns that tell points apart, though they are numbers.
-STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
 # What a column without a role is: an input that never changes, a component, nothing.
 KINDS = ("static", "field", "ignore")
+MARK = "a_"
 SHOWN = 3  # columns, in a message
+STEPS = 8  # read at once in search of what never changes
 UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
 
 
-def kinds_of(path: Path, names: Names, given: Columns) -> tuple[Roles, Roles]:
-    """The kind of each column that is told to have one, and the column of each role
-    that is told; all of them must be there, once.
+def told(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Roles]:
+    """The kind of each column that is told to have one, and the column of each role.
+
+    An empty name tells that no column has the role.
+
+    Raises:
+        UserError: A name is not there, or told twice; or there is no such role.
     """
-    told = {kind: given.get(kind, ()) for kind in KINDS}
-    each = {k: [of] if isinstance(of, str) else list(of) for k, of in told.items()}
-    roles = {role: str(name) for role, name in given.items() if role not in KINDS}
-    chosen = [name for of in each.values() for name in of]
-    _check_chosen(path, [*chosen, *roles.values()], [*names, *roles.values()])
-    return {name: kind for kind, of in each.items() for name in of}, roles
+    given = {k: [v] if isinstance(v, str) else v for k, v in (columns or {}).items()}
+    chosen = [name for of in given.values() for name in of if name]
+    check_distinct(f"columns of {path}", chosen)
+    if wrong := given.keys() - {*ROLES, *KINDS}:
+        expected = f"one of {', '.join([*ROLES, *KINDS])} before the ="
+        todo = "change it; all other columns are fields"
+        raise UserError(f"columns with {min(wrong)}=", expected, todo)
+    for name in {*chosen}.difference(names):
+        there = f"one of {listed(names)}"
+        raise UserError(f"no column {name!r} in {path}", there, "change the name")
+    roles = {role: of[0] for role, of in given.items() if role in ROLES}
+    return {name: kind for kind in KINDS for name in given.get(kind, ())}, roles
 
 
 def roles_of(path: Path, names: Names, given: Roles | None = None) -> Roles:
-    """The column of each role that there is, by role.
-
-    ``given`` are those that are told, an empty name where no column has the role.
+    """The column of each role that there is, by role, those that are ``given`` first.
 
     Raises:
-        UserError: A column is not there, or the names can be read in two ways.
+        UserError: Names can be read in two ways, or tell no coordinates.
     """
-    check_roles(path, names, given := given or {})
+    given = given or {}
     left = [name for name in names if name not in given.values()]
     found = {r: given[r] if r in given else column_of(path, r, left) for r in ROLES}
     there = {role: name for role, name in found.items() if name}
@@ -58,69 +75,39 @@ def roles_of(path: Path, names: Names, given: Roles | None = None) -> Roles:
     return there
 
 
-def column_of(path: Path, role: str, names: Names) -> str | None:
-    """The column whose name tells that it has a role, None if there is none.
-
-    Raises:
-        UserError: Several may have it, or one may have it or not: T may be a
-            temperature, ``travel_time`` a field.
-    """
-    fits = [name for name in names if bare_name(name) in ROLES[role]]
-    sure = [n for n in fits if role != "time" or bare_name(n) != "t" or n[0] == "t"]
-    if role == "time" and not sure:
-        words, each = set(ROLES["time"][1:]), re.compile("[a-z]+")
-        fits += [n for n in names if words.intersection(each.findall(n.lower()))]
-    if len(sure) > 1 or (fits and not sure):
-        raise ask_role(path, role, sure or list(dict.fromkeys(fits)))
-    return sure[0] if sure else None
+def column_of(path: Path, role: str, names: Names) -> str:
+    """The column whose name tells that it has a role; ``T`` may be a temperature."""
+    fits = [name for name in names if name[0] != "T" or bare_name(name) != "t"]
+    fits = [name for name in fits if bare_name(name) in ROLES[role]]
+    return one_of(path, role, fits)
 
 
-def ask_role(path: Path, role: str, names: Names, kind: str = "column") -> UserError:
-    """The question which of several columns has a role, or whether one has it."""
-    what = f"coordinate {role}" if role in "xyz" else f"the {role}"
-    which = f"{'each of ' * (len(names) > 1)}which may be {what}"
-    told = f"the {kind} of {what}"
-    say = f"{role}={names[0]}, or {role}= if there is none"
-    return ask(path, names, kind, which, told, say)
+def one_of(path: Path, role: str, names: Names) -> str:
+    """The only name, "" if there is none; asks which of several has a role."""
+    if len(names) > 1:
+        what = f"coordinate {role}" if role in "xyz" else f"the {role}"
+        which = f"each of which may be {what}"
+        raise ask(path, names, which, f"which is {what}", f"{role}={names[0]}")
+    return "".join(names)
 
 
-def ask(
-    path: Path, names: Names, kind: str, which: str, told: str, say: str
-) -> UserError:
-    """A question about columns, of a ``kind`` such as "column"."""
+def ask(path: Path, names: Names, which: str, told: str, say: str) -> UserError:
+    """A question about columns."""
     several = listed(names) if len(names) > SHOWN else " and ".join(names)
-    listed_ = f"{kind}{'s' * (len(names) > 1)} {several}"
-    say = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}"
-    say += " (or train --columns)" * (kind == "column")
-    return UserError(f"{path} with {listed_}, {which}", f"to be told {told}", say)
+    todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say} (or train "
+    given = f"{path} with {several}, {which}"
+    return UserError(given, f"to be told {told}", f"{todo}--columns)")
 
 
-def check_roles(path: Path, names: Names, given: Mapping[str, str]) -> None:
-    """Makes sure that columns by role are there, and all columns have own names."""
-    if wrong := [f"{role}={name}" for role, name in given.items() if role not in ROLES]:
-        expected = f"one of {', '.join([*ROLES, *KINDS])} before the ="
-        todo = "change it; all other columns are fields"
-        raise UserError(f"columns with {wrong[0]}", expected, todo)
-    if "" in names:
-        todo = "leave row numbers out, index=False in pandas, or name it, index_label="
-        raise UserError(f"{path} with a column without a name", "names of all", todo)
-    check_distinct(path, names)
-    _check_chosen(path, list(given.values()), names)
-
-
-def check_space(
-    path: Path, names: Names, found: Mapping[str, str], kind: str = "column"
-) -> None:
+def check_space(path: Path, names: Names, found: Mapping[str, str]) -> None:
     """Makes sure that names by role are there for x, for x and y, or for all three."""
     space = "".join(role for role in "xyz" if role in found)
     if not space or not "xyz".startswith(space):
-        told = f"{kind}s x[, y[, z]] of coordinates"
-        todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns "
-        todo += "x={0},y={0},time={0}".format(kind.upper())
-        if kind == "column":
-            todo += ", or, with one for each station, time=COLUMN,points=FILE, a table "
-            todo += "of their names and coordinates"
-        raise UserError(f"{path} with {kind}s {listed(names)}", told, todo)
+        todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns x=COLUMN,"
+        todo += "y=COLUMN,time=COLUMN, or, in a table with a column for each station, "
+        todo += "time=COLUMN,points=FILE, a table of their names and coordinates"
+        given = f"{path} with {listed(names)}"
+        raise UserError(given, "coordinates x[, y[, z]] among the columns", todo)
 
 
 def listed(names: Names) -> str:
@@ -133,9 +120,95 @@ def bare_name(name: str) -> str:
     return UNIT.sub("", name.strip()).lower()
 
 
-def _check_chosen(path: Path, chosen: Names, names: Names) -> None:
-    """Makes sure that columns which are told are there, each of them once."""
-    check_distinct(f"columns of {path}", given := list(filter(None, chosen)))
-    for name in {*given}.difference(names):
-        there = f"one of {listed(names)}"
-        raise UserError(f"no column {name!r} in {path}", there, "change the name")
+def mark_longitude(fields: Fields, name: str) -> Fields:
+    """The fields, whose axis x is one of longitudes if its ``name`` tells so."""
+    if bare_name(name) in LONGITUDE:
+        fields.dataset["x"].attrs["standard_name"] = "longitude"
+    return fields
+
+
+def is_static(name: str) -> bool:
+    """Whether a named field is a static input: ``a``, ``a_permeability``, ..."""
+    return name == "a" or name.startswith(MARK)
+
+
+def with_kinds(fields: Fields, columns: Columns | None) -> Fields:
+    """With fields as they are told or called: static inputs, to predict, or left out.
+
+    Kinds are told of components, or of all components ``NAME_0``, ``NAME_1``, ... of an
+    array. Where one that changes in time is told to be a field, others are left out.
+
+    Raises:
+        UserError: One that is not told of differs between points and never in time,
+            or a static input changes.
+    """
+    path, names = fields.path, [*fields.component_names, *fields.static_names]
+    own = "nfsgeo_layout" in fields.dataset.attrs  # which has roles
+    stems = {name: re.sub(r"_\d+$", "", name) for name in names}
+    whole = {s for s in stems.values() if s not in names and f"{s}_0" in names}
+    array = {name: s if s in whole else name for name, s in stems.items()}
+    given = {k: of for k, of in (columns or {}).items() if k in ("static", "field")}
+    told_kinds, _ = told(path, [*names, *array.values()], given)
+    told_kinds |= dict.fromkeys(np.ravel((columns or {}).get("ignore", [])), "ignore")
+    kinds = {n: told_kinds.get(n) or told_kinds.get(array[n], "") for n in names}
+    marked = [n for n in fields.component_names if not (own or kinds[n])]
+    marked = [name for name in marked if is_static(name)]
+    kinds |= {n: "static" for n in (*marked, *fields.static_names) if not kinds[n]}
+    timed = [n for n in names if "time" in fields.dataset[n].dims]
+    several, left = len(fields.times) > 1, (("ignore", "") if own else ("ignore",))
+    known = {n: _constant(fields, n) for n in timed if several and kinds[n] not in left}
+    still = {name: differs for name, differs in known.items() if differs is not None}
+    moved = [n for n in known if kinds[n] == "static" and n not in still]
+    if moved:
+        given_ = f"{path} with {', '.join(moved)}, which changes in time"
+        wanted = "the same values at all time steps of a static input"
+        raise UserError(given_, wanted, "rename it if it is a field to predict")
+    if any(kinds[name] == "field" and name not in still for name in names):
+        kinds = {name: kind or "ignore" for name, kind in kinds.items()}
+    moving = {array[name] for name in names if name not in still}
+    asked = [array[n] for n, differs in still.items() if differs and not kinds[n]]
+    asked = [name for name in dict.fromkeys(asked) if name not in moving]
+    if asked:
+        which = f"which never change{'s' * (len(asked) == 1)} in time"
+        what = "whether that is a static input, a field to predict, or neither"
+        say = f"static={asked[0]}, or field={asked[0]}, or ignore={asked[0]}"
+        raise ask(path, asked, which, what, say)
+    dataset = fields.dataset.drop_vars([n for n in names if kinds[n] == "ignore"])
+    for name in (name for name in names if kinds[name] == "static"):
+        dataset = dataset.assign({name: _first(dataset[name].variable, path, name)})
+    bare = {name: name.removeprefix(MARK) or name for name in marked}
+    bare = {name: short for name, short in bare.items() if short not in dataset}
+    return replace(fields, dataset=dataset.rename(bare))
+
+
+def _first(values: Variable, path: Path, name: str) -> Variable:
+    """A static input of the first value in time that is not NaN."""
+    first = values.isel(time=0, missing_dims="ignore").copy(deep=False)
+    for step in range(1, values.sizes.get("time", 1)):
+        if not np.isnan(first.values).any():
+            break
+        first = first.where(first.notnull(), values.isel(time=step))
+    if "time" in values.dims:
+        finite(first.values, f"{path}: {name}")
+    first.attrs = {**values.attrs, "role": STATIC}
+    return first
+
+
+def _constant(fields: Fields, name: str) -> bool | None:
+    """Whether a field differs between points that have several values; None where it
+    changes in time.
+    """
+    found, several = set[float](), False
+    for sample in range(fields.num_samples):
+        low, high, num = np.float32("nan"), np.float32("nan"), 0
+        for start in range(0, len(fields.times), STEPS):
+            stop = min(start + STEPS, len(fields.times))
+            some = fields._read([name], sample, slice(start, stop), None)[..., 0]
+            low = np.fmin(low, np.fmin.reduce(some, 1))
+            high = np.fmax(high, np.fmax.reduce(some, 1))
+            if (low < high).any():
+                return None
+            num = num + np.isfinite(some).sum(1)
+        found |= {np.fmin.reduce(low), np.fmax.reduce(high)}
+        several |= bool(np.max(num) > 1)
+    return several and len({each for each in found if each == each}) > 1

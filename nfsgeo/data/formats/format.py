@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import h5py
 
 from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats import containers
+from nfsgeo.data.formats.columns import KINDS
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
 
@@ -100,8 +102,10 @@ class Format:
             which it raises anything is not.
         read: Makes fields of a path. Whatever it raises becomes one line.
         expected: What a file of the format holds, for that line; the name if empty.
-        options: Names of further arguments of ``read`` that decide what a file leaves
-            open, of ``columns``, ``series`` and ``at``, see :func:`nfsgeo.data.open`.
+        options: Names of arguments that decide what a file leaves open, of ``columns``,
+            ``series`` and ``at``, see :func:`nfsgeo.data.open`; ``read`` has some.
+        columns: What ``columns`` tell: ``"kinds"``, ``"roles"`` and kinds, or, where
+            they tell everything, ``"axes"``.
         write: Writes fields under a name that nothing has yet, whole or not at all;
             None for a format that is only read.
         endings: By which the format to write is chosen, in small letters.
@@ -113,6 +117,7 @@ class Format:
     read: Callable[..., Fields] | None = None
     expected: str = ""
     options: tuple[str, ...] = ()
+    columns: str = ""
     write: Callable[[Fields, Path, Progress], None] | None = None
     endings: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
@@ -133,14 +138,17 @@ class Format:
         """
         assert self.read is not None
         given = {name: value for name, value in options.items() if value}
-        for name in given.keys() - {"series"} - set(self.options):
+        for name in given.keys() - {"series", *self.options}:
             takes = f"a format that takes {name}, unlike {self.name}"
             raise UserError(f"{name} of {path}", takes, f"leave {name} out")
+        if self.columns == "kinds" and (rest := {*given.get("columns", ())} - {*KINDS}):
+            told = f"columns with {', '.join(rest)}= of {path}"
+            raise UserError(told, "static=, field= or ignore=", "change it")
         for package in self.needs:
             require(package, f"{path}, {self.name}")
-        own = {name: value for name, value in given.items() if name in self.options}
+        taken = signature(self.read).parameters.keys() & given
         with reading(path, self.expected or self.name):
-            return self.read(path, **own)
+            return self.read(path, **{name: given[name] for name in taken})
 
 
 def require(package: str, what: str, extra: str = "formats") -> None:

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.fields import KNOWN, STATIC, Fields
-from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format, Look
-from nfsgeo.data.formats.kinds import with_kinds
 from nfsgeo.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ SERIES = 'give --series {0}, in Python series="{0}"'
 Arrays = dict[str, NDArray[Any]]
 
 
-def _read(path: Path, series: Any = None, columns: Columns | None = None) -> Fields:
+def _read(path: Path, series: Any = None) -> Fields:
     """The graphs of a file, without running any code that it names."""
     from torch_geometric.data import Data
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
@@ -42,14 +40,13 @@ def _read(path: Path, series: Any = None, columns: Columns | None = None) -> Fie
     graphs = [found] if isinstance(found, Data) else [*found]
     if not all(isinstance(each, Data) for each in graphs):
         raise ValueError(f"a {type(found).__name__} of other things")
-    return fields_of_graphs(path, graphs, series, columns)
+    return fields_of_graphs(path, graphs, series)
 
 
 def fields_of_graphs(
     path: Path,
     graphs: Iterable[Data],
     series: str | None = None,
-    columns: Columns | None = None,
 ) -> Fields:
     """Each graph a sample, or all of them the time steps of one.
 
@@ -73,8 +70,6 @@ def fields_of_graphs(
         graphs: What it holds.
         series: ``"samples"`` or ``"time-steps"``; has to be said of graphs on the same
             points that have no axis of time.
-        columns: Components ``u_0``, ... that are ``static``, a ``field`` or to
-            ``ignore``, where they never change in time.
 
     Raises:
         UserError: Also where an attribute would go unread.
@@ -122,7 +117,7 @@ def fields_of_graphs(
     if "forcing" in first:
         known = [part["forcing"] for part in parts]
         arrays.append(Array(known, "ptc", numbered("f", known[0].shape[-1]), KNOWN))
-    fields = build(
+    return build(
         path,
         arrays,
         points=[part["pos"] for part in parts],
@@ -130,7 +125,6 @@ def fields_of_graphs(
         cells=[{"triangle": p["face"].T} if "face" in p else {} for p in parts],
         parameters={n: [p[n] for p in parts] for n in sorted(first) if n not in READ},
     )
-    return with_kinds(fields, columns, "component")
 
 
 def _arrays(path: Path, number: int, graph: Data) -> Arrays:
@@ -168,4 +162,5 @@ GRAPHS = Format(
     _read,
     SAVED,
     options=("series", "columns"),
+    columns="kinds",
 )

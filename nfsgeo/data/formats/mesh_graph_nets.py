@@ -14,9 +14,7 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import finite
 from nfsgeo.data.fields import STATIC, Fields
 from nfsgeo.data.formats import containers
-from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format
-from nfsgeo.data.formats.kinds import with_kinds
 from nfsgeo.errors import UserError
 
 POINTS, TIMES = ("mesh_pos", "pos", "coords"), ("time", "times", "t")
@@ -36,7 +34,7 @@ def _is_trajectory(names: set[str]) -> bool:
     return "node_type" in names and not names.isdisjoint(POINTS)
 
 
-def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
+def _mesh_graph_nets(path: Path) -> Fields:
     """A group for each trajectory, or one trajectory without a group.
 
     ``mesh_pos`` (points, axes), also ``pos`` or ``coords``; ``node_type`` (points, 1),
@@ -81,8 +79,7 @@ def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
         about = numbered(name, one.shape[2]) if one.ndim > 2 else [name]
         arrays.append(Array(parts if len(order) > 1 else one, "tpc"[: one.ndim], about))
     when = times[0] if times else None
-    fields = build(path, arrays, points=points, times=when, cells=cells)
-    return with_kinds(fields, columns)
+    return build(path, arrays, points=points, times=when, cells=cells)
 
 
 def _constant(array: Variable, what: str) -> NDArray[Any]:
@@ -99,4 +96,5 @@ MESH_GRAPH_NETS = Format(
     lambda look: any(map(_is_trajectory, _groups(look.shapes).values())),
     _mesh_graph_nets,
     options=("columns",),
+    columns="kinds",
 )

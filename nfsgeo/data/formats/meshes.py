@@ -19,13 +19,12 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import missing_values
 from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import Fields, reading
-from nfsgeo.data.formats.columns import Columns
+from nfsgeo.data.formats.columns import Columns, is_static
 from nfsgeo.data.formats.format import Format, Look
-from nfsgeo.data.formats.kinds import is_static, with_kinds
+from nfsgeo.data.formats.writers import GHOST, VALID
 from nfsgeo.data.lazy import Key, deferred
 from nfsgeo.errors import UserError
 
-VALID, GHOST = "vtkValidPointMask", "vtkGhostType"  # that ParaView sets
 KINDS = {
     b"UnstructuredGrid": "vtu",
     b"PUnstructuredGrid": "pvtu",
@@ -56,7 +55,7 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
     points, such as z of a plane mesh, are left out. Whole numbers at cells, such as
     those of materials, are no fields. Files of several blocks or pieces are one mesh.
     """
-    return with_kinds(_fields(path, _read(path), at, columns), columns)
+    return _fields(path, _read(path), at, columns)
 
 
 def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Fields:
@@ -82,7 +81,7 @@ def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Field
         name = Path(f"{path}, group {group}")
         found[name] = concatenated([*steps], opener, "time-steps")
     fields = concatenated([*found], found.__getitem__, "samples")
-    return with_kinds(replace(fields, path=path), columns)
+    return replace(fields, path=path)
 
 
 def _step(series: Path, steps: Any, at: Any, columns: Any, step: Path) -> Fields:
@@ -288,6 +287,7 @@ MESHES = Format(
     lambda look: _kind(look.path) in ("vtu", "vtk", "xdmf", *LISTS),
     _mesh,
     options=OPTIONS,
+    columns="kinds",
     needs=NEEDS,
 )
 SERIES = Format(
@@ -295,5 +295,6 @@ SERIES = Format(
     lambda look: _kind(look.path) in ("pvd", "series"),
     _series,
     options=OPTIONS,
+    columns="kinds",
     needs=NEEDS,
 )

@@ -21,7 +21,6 @@ from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.containers import FILLS, RANGE, valid_range, without
 from nfsgeo.data.formats.format import Format, Look, left_out
-from nfsgeo.data.formats.kinds import is_static, with_kinds
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
@@ -68,11 +67,9 @@ def fields_of(
         raise ValueError("no variables")
     dataset = _decoded(dataset)
     there = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
-    kinds, given = named.kinds_of(path, there, columns or {})
+    kinds, given = named.told(path, there, columns)
     if "nfsgeo_layout" in dataset.attrs:
-        own = _own(path, dataset)
-        return with_kinds(own, _by_kind(kinds, own), "variable", asks=False)
-    named.check_roles(path, there, given)
+        return _own(path, dataset)
     chosen = [name for name, kind in kinds.items() if kind == "field"]
     along = {d for name in chosen for d in dataset[name].dims} or {*dataset.dims}
     fits = [n for n, v in dataset.data_vars.items() if along.issuperset(v.dims)]
@@ -112,9 +109,9 @@ def fields_of(
         if values.dims == (sample,):
             parameters[name] = values.values
             continue
-        if is_static(name):
-            kinds.setdefault(name, "static")
-        fixed = bool(time) and time not in values.dims and kinds.get(name) != "field"
+        told = kinds.get(name)
+        fixed = bool(time) and time not in values.dims and told != "field"
+        fixed |= named.is_static(name) and not told
         lies = not grid and (not places or bool(places.keys() & set(values.dims)))
         variable = flat(values, values.dims) if lies else values.variable
         order = "".join(letters[str(dim)] for dim in variable.dims)
@@ -136,15 +133,9 @@ def fields_of(
         units=units,
     )
     east = _is_degrees(first) or first.attrs.get("standard_name") == "longitude"
-    if east or named.bare_name(roles["x"]) in named.LONGITUDE:
+    if east:
         fields.dataset["x"].attrs["standard_name"] = "longitude"
-    return with_kinds(fields, _by_kind(kinds, fields), "variable")
-
-
-def _by_kind(kinds: Roles, fields: Fields) -> dict[str, list[str]]:
-    """The names of each kind, of those that are there."""
-    there = {*fields.component_names, *fields.static_names}
-    return {k: [n for n in kinds if n in there and kinds[n] == k] for k in named.KINDS}
+    return named.mark_longitude(fields, roles["x"])
 
 
 def _decoded(dataset: Dataset) -> Dataset:
@@ -227,10 +218,9 @@ def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
             fits = [name for name in fits if name in dataset.dims] or fits
         elif role != "sample":
             fits = [name for name in there if dataset[name].ndim]
-        if len(fits) > 1:
-            raise named.ask_role(path, role, fits, "variable")
-        found |= dict.fromkeys([role] * len(fits), "".join(fits))
-    named.check_space(path, [*map(str, dataset.variables)], found, "variable")
+        if name := named.one_of(path, role, fits):
+            found[role] = name
+    named.check_space(path, [*map(str, dataset.variables)], found)
     return found
 
 
@@ -377,5 +367,14 @@ def _is_zarr(look: Look) -> bool:
     return bool(look.zipped & STORE) or any((look.path / n).exists() for n in STORE)
 
 
-NETCDF = Format("NetCDF (.nc)", _is_netcdf, _netcdf, options=("columns",))
-ZARR = Format("Zarr (.zarr)", _is_zarr, _zarr, options=("columns",), needs=("zarr",))
+NETCDF = Format(
+    "NetCDF (.nc)", _is_netcdf, _netcdf, options=("columns",), columns="roles"
+)
+ZARR = Format(
+    "Zarr (.zarr)",
+    _is_zarr,
+    _zarr,
+    options=("columns",),
+    columns="roles",
+    needs=("zarr",),
+)

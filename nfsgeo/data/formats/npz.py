@@ -14,10 +14,7 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real
 from nfsgeo.data.disk import check_room, growing
 from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
-from nfsgeo.data.formats.arrays import read_arrays
-from nfsgeo.data.formats.columns import KINDS, Columns
 from nfsgeo.data.formats.format import Format
-from nfsgeo.data.formats.kinds import with_kinds
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress
 
@@ -27,7 +24,7 @@ BOX = ("lower", "upper", "periodic", "facets", "inside", "sphere")
 NAMES = {"u", "mask", "t", "a", "names", "static_names", *BOX}
 
 
-def _read(path: Path, columns: Columns | None = None) -> Fields:
+def _read(path: Path) -> Fields:
     """Fields on a grid of the axes ``x[, y[, z]]``, or at the points ``coords``.
 
     Fields ``u`` are (N, T, X[, Y[, Z]], C) on a grid and (N, points, T, C) at points,
@@ -39,12 +36,10 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     and ``inside`` are a :class:`~nfsgeo.geometry.Domain`, ``parameter_NAME`` numbers of
     the samples, ``split_PART`` the samples of a part.
     """
-    if set(columns or {}) - set(KINDS):
-        return read_arrays(path, columns)
     with np.load(path, allow_pickle=False) as archive:
         arrays: dict[str, Any] = dict(archive.items())
     if ABOUT in arrays:
-        return with_kinds(_written(path, arrays), columns, "variable", asks=False)
+        return _written(path, arrays)
     named: dict[str, dict[str, Any]] = {PARAMETER: {}, SPLIT: {}}
     cloud = "coords" in arrays
     for name in arrays.keys() - NAMES - ({"coords", "offsets"} if cloud else {*SPACE}):
@@ -73,7 +68,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         if values is not None:
             names = arrays.get(key, numbered(letter, np.shape(values[0])[-1]))
             parts.append(Array(values, order, list(map(str, names)), role))
-    made = build(
+    return build(
         path,
         parts,
         **mesh,
@@ -82,7 +77,6 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         parameters=named[PARAMETER],
         split=named[SPLIT],
     )
-    return with_kinds(made, columns, "variable")
 
 
 def _on(points: Any, values: Any, letters: str, ends: Any) -> Any:
@@ -138,7 +132,6 @@ NPZ = Format(
     _read,
     "grids (.npz): arrays u, x[, y[, z]], t, a, mask, periodic, ...; or point clouds: "
     "arrays u, coords, t, a, mask, offsets, names, static_names, ...",
-    ("columns",),
-    _write,
-    (".npz",),
+    write=_write,
+    endings=(".npz",),
 )

@@ -36,7 +36,7 @@ def test_columns_that_never_change_are_asked_about(tmp_path, one_line):
     rows = [[x, t, x + t, 10 * x, x, 0] for x in (1.0, 2.0) for t in (0.0, 1.0, 2.0)]
     written(path, names, rows)
     message = one_line(nfsgeo.data.open, path)
-    assert "columns height and rank, which never change in time" in message
+    assert "a.csv with height and rank, which never change in time" in message
     assert "--columns static=height, or field=height, or ignore=height" in message
     kinds = {"static": ["height"], "ignore": "rank"}
     with nfsgeo.data.open(path, columns=kinds) as file:
@@ -173,14 +173,12 @@ def test_cells_without_a_value_are_counted(tmp_path, size, column, mark, data):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (["x", "y", "T", "u"], "column T, which may be the time"),
-        (["x", "y", "travel_time", "u"], "column travel_time, which may be the time"),
         (["x", "y", "t", "date"], "t and date, each of which may be the time"),
         (["x", "y", "lat", "u"], "y and lat, each of which may be coordinate y"),
         (["x", "y", "t", "t"], "given 2 times"),
         (["", "x", "y", "u"], "without a name"),
-        (["x", "z", "t", "u"], "columns x[, y[, z]]"),
-        (["lat", "t", "u", "v"], "columns x[, y[, z]]"),
+        (["x", "z", "t", "u"], "coordinates x[, y[, z]]"),
+        (["lat", "t", "u", "v"], "coordinates x[, y[, z]]"),
         (["x", "y", "frame", "u"], "time=COLUMN"),
     ],
 )
@@ -197,14 +195,11 @@ def test_names_that_can_be_read_in_two_ways(tmp_path, one_line, names, words):
         (["2026-01-01 06:00:00Z", "2026-01-02T00:00:00+00:00"], [21600.0, 86400.0]),
         (["2026-01-01T02:00:00.5+02:00", "2026-01-01T06:00-0100"], [0.5, 25200.0]),
         (["20260102T000000Z"], [86400.0]),
-        (["2026-01-01T00:00Z", "2026-01-01T06:00"], None),
+        (["2026-01-01T00:00Z", "2026-01-01T06:00"], [0.0, 21600.0]),
     ],
 )
-def test_dates_become_seconds(tmp_path, one_line, dates, seconds):
+def test_dates_become_seconds(tmp_path, dates, seconds):
     for each in tables(tmp_path, ["x", "date", "u"], [[0.0, d, 1.0] for d in dates]):
-        if seconds is None:
-            assert "with and without an offset" in one_line(nfsgeo.data.open, each)
-            continue
         with nfsgeo.data.open(each) as file:
             assert (file.times - 1767225600.0).tolist() == seconds
             assert file.time_unit == "seconds since 1970-01-01"
@@ -216,7 +211,7 @@ def test_days_without_hyphens_are_not_numbers(tmp_path, one_line, name):
     rows = [[x, day, 1.0] for x in (0.0, 1.0) for day in days]
     for each in tables(tmp_path, ["x", name, "u"], rows):
         message = one_line(nfsgeo.data.open, each)
-        assert f"column {name} with 20260630" in message and "hyphens" in message
+        assert "with 20260630" in message and "give them as dates" in message
     rows[0][1] = rows[2][1] = 20260631  # no day
     with nfsgeo.data.open(tables(tmp_path, ["x", name, "u"], rows)[0]) as file:
         assert file.times.tolist() == [20260631, 20260701]
