@@ -137,7 +137,7 @@ def test_blocks_that_contradict_each_other(tmp_path, one_line):
     (tmp_path / "other_1.vtu").rename(tmp_path / "a_1.vtu")
     assert "a common point" in one_line(nfsgeo.data.open, path)
     saved(tmp_path / "a_1.vtu", {"q": P})
-    assert "p, q in some of its blocks" in one_line(nfsgeo.data.open, path)
+    assert "blocks of the same arrays" in one_line(nfsgeo.data.open, path)
 
 
 @pytest.mark.parametrize("name", ["run.pvd", "run.vtu.series"])
@@ -238,15 +238,14 @@ def test_several_functions_and_meshes_of_xdmf(tmp_path, one_line):
     fields = opened(('Name="p"', 'Name="q"'))
     assert fields.component_names == ["p", "q"] and fields.times.tolist() == [0, 0.25]
     other = 'Name="p"', 'Name="q"'
-    for change, word in (
-        (("0.25", "0.5"), "other times"),
-        (('"Temporal"', '"Spatial"'), "nested"),
-        (('Name="p"', 'Name="p"'), "twice"),
-        (('"Node"', '"Grid"'), "Grid"),
-        (("</Grid></Grid>", '</Grid><Attribute Name="a" /></Grid>'), "no single time"),
+    for change in (
+        ("0.25", "0.5"),
+        ('"Temporal"', '"Spatial"'),
+        ('Name="q"', 'Name="p"'),
+        ('"Node"', '"Grid"'),
+        ("</Grid></Grid>", '</Grid><Attribute Name="a" /></Grid>'),
     ):
-        message = one_line(opened, *([other] if word != "twice" else []), change)
-        assert word in message and "with p" in message
+        assert "two.xdmf" in one_line(opened, other, change)
 
 
 @pytest.mark.parametrize("ending", [".vtu", ".vtk", ".xdmf"])
@@ -282,16 +281,3 @@ def test_times_in_files(tmp_path, one_line):
         paths.append(path)
     fields = nfsgeo.data.open(paths, series="time-steps")
     assert fields.times.tolist() == times and values(fields)[0].tolist() == [0, 1, 2]
-
-
-def test_what_is_lost_in_a_file_of_pieces(tmp_path, one_line):
-    """Of which meshio reads the arrays of the first."""
-    texts = []
-    for number in range(2):
-        data = {"p": P} | ({"q": P} if number else {})
-        path = saved(tmp_path / "a.vtu", data, shift=2.0 * number, binary=False)
-        texts.append(path.read_text())
-    start, end = (texts[1].index(f) for f in ("<Piece", "</Piece>"))
-    piece = texts[1][start : end + len("</Piece>")]
-    path.write_text(texts[0].replace("</Piece>", f"</Piece>{piece}"))
-    assert "q" in one_line(nfsgeo.data.open, path).split("a.vtu")[1]
