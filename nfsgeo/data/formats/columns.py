@@ -139,8 +139,8 @@ def with_kinds(fields: Fields, columns: Columns | None) -> Fields:
     array. Where one that changes in time is told to be a field, others are left out.
 
     Raises:
-        UserError: One that is not told of differs between points and never in time,
-            or a static input changes.
+        UserError: One of several that is not told of differs between points and never
+            in time, or a static input changes.
     """
     path, names = fields.path, [*fields.component_names, *fields.static_names]
     own = "nfsgeo_layout" in fields.dataset.attrs  # which has roles
@@ -168,7 +168,7 @@ def with_kinds(fields: Fields, columns: Columns | None) -> Fields:
     moving = {array[name] for name in names if name not in still}
     asked = [array[n] for n, differs in still.items() if differs and not kinds[n]]
     asked = [name for name in dict.fromkeys(asked) if name not in moving]
-    if asked:
+    if asked and len(known) > 1:  # else there would be nothing to predict
         which = f"which never change{'s' * (len(asked) == 1)} in time"
         what = "whether that is a static input, a field to predict, or neither"
         say = f"static={asked[0]}, or field={asked[0]}, or ignore={asked[0]}"
