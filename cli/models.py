@@ -17,17 +17,25 @@ def models(as_json: bool) -> None:
     Example:
       nfsgeo models --json
     """
-    from nfsgeo.models import MODELS, parameters_at_paper_setting
+    from nfsgeo.models import MODELS, PAPER_PARAMETERS, parameters_at_paper_setting
 
-    columns = ("name", "points", "unseen_meshes", "source", "parameters_paper")
-    rows = [{key: getattr(info, key) for key in columns} for info in MODELS.values()]
+    rows = [
+        {
+            "name": name,
+            "points": model.points,
+            "unseen_meshes": model.unseen_meshes,
+            "source": model.source,
+            "parameters_paper": PAPER_PARAMETERS.get(name),
+        }
+        for name, model in MODELS.items()
+    ]
     line = "{:<14} {:<7} {:<7} {:>12} {:>12}".format
     lines = [line("name", "points", "unseen", "parameters", "paper's")]
-    for info in MODELS.values():
-        points = "yes" if info.points else "grids"
-        unseen = "yes" if info.unseen_meshes else "no"
-        ours, paper = parameters_at_paper_setting(info.name), info.parameters_paper
+    for name, model in MODELS.items():
+        points = "yes" if model.points else "grids"
+        unseen = "yes" if model.unseen_meshes else "no"
+        ours, paper = parameters_at_paper_setting(name), PAPER_PARAMETERS.get(name)
         counts = f"{ours:,}", f"{paper:,}" if paper else ""
-        lines += [line(info.name, points, unseen, *counts), f"    {info.source}"]
+        lines += [line(name, points, unseen, *counts), f"    {model.source}"]
     lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
     report(as_json, rows, *lines)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from nfsgeo.data.formats import FORMATS
-from nfsgeo.models import MODELS
+from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
 
 __all__ = [
@@ -41,30 +41,29 @@ def model_table() -> str:
     """One row a model: what it takes, how large the paper's is, where it is from."""
     heads = ["name", "any points", "other meshes than trained on", "paper", "source"]
     rows = []
-    for info in MODELS.values():
-        marks = ["yes" if each else "no" for each in (info.points, info.unseen_meshes)]
-        size = info.parameters_paper
+    for name, model in MODELS.items():
+        takes = model.points, model.unseen_meshes
+        marks = ["yes" if each else "no" for each in takes]
+        size = PAPER_PARAMETERS.get(name)
         count = "" if size is None else f"{size:,}"
-        rows.append([f"`{info.name}`", *marks, count, info.source])
+        rows.append([f"`{name}`", *marks, count, model.source])
     return _table(heads, rows)
 
 
 def model_settings() -> str:
     """A folded list a model: its settings and their defaults."""
     parts = []
-    for info in MODELS.values():
+    for name, model in MODELS.items():
         rows = [
             [
                 f"`{key}`",
                 f"`{field.default}`",
-                f"`{info.paper[key]}`" if key in info.paper else "",
+                f"`{model.paper[key]}`" if key in model.paper else "",
             ]
-            for key, field in info.config.model_fields.items()
+            for key, field in model.Settings.model_fields.items()
         ]
         table = _table(["setting", "default", "the paper's"], rows)
-        parts.append(
-            f'??? info "{info.name}"\n\n' + re.sub("^", "    ", table, flags=re.M)
-        )
+        parts.append(f'??? info "{name}"\n\n' + re.sub("^", "    ", table, flags=re.M))
     return "\n\n".join(parts)
 
 

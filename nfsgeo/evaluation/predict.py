@@ -110,7 +110,7 @@ def predict(
         file, domain, num = matched(file, task), task.domain, file.num_samples
         # A point cloud is observed everywhere; a model that needs a grid refuses it.
         info = MODELS[config.model.name]
-        at_all = file.shape is None and info.points and info.unseen_meshes
+        at_all = file.shape is None and info.any_mesh
         mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
         points, queries, most = None, None, max(map(file.num_points, range(num)))
         if query_points is not None:

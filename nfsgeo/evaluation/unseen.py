@@ -83,7 +83,7 @@ def evaluate_unseen(
     training contains, ``trained``.
     """
     config, file, mesh = scored.config, scored.file, scored.mesh
-    able = [model.name for model in MODELS.values() if model.any_mesh]
+    able = [name for name, model in MODELS.items() if model.any_mesh]
     if config.model.name not in able or not min(factors) > 1:
         raise UserError(
             f"{min(factors):g} times as many points with model {config.model.name}",

@@ -1,10 +1,11 @@
-"""The base class of all models: checks, settings, and graphs from positions."""
+"""The base class of all models: facts, settings, checks, graphs from positions."""
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,12 @@ from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import grid_shape
 from nfsgeo.setting_errors import explained
 
-__all__ = ["Model", "check_differentiable"]
+__all__ = ["BatchLoss", "LossWeighting", "Model", "check_differentiable"]
+
+LossWeighting = Literal["uniform", "quadrature"]
+
+# Of normalised predictions and targets ``[N, n_t', F']`` at the points of one batch.
+BatchLoss = Callable[[Tensor, Tensor], Tensor]
 
 
 class Model(nn.Module, ABC):
@@ -32,17 +38,17 @@ class Model(nn.Module, ABC):
     units.
 
     A subclass names the class of its settings as ``Settings``. It is then built with
-    their fields as keyword arguments, ``NFS(problem, width=64)``, or with an instance
-    of that class, and finds them as ``self.settings``.
+    their fields as keyword arguments, ``NFS(problem, width=64)``, and finds them as
+    ``self.settings``. Its other class attributes say what it accepts, where it comes
+    from, and how it is trained by default.
 
     Args:
         problem: sizes and domain of the fields.
-        settings: an instance of ``Settings``; ``None`` to make one of the keyword
-            arguments, which are its fields.
+        settings: fields of ``Settings``.
 
     Raises:
-        UserError: when a keyword argument is no field of ``Settings`` or has a value
-            that does not fit, or the model does not work on the domain.
+        UserError: when a setting is no field of ``Settings`` or has a value that does
+            not fit, or the model does not work on the domain.
 
     Shapes:
         ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
@@ -50,22 +56,47 @@ class Model(nn.Module, ABC):
 
     Attributes:
         Settings: class of the settings.
+        source: the publication.
+        paper: settings of the paper, where they differ from the defaults.
+        points: whether it takes irregular points; else they form an equispaced grid.
+        unseen_meshes: whether it works on meshes that it was not trained on.
+        any_mesh: both.
         predicts_anywhere: whether query points may differ from the observed ones.
-        needs_grid: whether the observed points must form an equispaced grid.
         spheres: whether the model works on a sphere, see
             :meth:`nfsgeo.geometry.Domain.sphere`.
         differentiable_points: whether gradients reach the observed positions; those
             with respect to query positions exist if it ``predicts_anywhere``.
+        point_sets: default number of point sets that training samples cycle through,
+            where points are drawn.
+        query_points: default number of unobserved points of the file, for each sample,
+            at which training asks for a prediction; 0 for a model that predicts at the
+            observed points only.
+        loss_weighting: default weights of the points in the training loss, where points
+            are drawn evenly from a grid; elsewhere they are uniform.
+        autoregressive: whether its predictions become inputs of its own, and are
+            therefore fields in the scale of the input. It is trained on its
+            :meth:`training_loss`, at the learning rate of the paper's graph models.
+        steps_beyond: number of time steps after the predicted ones that this loss can
+            use; the target holds them as far as the data have them.
     """
 
     Settings: ClassVar[type[ModelSettings]] = ModelSettings
+    source: ClassVar[str] = ""
+    paper: ClassVar[Mapping[str, Any]] = {}
+    points = True
+    unseen_meshes = True
+    any_mesh: ClassVar[bool]
     predicts_anywhere = True
-    needs_grid = False
     spheres = False
     differentiable_points = False
+    point_sets = 1
+    query_points = 0
+    loss_weighting: ClassVar[LossWeighting] = "uniform"
+    autoregressive = False
+    settings: Any
     lengths: Tensor
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+    def __init__(self, problem: Problem, **settings: Any) -> None:
         super().__init__()
         if problem.domain.curved and not self.spheres:
             raise UserError(
@@ -76,28 +107,22 @@ class Model(nn.Module, ABC):
         self.problem = problem
         lengths = torch.tensor(problem.domain.normalised.lengths, dtype=torch.float32)
         self.register_buffer("lengths", lengths, persistent=False)
-        self.settings = self._checked(settings, keywords).completed(problem)
+        with explained(type(self).__name__, self.Settings.model_fields):
+            self.settings = self.Settings(**settings).completed(problem)
 
     def __init_subclass__(cls) -> None:
         """Shows the fields of ``Settings`` as keyword arguments of the class."""
         super().__init_subclass__()
-        _, *first, _ = inspect.signature(Model.__init__).parameters.values()
+        cls.any_mesh = cls.points and cls.unseen_meshes
+        _, problem, _ = inspect.signature(Model.__init__).parameters.values()
         fields = inspect.signature(cls.Settings).parameters.values()
-        signature = inspect.Signature([*first, *fields])
+        signature = inspect.Signature([problem, *fields])
         cls.__signature__ = signature  # type: ignore[attr-defined]
 
-    @classmethod
-    def _checked(cls, settings: Any, keywords: dict[str, Any]) -> Any:
-        """The settings that a constructor was called with."""
-        if settings is None:
-            with explained(cls.__name__, cls.Settings.model_fields):
-                return cls.Settings(**keywords)
-        if keywords or not isinstance(settings, cls.Settings):
-            raise TypeError(
-                f"{cls.__name__} takes either {cls.Settings.__name__} or its "
-                "fields as keyword arguments"
-            )
-        return settings
+    @property
+    def steps_beyond(self) -> int:
+        """See the class."""
+        return 0
 
     def forward(
         self,
@@ -151,6 +176,22 @@ class Model(nn.Module, ABC):
             x: input fields at the observed points, checked.
             graphs: from :meth:`connect`.
         """
+
+    def training_loss(
+        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+    ) -> Tensor:
+        """The number that an ``autoregressive`` model minimises in training.
+
+        It may use true time steps after the input as a further input (scheduled
+        sampling, the pushforward trick). Validation and test are those of all models.
+
+        Args:
+            x: normalised input fields ``[N, n_t, F]``.
+            target: normalised time steps after them, ``[N, n_t' or more, F']``.
+            graphs: from :meth:`connect`.
+            loss: of predictions and true fields at the points of this batch.
+        """
+        return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
 
     def connect(
         self,
@@ -249,7 +290,7 @@ class Model(nn.Module, ABC):
             query_pos,
             None if query_pos is None else (len(query_pos),),
             self.edges(pos, pos if query_pos is None else query_pos),
-            grid_shape(pos) if self.needs_grid else None,
+            None if self.points else grid_shape(pos),
         )
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:

@@ -14,13 +14,7 @@ from nfsgeo.models.base import Model
 from nfsgeo.models.patch_mixers import AttentionSettings, attention_block
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import ModelSettings
-from nfsgeo.nn import (
-    GridResampling,
-    PatchEmbedding,
-    Pointwise,
-    Trunk,
-    UNet,
-)
+from nfsgeo.nn import GridResampling, PatchEmbedding, Pointwise, Trunk, UNet
 from nfsgeo.nn.patches import patches_of
 
 __all__ = ["DeepONet", "DeepONetU", "DeepONetV"]
@@ -52,11 +46,11 @@ class DeepONet(Model):
     grid; the result is available at any point. Subclasses make the branch.
     """
 
-    needs_grid = True
-    settings: DeepONetSettings
+    source = "Learning nonlinear operators via DeepONet"
+    points = False
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
-        super().__init__(problem, settings, **keywords)
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
         settings = self.settings
         self.resampling = GridResampling()
         self.branch = self.make_branch()
@@ -119,7 +113,6 @@ class DeepONetU(DeepONet):
     """
 
     Settings = DeepONetUSettings
-    settings: DeepONetUSettings
 
     def make_branch(self) -> nn.Module:
         """A U-Net, periodic where all axes of the domain are."""
@@ -153,7 +146,6 @@ class DeepONetV(DeepONet):
     """
 
     Settings = DeepONetVSettings
-    settings: DeepONetVSettings
 
     def make_branch(self) -> nn.Module:
         """A lift, the embedding of patches, and attention blocks."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nfsgeo.geometry import Graphs
 from nfsgeo.models.base import Model
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.settings import SpectralSettings
+from nfsgeo.models.settings import PAPER_FOURIER, SpectralSettings
 from nfsgeo.nn import Lift, PointSpectralConv, PointWaves, Projector
 
 __all__ = ["DSE"]
@@ -32,18 +32,19 @@ class DSE(Model):
 
     .. math:: v' = \mathrm{GELU}(K v + W v + b)
 
-    Direct spectral evaluation, "Beyond Regular Grids: Fourier-Based Neural Operators
-    on Arbitrary Domains": the spectral convolution :math:`K` of every layer evaluates
-    its Fourier sums at the points themselves. Input time steps are channels, predicted
-    ones a further axis, as in all mixers; on an equispaced grid this is `fno`.
+    Direct spectral evaluation: the spectral convolution :math:`K` of every layer
+    evaluates its Fourier sums at the points themselves. Input time steps are channels,
+    predicted ones a further axis, as in all mixers; on an equispaced grid this is
+    `fno`.
     """
 
     Settings = DSESettings
-    settings: DSESettings
+    source = "Beyond Regular Grids: Fourier-Based Neural Operators"
+    paper = PAPER_FOURIER
     predicts_anywhere = False
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
-        super().__init__(problem, settings, **keywords)
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
         settings = self.settings
         dim, width, depth = problem.domain.dim, settings.width, settings.depth
         time_modes = None

@@ -26,7 +26,6 @@ from nfsgeo.nn import (
 )
 
 __all__ = [
-    "GridMixer",
     "MixerOperator",
     "MixerSettings",
     "layer_norm",
@@ -95,24 +94,23 @@ class MixerOperator(Model):
 
     Table 5 of "Non-equispaced Fourier Neural Solvers for PDEs": the input time steps
     are channels, the predicted ones tokens with times in [0, 1], and all of them are
-    predicted at once. A mixer on a grid or on points, that is a subclass of
-    :class:`~nfsgeo.models.mixer.GridMixer` or
-    :class:`~nfsgeo.models.point_mixer.PointMixer`, adds
-    ``make_blocks(settings, problem, shape)``, which gives the blocks for a grid of
-    ``shape``. They map a field ``[B, C, *grid(, T)]`` to one of the same sizes.
+    predicted at once. By default it works on the grid that the data lie on, and
+    :math:`H` does nothing; :class:`~nfsgeo.models.point_mixer.PointMixer` has it work
+    on any points. Subclasses make the blocks.
     """
 
-    settings: MixerSettings
+    points = False
+    predicts_anywhere = False
     # Whether the position is an input at every point.
     sees_positions = True
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
-        super().__init__(problem, settings, **keywords)
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
         width = self.settings.width
         self.time_tokens = problem.has_time and self.settings.time == "tokens"
         resampling, shape, back_width = self.make_resampling()
         mixed = replace(problem, has_time=self.time_tokens)
-        blocks = self.make_blocks(self.settings, mixed, shape)
+        blocks = self.make_blocks(mixed, shape)
         if back_width is not None:
             blocks = nn.Sequential(blocks, Pointwise(width, back_width))
         seen = problem.dim if self.sees_positions else 0
@@ -122,19 +120,21 @@ class MixerOperator(Model):
         steps = 1 if self.time_tokens else problem.n_out
         self.projector = Projector(back_width or width, steps * problem.out_components)
 
-    @staticmethod
     @abstractmethod
-    def make_blocks(
-        settings: Any, problem: Problem, shape: Sequence[int], /
-    ) -> nn.Module:
-        """The blocks for a grid of ``shape``."""
+    def make_blocks(self, problem: Problem, shape: Sequence[int]) -> nn.Module:
+        """The blocks, from fields ``[B, C, *grid(, T)]`` to the same sizes.
 
-    @abstractmethod
+        Args:
+            problem: without time where time steps are channels.
+            shape: of the grid.
+        """
+
     def make_resampling(self) -> tuple[Resampling, Sequence[int], int | None]:
         """:math:`H` and :math:`H'`, and the shape of the grid between them.
 
         Last comes the number of channels that :math:`H'` takes; ``None`` for ``width``.
         """
+        return GridResampling(), self.problem.grid_shape or (), None
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """The edges of the resampling."""
@@ -157,14 +157,3 @@ class MixerOperator(Model):
         ]
         result = results[0] if len(results) == 1 else torch.cat(results)
         return result.reshape(num, self.problem.n_out, -1)
-
-
-class GridMixer(MixerOperator):
-    """A mixer on the equispaced grid that the data lie on."""
-
-    predicts_anywhere = False
-    needs_grid = True
-
-    def make_resampling(self) -> tuple[Resampling, Sequence[int], int | None]:
-        """Points and nodes are the same."""
-        return GridResampling(), self.problem.grid_shape or (), None

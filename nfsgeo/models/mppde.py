@@ -9,8 +9,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import Model
-from nfsgeo.models.info import BatchLoss
+from nfsgeo.models.base import BatchLoss, Model
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import GraphSettings
 from nfsgeo.nn import MPPDELayer, TemporalDecoder
@@ -53,13 +52,15 @@ class MPPDE(Model):
     """
 
     Settings = MPPDESettings
-    settings: MPPDESettings
+    source = "Message Passing Neural PDE Solvers"
+    paper = {"radius": 0.05}
     spheres = True
     predicts_anywhere = False
+    autoregressive = True
     elapsed: Tensor
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
-        super().__init__(problem, settings, **keywords)
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
         settings = self.settings
         self.builder = settings.builder(problem)
         self.pushforward = settings.pushforward
@@ -112,13 +113,12 @@ class MPPDE(Model):
     ) -> Tensor:
         """The mean loss of windows drawn from ``x`` and ``target``.
 
-        There are as many of them as the result has; see
-        :class:`~nfsgeo.models.OwnLoss`.
+        There are as many of them as the result has; see :class:`Model`.
         """
         fields, coefficients, given = self._split(x)
         choices = fields.size(1) + target.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
-            return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
+            return super().training_loss(x, target, graphs, loss)
         true = torch.cat([fields, target], dim=1)
         filled, known = fill_in_time(true), (coefficients, given)
         batch, num_samples = graphs.batch, graphs.num_samples

@@ -75,12 +75,12 @@ class NeuralopFNO(LibraryModel):
     """
 
     Settings = NeuralopFNOSettings
-    settings: NeuralopFNOSettings
+    source = "Fourier Neural Operator for Parametric PDEs (neuraloperator)"
+    points = False
     predicts_anywhere = False
-    needs_grid = True
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
-        super().__init__(problem, settings, **keywords)
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
         self.take(
             "FNO",
             n_modes=(2 * self.settings.modes_of(problem),) * problem.domain.dim,
@@ -132,11 +132,11 @@ class GINO(LibraryModel):
     """
 
     Settings = GINOSettings
-    settings: GINOSettings
+    source = "Geometry-Informed Neural Operator (neuraloperator)"
     grid: Tensor
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
-        super().__init__(problem, settings, **keywords)
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
         settings, domain = self.settings, problem.domain.normalised
         self.shape = grid_shape_for(domain, settings.grid, problem.num_points)
         num_ends = min(problem.num_points, math.prod(self.shape))

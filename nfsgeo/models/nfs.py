@@ -1,4 +1,4 @@
-"""`nfs`: the Non-equispaced Fourier Solver, on any points."""
+"""`nfs`, the Non-equispaced Fourier Solver on any points, and `fno-spline`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import PositiveInt
 
-from nfsgeo.models.fno import FourierSettings, fourier_blocks
-from nfsgeo.models.point_mixer import InterpolationSettings, KernelName, PointMixer
+from nfsgeo.models.fno import FNO, FourierSettings
+from nfsgeo.models.point_mixer import (
+    PAPER_KERNEL,
+    InterpolationSettings,
+    KernelName,
+    PointMixer,
+)
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.settings import ModelSettings
+from nfsgeo.models.settings import PAPER_FOURIER, ModelSettings
 
-__all__ = ["NFS", "NFSSettings"]
+__all__ = ["NFS", "FNOSpline"]
 
 IN_ONE_DIMENSION: dict[str, Any] = {
     "width": 32,
@@ -27,6 +32,7 @@ IN_MORE: dict[str, Any] = {
     "kernel": "none",
 }
 SPHERE_NODES = 1 << 14
+PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens"}
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
@@ -62,7 +68,7 @@ class NFSSettings(FourierSettings, InterpolationSettings):
         return super().completed(problem).model_copy(update=left)
 
 
-class NFS(PointMixer):
+class NFS(PointMixer, FNO):
     """Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
 
     "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2. By default local
@@ -73,11 +79,27 @@ class NFS(PointMixer):
     """
 
     Settings: ClassVar[type[ModelSettings]] = NFSSettings
+    paper = PAPER_KERNEL | PAPER_FOURIER | PAPER_NFS
     spheres = True
-    make_blocks = staticmethod(fourier_blocks)
 
-    @staticmethod
-    def max_nodes(problem: Problem) -> int:
+    def max_nodes(self) -> int:
         """As many as points; on a sphere no more than a matrix of harmonics bears."""
-        most = SPHERE_NODES if problem.domain.curved else problem.num_points
-        return min(problem.num_points, most)
+        most, curved = self.problem.num_points, self.problem.domain.curved
+        return min(most, SPHERE_NODES) if curved else most
+
+
+class FNOSplineSettings(NFSSettings):
+    """Settings of `nfs`, without a learned kernel."""
+
+    kernel: KernelName = "none"
+
+
+class FNOSpline(NFS):
+    """`nfs` without a learned kernel: local splines to the grid and back.
+
+    What reaches a prediction has passed the grid. In two dimensions it is as good where
+    the fields are smooth and without noise.
+    """
+
+    Settings = FNOSplineSettings
+    paper = PAPER_FOURIER

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from pydantic import Field, PositiveInt
 from torch import nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.models.fno import spectral_block
 from nfsgeo.models.mixer import (
-    GridMixer,
+    MixerOperator,
     MixerSettings,
     layer_norm,
     mixer_block,
     token_sizes,
 )
-from nfsgeo.models.point_mixer import InterpolationSettings, PointMixer
+from nfsgeo.models.point_mixer import PAPER_KERNEL, InterpolationSettings, PointMixer
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.settings import SpectralSettings
+from nfsgeo.models.settings import PAPER_FOURIER, ModelSettings, SpectralSettings
 from nfsgeo.nn import (
     Attention,
     FourierTokens,
@@ -32,6 +31,7 @@ from nfsgeo.nn import (
     PatchUnembedding,
     Pointwise,
     RealPart,
+    SpectralConv,
     SplitComplex,
     TokenMLP,
 )
@@ -77,24 +77,30 @@ class InterpolatedSettings(InterpolationSettings, PatchSettings):
     time_patch: PositiveInt = 1
 
 
-def over_patches(
-    block: Callable[[Any, Problem, tuple[int, ...]], nn.Module],
-    after: nn.Module | None = None,
-) -> Callable[[Any, Problem, Sequence[int]], nn.Sequential]:
-    """Decorates what makes a block: blocks between the embedding of patches and back.
+class PatchMixer(MixerOperator):
+    """A mixer whose tokens are patches of space and time.
 
-    Args:
-        block: makes one of settings and problem, for tokens on a grid of given sizes.
-        after: a layer without weights between the last block and the way back.
+    In the frame of "Non-equispaced Fourier Neural Solvers for PDEs", table 5: blocks
+    between the embedding of patches and the way back.
 
     Raises:
         UserError: when patches do not fill the grid and the time steps, or it is that
             of a sphere.
     """
 
-    def blocks(
-        settings: PatchSettings, problem: Problem, shape: Sequence[int]
-    ) -> nn.Sequential:
+    Settings: ClassVar[type[ModelSettings]] = PatchSettings
+    paper = {"depth": 3}
+    unseen_meshes = False
+    # Layers without weights between the last block and the way back.
+    after: ClassVar[tuple[type[nn.Module], ...]] = ()
+
+    @abstractmethod
+    def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
+        """A block for tokens on a grid of ``sizes``; ``problem`` as for the blocks."""
+
+    def make_blocks(self, problem: Problem, shape: Sequence[int]) -> nn.Sequential:
+        """See :class:`~nfsgeo.models.MixerOperator`."""
+        settings = self.settings
         if problem.domain.curved and settings.patch > 1:
             raise UserError(
                 f"patches of {settings.patch} nodes on a sphere",
@@ -104,44 +110,35 @@ def over_patches(
         patch = (settings.patch,) * len(shape)
         if problem.has_time:
             patch = (*patch, settings.time_patch)
-        tokens = patches_of(token_sizes(problem, shape), patch)
-        layers = [block(settings, problem, tokens) for _ in range(settings.depth)]
-        if after is not None:
-            layers.append(after)
+        sizes = patches_of(token_sizes(problem, shape), patch)
+        layers: list[nn.Module] = [
+            self.make_block(problem, sizes) for _ in range(settings.depth)
+        ]
+        layers += [layer() for layer in self.after]
         if max(patch) > 1:
-            width = settings.width
-            layers = [PatchEmbedding(width, patch), *layers]
-            layers.append(PatchUnembedding(width, patch))
+            layers = [PatchEmbedding(settings.width, patch), *layers]
+            layers.append(PatchUnembedding(settings.width, patch))
         return nn.Sequential(*layers)
 
-    return blocks
 
+class MLPMixer(PatchMixer):
+    """MLP-Mixer whose tokens are patches of space and time."""
 
-class MLPMixer(GridMixer):
-    """MLP-Mixer whose tokens are patches of space and time.
+    source = "MLP-Mixer: An all-MLP Architecture for Vision"
 
-    After "MLP-Mixer: An all-MLP Architecture for Vision", as all mixers over patches in
-    the frame of "Non-equispaced Fourier Neural Solvers for PDEs", table 5.
-    """
-
-    Settings = PatchSettings
-
-    @staticmethod
-    @over_patches
-    def make_blocks(
-        settings: PatchSettings, problem: Problem, sizes: Sequence[int]
-    ) -> MixerBlock:
+    def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
         """A matrix over all tokens of space and time, then one over channels."""
-        mix = nn.Sequential(TokenMLP(sizes), Pointwise(settings.width, settings.width))
-        return mixer_block(settings, sizes, mix, residual=False)
+        width = self.settings.width
+        mix = nn.Sequential(TokenMLP(sizes), Pointwise(width, width))
+        return mixer_block(self.settings, sizes, mix, residual=False)
 
 
-class NFSMLPMixer(PointMixer):
+class NFSMLPMixer(PointMixer, MLPMixer):
     """`mlpmixer` on any points: interpolation to a small grid in place of patches."""
 
     Settings = InterpolatedSettings
+    paper = PAPER_KERNEL | MLPMixer.paper
     spheres = True
-    make_blocks = staticmethod(MLPMixer.make_blocks)
 
 
 class AttentionSettings(MixerSettings):
@@ -174,24 +171,19 @@ def attention_block(settings: AttentionSettings, sizes: Sequence[int]) -> MixerB
     return mixer_block(settings, sizes, mix)
 
 
-class ViT(GridMixer):
-    """Vision Transformer whose tokens are patches of space and time.
-
-    After "An Image is Worth 16x16 Words".
-    """
+class ViT(PatchMixer):
+    """Vision Transformer whose tokens are patches of space and time."""
 
     Settings = ViTSettings
+    source = "An Image is Worth 16x16 Words"
+    paper = {"depth": 2}
 
-    @staticmethod
-    @over_patches
-    def make_blocks(
-        settings: ViTSettings, problem: Problem, sizes: Sequence[int]
-    ) -> MixerBlock:
+    def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
         """An attention block over patches."""
-        return attention_block(settings, sizes)
+        return attention_block(self.settings, sizes)
 
 
-class NFSViT(PointMixer):
+class NFSViT(PointMixer, ViT):
     """`vit` on any points: interpolation to a small grid in place of patches.
 
     The cost of attention grows with the square of the number of tokens, so that more
@@ -199,36 +191,31 @@ class NFSViT(PointMixer):
     """
 
     Settings = NFSViTSettings
+    paper = PAPER_KERNEL
     spheres = True
-    make_blocks = staticmethod(ViT.make_blocks)
 
-    @staticmethod
-    def max_nodes(problem: Problem) -> int:
+    def max_nodes(self) -> int:
         """About the most nodes of a grid whose size the settings leave open."""
-        return min(256, max(MAX_TOKENS // problem.n_out, 1))
+        return min(256, max(MAX_TOKENS // self.problem.n_out, 1))
 
 
-class FNet(GridMixer):
+class FNet(PatchMixer):
     """FNet whose tokens are patches of space and time.
 
-    After "FNet: Mixing Tokens with Fourier Transforms", with complex linear maps,
-    normalisation and activation.
+    With complex linear maps, normalisation and activation.
     """
 
-    Settings = PatchSettings
+    source = "FNet: Mixing Tokens with Fourier Transforms"
+    after = (RealPart,)
 
-    @staticmethod
-    @partial(over_patches, after=RealPart())
-    def make_blocks(
-        settings: PatchSettings, problem: Problem, sizes: Sequence[int]
-    ) -> MixerBlock:
+    def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
         """Transforms of space and time, complex maps of channels, then the real part.
 
         The field stays complex from block to block, and alternates between space and
         frequencies.
         """
-        width = settings.width
-        real, imaginary = layer_norm(settings, sizes), layer_norm(settings, sizes)
+        width = self.settings.width
+        real, imaginary = (layer_norm(self.settings, sizes) for _ in range(2))
         return MixerBlock(
             nn.Sequential(FourierTokens(), Pointwise(width, width, dtype=torch.cfloat)),
             norm=SplitComplex(real, imaginary) if real and imaginary else None,
@@ -236,37 +223,30 @@ class FNet(GridMixer):
         )
 
 
-class NFSFNet(PointMixer):
+class NFSFNet(PointMixer, FNet):
     """`fnet` on any points: interpolation to a small grid in place of patches."""
 
     Settings = InterpolatedSettings
-    make_blocks = staticmethod(FNet.make_blocks)
+    paper = PAPER_KERNEL | FNet.paper
 
 
-class GFN(GridMixer):
-    """Global Filter Network whose tokens are patches of space and time.
+class GFN(PatchMixer):
+    """Global Filter Network whose tokens are patches of space and time."""
 
-    After "Global Filter Networks for Image Classification".
-    """
+    source = "Global Filter Networks for Image Classification"
 
-    Settings = PatchSettings
-
-    @staticmethod
-    @over_patches
-    def make_blocks(
-        settings: PatchSettings, problem: Problem, sizes: Sequence[int]
-    ) -> MixerBlock:
+    def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
         """A weight for each frequency and channel, then a linear map of channels."""
-        width = settings.width
+        width = self.settings.width
         mix = nn.Sequential(GlobalFilter(width, sizes), Pointwise(width, width))
-        return mixer_block(settings, sizes, mix, residual=False)
+        return mixer_block(self.settings, sizes, mix, residual=False)
 
 
-class NFSGFN(PointMixer):
+class NFSGFN(PointMixer, GFN):
     """`gfn` on any points: interpolation to a small grid in place of patches."""
 
     Settings = InterpolatedSettings
-    make_blocks = staticmethod(GFN.make_blocks)
+    paper = PAPER_KERNEL | GFN.paper
 
 
 class PFNOSettings(SpectralSettings, PatchSettings):
@@ -277,28 +257,24 @@ class NFSPFNOSettings(InterpolatedSettings, PFNOSettings):
     """Settings of `nfs-pfno`."""
 
 
-class PFNO(GridMixer):
-    """Fourier Neural Operator with Layer-Norm whose tokens are patches of nodes.
-
-    `pfno` of "Non-equispaced Fourier Neural Solvers for PDEs", table 5.
-    """
+class PFNO(PatchMixer):
+    """Fourier Neural Operator with Layer-Norm whose tokens are patches of nodes."""
 
     Settings = PFNOSettings
+    source = "Non-equispaced Fourier Neural Solvers for PDEs"
+    paper = PAPER_FOURIER
 
-    @staticmethod
-    @over_patches
-    def make_blocks(
-        settings: PFNOSettings, problem: Problem, sizes: Sequence[int]
-    ) -> MixerBlock:
+    def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
         """A Fourier block over patches, with all frequencies of time."""
-        dim, most = problem.domain.dim, settings.modes_of(problem)
+        dim, most = problem.domain.dim, self.settings.modes_of(problem)
         modes = [min(most, max(1, n // 2)) for n in sizes[:dim]]
         modes += [n // 2 + 1 for n in sizes[dim:]]
-        return spectral_block(settings, sizes, modes)
+        width = self.settings.width
+        return mixer_block(self.settings, sizes, SpectralConv(width, width, modes))
 
 
-class NFSPFNO(PointMixer):
+class NFSPFNO(PointMixer, PFNO):
     """`pfno` on any points: interpolation to a small grid in place of patches."""
 
     Settings = NFSPFNOSettings
-    make_blocks = staticmethod(PFNO.make_blocks)
+    paper = PAPER_KERNEL | PFNO.paper

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import Model
-from nfsgeo.models.info import BatchLoss
+from nfsgeo.models.base import BatchLoss, Model
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import GraphSettings, ModelSettings
 from nfsgeo.nn import (
@@ -79,14 +78,14 @@ class RecurrentOperator(Model):
     Subclasses make the cells, the edges of a sample, and what each cell multiplies by.
     """
 
-    settings: CellSettings
+    paper = {"radius": 0.05, "residual": False}
     spheres = True
     predicts_anywhere = False
-    steps_beyond = 0
+    autoregressive = True
     steps: Tensor
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
-        super().__init__(problem, settings, **keywords)
+    def __init__(self, problem: Problem, **settings: Any) -> None:
+        super().__init__(problem, **settings)
         width = self.settings.width
         first = problem.step_components
         if self.settings.coordinates:
@@ -169,13 +168,10 @@ class RecurrentOperator(Model):
 
 
 class GCGRU(RecurrentOperator):
-    """Chebyshev gated recurrent units as encoder and decoder.
-
-    After "Structured Sequence Modeling with Graph Convolutional Recurrent Networks".
-    """
+    """Chebyshev gated recurrent units as encoder and decoder."""
 
     Settings = RecurrentSettings
-    settings: RecurrentSettings
+    source = "Structured Sequence Modeling with Graph Convolutional Recurrent Networks"
 
     def make_cell(self, channels: int) -> nn.Module:
         """A gated recurrent unit."""
@@ -192,14 +188,10 @@ class GCGRU(RecurrentOperator):
 
 
 class DCRNN(RecurrentOperator):
-    """Diffusion gated recurrent units as encoder and decoder.
-
-    After "Diffusion Convolutional Recurrent Neural Network: Data-Driven Traffic
-    Forecasting".
-    """
+    """Diffusion gated recurrent units as encoder and decoder."""
 
     Settings = RecurrentSettings
-    settings: RecurrentSettings
+    source = "Diffusion Convolutional Recurrent Neural Network"
 
     def make_cell(self, channels: int) -> nn.Module:
         """A gated recurrent unit."""
@@ -233,7 +225,6 @@ class AGCRNSettings(CellSettings):
 class AGCRN(RecurrentOperator):
     """Adaptive gated recurrent units as encoder and decoder.
 
-    After "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting".
     Every cell learns a graph of its own on the mesh of training.
 
     Raises:
@@ -241,11 +232,13 @@ class AGCRN(RecurrentOperator):
     """
 
     Settings = AGCRNSettings
-    settings: AGCRNSettings
+    source = "Adaptive Graph Convolutional Recurrent Network"
+    paper = {"residual": False}
+    unseen_meshes = False
     mesh: Tensor
 
-    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
-        super().__init__(problem, settings, **keywords)
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
         settings = self.settings
         needed = adjacency_bytes(problem.num_points, settings.depth) / GIB
         if needed > settings.max_gib:

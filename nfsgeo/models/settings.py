@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
 
 from nfsgeo.geometry import GraphBuilder, radius_for
 from nfsgeo.models.problem import Problem
 
-__all__ = ["PAPER_MODES", "GraphSettings", "ModelSettings", "SpectralSettings"]
+__all__ = ["PAPER_FOURIER", "GraphSettings", "ModelSettings", "SpectralSettings"]
 
-# What the paper keeps, in any dimension.
-PAPER_MODES = 8
-LINE_MODES = 64
+# The paper keeps so many modes in any dimension.
+PAPER_MODES, LINE_MODES = 8, 64
+PAPER_FOURIER: dict[str, Any] = {"depth": 3, "modes": PAPER_MODES}
 
 
 class ModelSettings(BaseModel):

@@ -89,10 +89,10 @@ class DataSection(Section):
         point_sets: Number of point sets that training samples cycle through, one per
             epoch: an augmentation that keeps networks from fitting one mesh.
             Validation and test samples are observed on the first. None for
-            the model's, see :attr:`nfsgeo.models.ModelInfo.point_sets`.
+            the model's, see :attr:`nfsgeo.models.Model.point_sets`.
         query_points: Points of the file, for each training sample, at which it is not
             observed and the model is to predict it all the same; 0 for none, None for
-            as many as suit the model, see :attr:`nfsgeo.models.ModelInfo.query_points`.
+            as many as suit the model, see :attr:`nfsgeo.models.Model.query_points`.
         mesh_seed: Seed of the points; None for that of the run.
         n_in: Number of observed time steps; None for 10, or 0 where a coefficient is
             the input.
@@ -214,7 +214,7 @@ class ModelSection(Section):
         if not isinstance(name, str) or name not in MODELS:
             raise unknown(f"model {name}", "a known model", str(name), MODELS)
         settings = section.get("settings") or {}
-        kind = MODELS[name].config
+        kind = MODELS[name].Settings
         with explained(
             "model.settings", [f"model.settings.{key}" for key in kind.model_fields]
         ):
@@ -231,7 +231,7 @@ class LossSection(Section):
             measurements do not sway.
         weighting: ``uniform`` weights of all points, as in the paper, or ``quadrature``
             weights, the volumes of their Voronoi cells. None for what suits the model,
-            see :attr:`nfsgeo.models.ModelInfo.loss_weighting`. Unobserved query points
+            see :attr:`nfsgeo.models.Model.loss_weighting`. Unobserved query points
             and the validation loss have uniform weights.
     """
 

@@ -56,7 +56,7 @@ def load_config(
     name = str(model.get("name", "nfs"))
     if given.get("preset") == "paper":
         given = _merged(_paper_preset(name), given)
-    fields = MODELS[name].config.model_fields if name in MODELS else ()
+    fields = MODELS[name].Settings.model_fields if name in MODELS else ()
     with explained(known=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
         return RunConfig.model_validate(given)
 
@@ -110,7 +110,7 @@ def paper_learning_rate(model: str, equation: str) -> float:
 
     Of a ``model`` on data of an ``equation``.
     """
-    slow = equation in ("burgers", "kdv") and MODELS[model].family != "graph"
+    slow = equation in ("burgers", "kdv") and not MODELS[model].autoregressive
     return 5e-4 if slow else 1e-3
 
 

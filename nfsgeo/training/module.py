@@ -19,7 +19,7 @@ from nfsgeo.data.windows import Connect, ConnectedBatches, WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Climatology
-from nfsgeo.models import BatchLoss, OwnLoss
+from nfsgeo.models import BatchLoss, Model
 from nfsgeo.training.config import OptimiserSection, RunConfig
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
@@ -82,7 +82,7 @@ class TrainingModule(LightningModule):
 
     Trained on ``loss``, with quadrature weights where batches carry them and uniform
     weights elsewhere. Gaps in a target leave the loss. A model with a loss of its own
-    (:class:`nfsgeo.models.OwnLoss`) is trained on that.
+    (``autoregressive``) is trained on that.
 
     Args:
         forecaster: Predicts fields in the units of the data.
@@ -102,11 +102,11 @@ class TrainingModule(LightningModule):
         self._losses: list[tuple[Tensor, Tensor]] = []
 
     @property
-    def own_loss(self) -> OwnLoss | None:
+    def own_loss(self) -> Model | None:
         """The model, where it is trained on a loss of its own."""
         # A single later time step leaves nothing to be fed back.
         model, any_time = self.forecaster.model, self.forecaster.task.any_time
-        return model if isinstance(model, OwnLoss) and not any_time else None
+        return model if model.autoregressive and not any_time else None
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         forecaster, own = self.forecaster, self.own_loss

@@ -12,7 +12,7 @@ from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.transforms import SeriesFit
-from nfsgeo.models import MODELS, ModelInfo
+from nfsgeo.models import MODELS, Model
 from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.loading import paper_learning_rate
 from nfsgeo.training.run_data import RunData
@@ -57,7 +57,7 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         kind = MESH_KINDS[data.mesh or "all"]
         suits = kind.drawn and kind.even and file.shape is not None
         loss = loss.changed(weighting=info.loss_weighting if suits else "uniform")
-    lr = config.optimiser.lr or paper_learning_rate(info.name, file.equation)
+    lr = config.optimiser.lr or paper_learning_rate(config.model.name, file.equation)
     optimiser = config.optimiser.changed(lr=lr)
     return config.changed(model=model, loss=loss, optimiser=optimiser)
 
@@ -79,7 +79,7 @@ def for_series(
     return config.changed(**sections)
 
 
-def _check_together(config: RunConfig, file: Fields, info: ModelInfo) -> None:
+def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
     """Makes sure that settings go together, and with the data."""
     data, form, used = config.data, config.model.prediction, RunData(config, file)
     if not all(len(used.samples(part)) for part in SPLITS):
@@ -97,10 +97,10 @@ def _check_together(config: RunConfig, file: Fields, info: ModelInfo) -> None:
             "NEW.nc --obstacles walls.geojson",
         )
     if data.query_points and not info.query_points:
-        able = [each.name for each in MODELS.values() if each.query_points]
+        able = [name for name, each in MODELS.items() if each.query_points]
         raise UserError(
-            f"data.query_points={data.query_points} with --model {info.name}, which "
-            "predicts at the observed points alone",
+            f"data.query_points={data.query_points} with --model {config.model.name}, "
+            "which predicts at the observed points alone",
             "0",
             f"leave it out, or use one of {', '.join(able)}",
         )
@@ -164,7 +164,7 @@ def _with_windows(config: RunConfig, file: Fields) -> DataSection:
     return data.changed(window_stride=stride, evaluation_stride=apart)
 
 
-def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSection:
+def _with_points(data: DataSection, file: Fields, model: type[Model]) -> DataSection:
     data = _with_held_out(data, file) if data.hold_out else data
     name = data.mesh
     if name is None:
@@ -184,7 +184,7 @@ def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSecti
     if sets is None:
         sets = model.point_sets if kind.drawn and not data.mesh_per_sample else 1
     if kind.size == "grid":
-        grid = _points_per_axis(data, file, model)
+        grid = _points_per_axis(data, file)
     elif kind.size is not None:
         points = data.points or max(1, file.num_points() // 4)
     return data.changed(mesh=name, point_sets=sets, points=points, grid=grid)
@@ -206,7 +206,7 @@ def _with_held_out(data: DataSection, file: Fields) -> DataSection:
     return data.changed(mesh=SUBSET, points=left, point_sets=1, query_points=0)
 
 
-def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
+def _points_per_axis(data: DataSection, file: Fields) -> int:
     """Of the sub-grid that was asked for, or of one with about a quarter of the points.
 
     Raises:
@@ -224,7 +224,7 @@ def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
         return side
     wanted = data.points or side**dim
     near = sorted(fitting, key=lambda each: abs(each**dim - wanted))[:FEW]
-    given = f"--points {data.points} with --model {model.name} on a grid"
+    given = f"--points {data.points} on a grid"
     few = ", ".join(map(str, sorted(near))) or "none"
     advice = f"give --grid {near[0]} ({near[0] ** dim} points), or " if near else ""
     raise UserError(

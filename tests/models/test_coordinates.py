@@ -11,8 +11,8 @@ POINTS, SAMPLES = 48, 2
 # Origin and unit of both axes.
 UNITS = [(1e6, 1.0), (0.0, 1e-3), (0.0, 1e3), (-250.0, 0.1), (1e6, 1e3)]
 NAMES = [name for name, info in MODELS.items() if info.points]
-AT_QUERIES = [n for n in NAMES if MODELS[n].model.predicts_anywhere]
-BY_RADIUS = [n for n in NAMES if "radius" in MODELS[n].config.model_fields]
+AT_QUERIES = [n for n in NAMES if MODELS[n].predicts_anywhere]
+BY_RADIUS = [n for n in NAMES if "radius" in MODELS[n].Settings.model_fields]
 
 
 def made(name: str, domain: Domain, has_time: bool = True, **settings) -> Model:

@@ -10,6 +10,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import (
     MODELS,
+    PAPER_PARAMETERS,
     PAPER_PROBLEM,
     Problem,
     build_model,
@@ -25,7 +26,7 @@ COUNTS |= {"gcgru": 74_945, "dcrnn": 148_673}
 OTHERS = {"agcrn": 165_441, "dse": 6_299_425}
 UNUSED = 33_792
 GRIDS = [name for name, info in MODELS.items() if not info.points]
-POINTS = [name for name, i in MODELS.items() if issubclass(i.model, PointMixer)]
+POINTS = [name for name, i in MODELS.items() if issubclass(i, PointMixer)]
 TIED = [name for name in GRIDS if not MODELS[name].unseen_meshes]
 SIZE = 8
 
@@ -37,7 +38,7 @@ def problem(dim: int, has_time: bool) -> Problem:
 
 def small(name: str, **changes) -> dict:
     """Settings for a grid of eight nodes."""
-    fields = MODELS[name].config.model_fields
+    fields = MODELS[name].Settings.model_fields
     values = {"width": 8, "modes": 3, "time_modes": 2, "heads": 2, "hidden": 8}
     values |= {"levels": 2, "basis": 6, "grid": SIZE, "dropout": 0.0}
     values |= ({} if name in POINTS else {"patch": 2}) | changes
@@ -60,7 +61,7 @@ def test_parameters_at_the_setting_of_the_paper(name):
     assert parameters_at_paper_setting(name) == (COUNTS | OTHERS)[name]
     unused = UNUSED if name in ("pfno", "vit", "mlpmixer", "gfn") else 0
     told = None if name in OTHERS else COUNTS[name] + unused
-    assert MODELS[name].parameters_paper == told
+    assert PAPER_PARAMETERS.get(name) == told
 
 
 @pytest.mark.parametrize("time", ["tokens", "channels", None])

@@ -11,7 +11,7 @@ from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, Problem, build_model
 
 NAMES = [name for name, info in MODELS.items() if info.points]
-AT_OWN_POINTS = [n for n in NAMES if not MODELS[n].model.predicts_anywhere]
+AT_OWN_POINTS = [n for n in NAMES if not MODELS[n].predicts_anywhere]
 ANY_MESH = [name for name in NAMES if MODELS[name].unseen_meshes]
 SMALL = {"width": 8, "radius": 0.3, "window": 3, "modes": 2, "time_modes": 2}
 SMALL |= {"hidden": 8, "grid": 4, "dropout": 0.0}
@@ -30,7 +30,7 @@ def sample(p: Problem, num_points: int | None = None) -> tuple[Tensor, Tensor]:
 
 
 def make(name: str, p: Problem, **settings) -> torch.nn.Module:
-    fields = MODELS[name].config.model_fields
+    fields = MODELS[name].Settings.model_fields
     small = {key: value for key, value in SMALL.items() if key in fields}
     return build_model(name, p, {**small, **OTHERWISE.get(name, {}), **settings})
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from nfsgeo.geometry import Domain, Graphs
-from nfsgeo.models import Model, OwnLoss, Problem, build_model
+from nfsgeo.models import Model, Problem, build_model
 
 POINTS, SAMPLES = 16, 4
 PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 4, POINTS, None, True)
@@ -33,7 +33,7 @@ def waves() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def loss_of(model: Model, x: Tensor, y: Tensor, graphs: Graphs) -> Tensor:
-    if isinstance(model, OwnLoss):
+    if model.autoregressive:
         target = y[:, : PROBLEM.n_out + model.steps_beyond]
         return model.training_loss(x, target, graphs, mse_loss)
     return mse_loss(model.predict(x, graphs), y[:, : PROBLEM.n_out])

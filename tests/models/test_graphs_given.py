@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nfsgeo.geometry import Domain, Graphs, equispaced_grid, radius_graph
-from nfsgeo.models import MODELS, Model, OwnLoss, Problem, build_model
+from nfsgeo.models import MODELS, Model, Problem, build_model
 from nfsgeo.nn.neighbour_sum import _NeighbourSum, neighbour_sum_reference
 
 SAMPLES, SIZE = 3, 6
@@ -34,7 +34,7 @@ def batch_for(name: str) -> tuple[Model, Tensor, Tensor, Tensor]:
     # The pushforward trick tosses a coin on the host, where random numbers are.
     small = {"width": 32, "patch": 2, "sampling_decay": 10.0, "levels": 1}
     small |= {"window": 2, "depth": 1, "pushforward": False}
-    small = {k: v for k, v in small.items() if k in info.config.model_fields}
+    small = {k: v for k, v in small.items() if k in info.Settings.model_fields}
     nodes = equispaced_grid(problem.domain, shape)
     pos = (torch.rand(SIZE**2, 2) if info.points else nodes).repeat(SAMPLES, 1)
     batch = torch.arange(SAMPLES).repeat_interleave(SIZE**2)
@@ -43,7 +43,7 @@ def batch_for(name: str) -> tuple[Model, Tensor, Tensor, Tensor]:
 
 def step(model: Model, x: Tensor, pos: Tensor, batch: Tensor, graphs: Graphs) -> None:
     target = x.new_zeros(len(x), 4, 1)
-    if isinstance(model, OwnLoss):
+    if model.autoregressive:
         loss = model.training_loss(x, target, graphs, nn.functional.mse_loss)
     else:
         loss = nn.functional.mse_loss(model(x, pos, batch, graphs=graphs), target)

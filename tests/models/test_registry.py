@@ -20,8 +20,7 @@ def test_every_entry_is_an_exported_class_and_every_class_an_entry() -> None:
     each = [getattr(nfsgeo.models, name) for name in nfsgeo.models.__all__]
     classes = [one for one in each if inspect.isclass(one) and issubclass(one, Model)]
     exported = {one for one in classes if not inspect.isabstract(one)}
-    assert exported == {info.model for info in MODELS.values()}
-    assert all(name == info.name for name, info in MODELS.items())
+    assert exported == {*MODELS.values()} and len(exported) == len(MODELS)
 
 
 def test_the_docs_list_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,11 +34,9 @@ def test_the_docs_list_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_signatures_show_the_settings(name: str) -> None:
-    fields = MODELS[name].config.model_fields.items()
-    given = inspect.signature(MODELS[name].model).parameters.values()
-    problem, settings, *rest = given
-    assert (problem.name, settings.name) == ("problem", "settings")
-    assert settings.default is None
+    fields = MODELS[name].Settings.model_fields.items()
+    problem, *rest = inspect.signature(MODELS[name]).parameters.values()
+    assert problem.name == "problem"
     shown = {each.name: each.default for each in rest}
     assert shown == {key: field.default for key, field in fields}
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in rest)
@@ -47,13 +44,12 @@ def test_signatures_show_the_settings(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "gino"])
 def test_keywords_an_instance_and_a_name_build_the_same(name: str) -> None:
-    model, kind = MODELS[name].model, MODELS[name].config
+    model, kind = MODELS[name], MODELS[name].Settings
     small = {"width": 32, "grid": 8, "patch": 2}
     small = {key: value for key, value in small.items() if key in kind.model_fields}
     made = []
     for make in (
         lambda: model(PROBLEM, **small),
-        lambda: model(PROBLEM, kind(**small)),
         lambda: build_model(name, PROBLEM, small),
         lambda: build_model(name, PROBLEM, kind(**small)),
     ):
@@ -75,9 +71,3 @@ def test_keywords_an_instance_and_a_name_build_the_same(name: str) -> None:
 def test_a_wrong_keyword_is_one_line(keywords: dict, message: str) -> None:
     with pytest.raises(UserError, match=f"^{message}"):
         NFS(PROBLEM, **keywords)
-
-
-def test_settings_come_in_one_way() -> None:
-    for kind, more in (("nfs", {"width": 8}), ("fno", {})):
-        with pytest.raises(TypeError, match="either NFSSettings or its fields"):
-            NFS(PROBLEM, MODELS[kind].config(), **more)

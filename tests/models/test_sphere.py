@@ -15,7 +15,7 @@ from nfsgeo.models import MODELS, Problem, build_model
 SPHERE = Domain.sphere()
 NUM = 120
 PROBLEM = Problem(SPHERE, 2, 2, 3, 4, NUM, None, True)
-ABLE = {name for name, info in MODELS.items() if info.model.spheres}
+ABLE = {name for name, info in MODELS.items() if info.spheres}
 SMALL = {"width": 16, "hidden": 8, "heads": 2, "modes": 5, "time_modes": 2}
 SMALL |= {"window": 2, "dropout": 0.0, "slices": 4}
 
@@ -37,7 +37,7 @@ def turned(pos: Tensor, seed: int = 0) -> Tensor:
 
 def made(name: str, problem: Problem = PROBLEM, **changes):
     torch.manual_seed(0)
-    fields = MODELS[name].config.model_fields
+    fields = MODELS[name].Settings.model_fields
     settings = {k: v for k, v in (SMALL | changes).items() if k in fields}
     return build_model(name, problem, settings).eval()
 

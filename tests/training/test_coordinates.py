@@ -31,7 +31,7 @@ def cloud(path: Path, origin: tuple[float, float], unit: tuple[float, float]) ->
 
 def error(name: str, data: Path, out: Path, epochs: int) -> float:
     small = {"width": 8, "modes": 3, "grid": 8, "window": 3, "hidden": 8, "heads": 2}
-    fields = MODELS[name].config.model_fields
+    fields = MODELS[name].Settings.model_fields
     settings = {f"model.settings.{k}": v for k, v in small.items() if k in fields}
     if name == "mppde":
         settings["model.settings.width"] = 32

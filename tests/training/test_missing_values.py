@@ -62,7 +62,7 @@ def test_every_model_trains_and_predicts_with_gaps(name: str, gaps: Path) -> Non
     chosen = {"model.name": name, "trainer.epochs": 1, "trainer.device": "cpu"}
     chosen |= {"data.query_points": 0, "data.max_train": 3, "data.n_in": 4}
     chosen |= {"data.n_out": 4, "data.points": 16, "data.point_sets": 1}
-    fields = MODELS[name].config.model_fields
+    fields = MODELS[name].Settings.model_fields
     small = {"width": 32 if name == "mppde" else 8, "depth": 1, "window": 4}
     chosen |= {f"model.settings.{k}": v for k, v in small.items() if k in fields}
     root = run_on(gaps, Path("run"), chosen)

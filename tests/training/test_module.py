@@ -127,7 +127,7 @@ def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(module_of: Make) 
         seen.extend([x, target, graphs.batch])
         return loss(torch.full_like(target, 5.0), target)
 
-    model.training_loss, model.steps_beyond = training_loss, 0
+    model.training_loss, model.autoregressive = training_loss, True
     x, y = torch.full((2, 1, 1), 5.0), torch.full((2, 2, 1), 9.0)
     loss = module.training_step(batch(x, y, [0, 0]), 0)
     # 5 and 9 are 2 and 4 standard deviations of 2 above the mean of 1.

@@ -65,7 +65,7 @@ def test_times_that_cannot_be_asked_for(seen: Any, times: Any, message: str) -> 
 def test_every_model_sees_the_lead_time(name: str) -> None:
     if name in ("gino", "neuralop-fno"):
         pytest.importorskip("neuralop")
-    fields = MODELS[name].config.model_fields
+    fields = MODELS[name].Settings.model_fields
     chosen: dict[str, Any] = {"width": 32, "depth": 1, "window": 3, "grid": 8}
     chosen |= {"patch": 2, "time_patch": 1}
     chosen = {key: value for key, value in chosen.items() if key in fields}
