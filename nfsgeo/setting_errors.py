@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,35 +12,6 @@ from pydantic import ValidationError
 from nfsgeo.errors import UserError
 
 __all__ = ["explained", "unknown"]
-
-FEW = 5
-# The last part of our settings, and its names in earlier versions and other libraries
-# that are not like it.
-OTHER_NAMES = {
-    "point_sets": "meshes",
-    "radius_factor": "neighbours",
-    "base": "fixed",
-    "quadrature": "cells",
-    "weighting": "loss_over",
-    "patience": "early_stopping early_stop",
-    "lr": "learning_rate base_lr max_lr",
-    "name": "optimizer",
-    "gradient_clip": "clip max_grad_norm",
-    "weight_decay": "wd l2",
-    "batch_size": "bs",
-    "device": "accelerator gpu",
-    "devices": "gpus num_gpus",
-    "precision": "dtype amp",
-    "seed": "random_seed random_state manual_seed",
-    "grid": "resolution",
-    "file": "dataset path",
-    "n_in": "history input_steps",
-    "n_out": "horizon output_steps",
-    "width": "hidden hidden_dim hidden_size hidden_channels channels dim d_model "
-    "embed_dim",
-    "depth": "layers num_layers n_layers num_blocks",
-}
-ELSEWHERE = {name: key for key, names in OTHER_NAMES.items() for name in names.split()}
 
 
 @contextmanager
@@ -74,34 +45,16 @@ def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
 
 
 def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that does not exist, with the nearest that do.
+    """The error for a ``name`` that does not exist, with the nearest that is ``known``.
 
-    Args:
-        given: What came, as the message shows it.
-        expected: What it should have been.
-        name: The name to look for.
-        known: All names that exist; dotted ones are also compared by their last part.
+    Of dotted names the last part counts, and the section where that is the same.
     """
     section, _, last = name.rpartition(".")
-    # Of two with one last part, the one in the same section.
-    by_last_part = {
-        each.rpartition(".")[2]: each
-        for each in sorted(known, key=lambda each: (_section(each) == section, each))
-    }
-    near = [each for each in (last, ELSEWHERE.get(last, "")) if each in by_last_part]
-    near = near or get_close_matches(last, by_last_part, n=1)
-    if near:
-        return UserError(given, expected, f"the nearest is {by_last_part[near[0]]}")
-    names = list(by_last_part.values())
-    if not names:
-        return UserError(given, expected, "leave it out: there is none")
-    beside = [each for each in names if section and _section(each) == section] or names
-    parts = {each.rpartition(".")[2]: each for each in beside}
-    few = [parts[each] for each in get_close_matches(last, parts, n=FEW, cutoff=0.0)]
-    return UserError(
-        given, expected, f"the nearest are {', '.join(few)}, of {len(names)} in all"
-    )
 
+    def likeness(other: str) -> tuple[float, bool]:
+        of, _, part = other.rpartition(".")
+        return SequenceMatcher(None, last, part).ratio(), of == section
 
-def _section(name: str) -> str:
-    return name.rpartition(".")[0]
+    near = max(known, key=likeness, default="")
+    todo = f"the nearest is {near}" if near else "leave it out: there is none"
+    return UserError(given, expected, todo)

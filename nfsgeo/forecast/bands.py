@@ -236,11 +236,7 @@ class Bands:
     gaps: float
 
     def half_width(self, around: Surroundings, level: float) -> Tensor:
-        """Half the width of the band of a level ``[M, T, C]``, in the data's units.
-
-        Raises:
-            UserError: There were too few samples for the level.
-        """
+        """Half the width of the band of a level ``[M, T, C]``, in the data's units."""
         if self.samples < (num := needed(level)):
             raise UserError(
                 f"level {level:g} of bands that were fitted to {self.samples} samples",

@@ -106,10 +106,10 @@ class Forecaster(nn.Module):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
     ) -> Graphs:
-        """The graphs of a batch of samples, a function of positions alone.
+        """The graphs of a batch, a function of positions alone.
 
-        Those of the model, with what transforms need. Arguments and errors as
-        :meth:`nfsgeo.models.Model.connect`.
+        As :meth:`nfsgeo.models.Model.connect`, with what transforms need. ``pos``,
+        ``batch``, ``query_pos`` and ``query_batch`` are those of a call.
         """
         graphs = self.model.connect(pos, batch, query_pos, query_batch)
         for transform in self.stack:
@@ -140,8 +140,8 @@ class Forecaster(nn.Module):
             query_batch: sample of each query point.
             graphs: from :meth:`connect`, in place of the positions.
             forcing: ``[N, n_in + n_out, C_f]`` where the model was trained with one.
-            times: for a model of lead times, ``[n_in + K]`` of its inputs and of any
-                number of later time steps, or ``[S, n_in + K]`` of each sample.
+            times: where predictions depend on them, of the inputs and of what is asked
+                for ``[n_in + K]``, or ``[S, n_in + K]`` of each sample.
 
         Raises:
             UserError: ``x``, ``forcing`` or ``times`` has other components or time
@@ -193,12 +193,7 @@ class Forecaster(nn.Module):
             data: fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
                 missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and the
                 others, where there are any; a list of either, or a ``Batch``.
-            pos: positions ``[n, d]`` of the fields, which all samples share.
-            query_pos: where to predict, ``[m, d]``; None for the observed points.
-            forcing: what is known ahead ``[n, n_in + n_out, C_f]``, which all samples
-                share; None where the model was trained without.
-            times: of the inputs and of what is asked for ``[n_in + K]``, increasing;
-                None where predictions do not depend on them.
+            pos, query_pos, forcing, times: as for a call, and the same for all samples.
 
         Raises:
             UserError: fields have no positions, or other components or time steps
@@ -283,7 +278,7 @@ def rollout(
     forcing: Tensor | None = None,
     times: Tensor | None = None,
 ) -> Tensor:
-    """Predicted fields at as many time steps as asked for, autoregressively.
+    """Predicted fields ``[M, steps, C]``, further ahead than the model was trained for.
 
     The predictions at the observed points are the inputs of the next window, together
     with as many of the last inputs as it takes; static inputs stay. Each window has the
@@ -292,19 +287,11 @@ def rollout(
 
     Args:
         forecaster: trained on windows of ``n_in`` and ``n_out`` time steps.
-        x: fields ``[N, n_in, F]``, in the units of the data.
-        pos: positions ``[N, d]``.
+        x, pos, batch: as for the ``forecaster``.
         steps: number of time steps to predict.
-        batch: sample of each point ``[N]``; None for one sample.
         graphs: from ``forecaster.connect``, with the query points if there are any.
-        forcing: what is known ahead, ``[N, n_in + steps, C_f]``; None where the model
-            was trained without.
-        times: for a model that depends on them, of the inputs and of what is
-            predicted, ``[n_in + steps]`` or those of each sample. A window has as many
-            time steps as in training.
-
-    Returns:
-        ``[M, steps, C]``, at the query points or else at the observed ones.
+        forcing: what is known ahead, ``[N, n_in + steps, C_f]``.
+        times: ``[n_in + steps]`` or those of each sample.
 
     Raises:
         UserError: the model has no time.

@@ -63,16 +63,11 @@ def fitted_covariance(
     """The covariance by which observed values best tell those at the query points.
 
     Its parameters minimise the error of kriging at the unobserved query points of some
-    training samples; fields are those of the first time step that is to be predicted.
+    training samples, at the first time step that is to be predicted, less the ``mean``
+    of the fields ``[C]`` and in the ``scale`` of the changes that are predicted.
 
-    Args:
-        used: The data of the run, resolved.
-        mean: Of the fields, ``[C]``.
-        scale: Standard deviation of the changes that are predicted, ``[C]``.
-
-    Returns:
-        None as for :func:`covariance_of`, and where there are no query points or values
-        are not known there, and on a sphere.
+    None as for :func:`covariance_of`, where there are no query points or values are not
+    known there, and on a sphere.
     """
     data, domain = used.config.data, used.file.domain.normalised
     if not data.query_points or used.file.domain.curved:
@@ -94,16 +89,10 @@ def covariance_of(
 ) -> StationaryCovariance | None:
     """The covariance by which the values of sets best tell those at their queries.
 
-    None where the error of the spline is below :data:`WORTH_WHILE` or below that of
-    kriging, and where there are too many points.
-
-    Args:
-        sets: Less ``mean``, in units of ``scale``.
-        domain: Normalised.
-        mean: Of the fields, ``[C]``.
-        scale: Unit of the values, ``[C]``.
-        starts: Of the power, the decay, the mean and the noise.
-        trials: How often parameters are tried from each start.
+    These are less ``mean [C]``, in units of ``scale [C]``, on the normalised domain.
+    Each of the ``starts`` is of the power, the decay, the mean and the noise. None
+    where the error of the spline is below :data:`WORTH_WHILE` or below that of kriging,
+    and where there are too many points.
     """
     if not sets or not within_reach(domain, max(len(each.pos) for each in sets)):
         return None

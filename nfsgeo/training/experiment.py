@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from nfsgeo.data import Fields
+from nfsgeo.data.domains import check_within
 from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
@@ -166,11 +167,14 @@ def _read(
         Statistics of the training windows, and whether the fields have gaps.
 
     Raises:
-        UserError: A sample cannot be read or is not finite, time steps are unequal, a
-            part has nothing to compare predictions with, or gaps are larger than
-            ``data.max_missing`` allows.
+        UserError: A sample cannot be read, is not finite or has points outside, time
+            steps are unequal, a part has nothing to compare predictions with, or gaps
+            are larger than ``data.max_missing`` allows.
     """
     file, data = parts["train"].file, config.data
+    one_each = np.unique(file.sample_mesh, return_index=True)[1]
+    places = map(file.coordinates, one_each)
+    check_within(file.domain, places, file.path, axes=file.axes)
     statistics = Statistics(data.n_in or 0, data.n_out or 1, data.lead_times)
     gaps, total = torch.zeros(file.components, dtype=torch.long), 0
     for part in ("train", "valid"):

@@ -25,20 +25,12 @@ def errors_by_sample(
     mean: Tensor | None = None,
     std: Tensor | None = None,
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """Errors of each sample, as :class:`FieldErrors` defines them.
+    """Errors of each sample, as :class:`FieldErrors` defines them, with its arguments.
 
-    Args:
-        prediction: ``[N, n_t, C]``, in the units of the data.
-        truth: ``[N, n_t, C]``.
-        batch: Sample of each point ``[N]``, sorted; None for one sample.
-        mean: Removed from the truth in relative errors, ``[C]``; components then stay
-            apart. None to take the values of all components together.
-        std: Standard deviation of each component in the training data, ``[C]``.
-
-    Returns:
-        By name the errors ``[S]``, or ``[S, C]`` where components stay apart, each in
-        its own unit, and whether there is any: an error at gaps alone is NaN, and so is
-        a relative one without energy. Samples without points are left out.
+    By name the errors ``[S]``, or ``[S, C]`` where components stay apart because their
+    ``mean`` is given, each in its own unit, and whether there is any: an error at gaps
+    alone is NaN, and so is a relative one without energy. Samples without points are
+    left out.
     """
     if batch is None:
         batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
@@ -78,10 +70,9 @@ class FieldErrors(Metric):
 
     With :math:`e = \hat u - u` of one sample, ``mae`` is the mean of :math:`|e|`,
     ``rmse`` the root of the mean of :math:`e^2`, ``rel_l2`` is
-    :math:`\|e\|_2 / \|u\|_2` and ``rel_l1`` is :math:`\|e\|_1 / \|u\|_1`. Sums are
-    kept in double precision. Missing values of the truth, NaN, do not count, nor do
-    samples without any other. A sample that is zero everywhere has no relative error
-    and leaves their means.
+    :math:`\|e\|_2 / \|u\|_2` and ``rel_l1`` is :math:`\|e\|_1 / \|u\|_1`. Missing
+    values of the truth, NaN, do not count, nor do samples without any other. A sample
+    that is zero everywhere has no relative error and leaves their means.
 
     Values of all components are taken together, unless their statistics are given.
     Then each of the ``C`` components has errors of its own, its ``rel_l2`` being
@@ -135,9 +126,7 @@ class FieldErrors(Metric):
             found = errors_by_sample(
                 prediction, truth, batch, mean=self.mean, std=self.std
             )
-            errors, there = (
-                torch.stack(each) for each in zip(*found.values(), strict=True)
-            )
+            errors, there = map(torch.stack, zip(*found.values(), strict=True))
             self.total = self.total + errors.masked_fill(~there, 0).sum(1)
             self.count = self.count + there.sum(1)
 

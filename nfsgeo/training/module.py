@@ -207,11 +207,7 @@ class TrainingModule(LightningModule):
 def make_optimiser(
     parameters: Iterable[nn.Parameter], section: OptimiserSection
 ) -> optim.Optimizer:
-    """Adam or AdamW.
-
-    Raises:
-        ValueError: The learning rate is still open; resolve the configuration first.
-    """
+    """Adam or AdamW, of a resolved configuration."""
     if section.lr is None:
         raise ValueError("optimiser.lr is None: expected a number; resolve the config")
     kind = {"adam": optim.Adam, "adamw": optim.AdamW}[section.name]

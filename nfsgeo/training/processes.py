@@ -121,11 +121,7 @@ def errors_of_workers() -> Iterator[None]:
 
 @contextmanager
 def quiet_lightning() -> Iterator[None]:
-    """Drops advice that Lightning gives and that a user cannot act upon.
-
-    Its tips and devices, how many workers it would like, and deprecations between it
-    and torch. Errors come through.
-    """
+    """Drops advice that Lightning gives and that a user cannot act upon."""
     levels = [logger.level for logger in LOGGERS]
     with warnings.catch_warnings():
         _silence()

@@ -75,10 +75,8 @@ def fit(
 
     On the CPU a run that was killed gives the very numbers of an undisturbed one.
 
-    Args:
-        experiment: From :func:`prepare`; its forecaster ends with the last weights.
-        paths: The run's folder.
-        callbacks: Further callbacks, such as a progress bar.
+    The forecaster of the ``experiment`` ends with the last weights, and its folder has
+    the ``paths``. There may be further ``callbacks``, such as a progress bar.
 
     Raises:
         UserError: The loss is not finite, the checkpoint is damaged or of another model

@@ -45,12 +45,8 @@ Observation = Callable[[int], Mesh]
 class RunData:
     """What of a file a run uses, a function of its configuration alone.
 
-    Args:
-        config: Of the run, resolved as far as a question needs it.
-        file: Where the samples come from.
-
-    Raises:
-        UserError: On access, the file does not have such points or time steps.
+    The configuration is resolved as far as a question needs it. On access, a file
+    that does not have such points or time steps is a user error.
     """
 
     config: RunConfig
@@ -67,10 +63,9 @@ class RunData:
     def steps(self) -> dict[str, range]:
         """The time steps of the file that the windows of each part lie in.
 
-        Where samples are split by time, parts follow each other in the order of
-        :data:`~nfsgeo.data.splits.SPLITS`, 0.7/0.1/0.2 of the time steps, none of them
-        shorter than a window; else every part has all time steps. Time steps at the end
-        that hold forcings alone belong to none.
+        Where samples are split by time, training, validation and test follow each other
+        with 0.7/0.1/0.2 of the time steps, none of them shorter than a window. Time
+        steps at the end that hold forcings alone belong to none.
         """
         data, file = self.config.data, self.file
         steps = range(data.first_step, file.num_observed())
@@ -94,9 +89,8 @@ class RunData:
     def starts(self, part: str, num_steps: int) -> Indices:
         """First time steps of the windows of ``num_steps`` that a sample of a part has.
 
-        Windows whose time steps are not as far apart as most, because the file lacks
-        some between them, are left out where there are others, unless lead times are
-        known.
+        But for lead times, windows in which the file lacks time steps are left out
+        where there are others.
         """
         data, file = self.config.data, self.file
         times, _ = clock(file.times, file.time_unit)
@@ -122,14 +116,12 @@ class RunData:
         volumes: bool = False,
         drop_absent: bool = False,
     ) -> WindowDataset:
-        """The windows of a part.
+        """The windows of a part: ``"train"``, ``"valid"`` or ``"test"``.
 
         Args:
-            part: ``"train"``, ``"valid"`` or ``"test"``.
             mesh: The points at which samples are observed; None for :attr:`mesh`.
             n_out: Time steps to predict, where they are not those of training.
-            beyond: Further time steps after the predicted ones, as far as there are
-                any.
+            beyond: Further time steps after these, as far as there are any.
             volumes: Whether batches carry the quadrature weights of their points.
             drop_absent: Whether windows leave out points without any value in them.
         """
@@ -144,14 +136,13 @@ class RunData:
             )
         n_out += max(0, min(beyond, most - n_out))
         samples, starts = self.samples(part), self.starts(part, n_in + n_out)
-        several = len(starts) > 1
         return WindowDataset(
             file,
             np.repeat(samples, len(starts)),
             n_in,
             n_out,
             self.mesh if mesh is None else mesh,
-            first_step=np.tile(starts, len(samples)) if several else int(starts[0]),
+            first_step=np.tile(starts, len(samples)),
             time_stride=data.time_stride,
             volumes=volumes,
             drop_absent=drop_absent,

@@ -10,13 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lightning.pytorch import (
-    Callback,
-    LightningModule,
-    Trainer,
-    loggers,
-    seed_everything,
-)
+from lightning.pytorch import Callback, Trainer, loggers, seed_everything
 from lightning.pytorch.callbacks import ProgressBar
 from lightning.pytorch.tuner import Tuner
 
@@ -54,16 +48,13 @@ class SeedEpochs(Callback):
 
     A run that is resumed after a kill then draws what the undisturbed run would have
     drawn, and no generator has a state worth storing.
-
-    Args:
-        seed: Seed of the run.
     """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
     def on_train_batch_start(
-        self, trainer: Trainer, module: LightningModule, batch: object, batch_idx: int
+        self, trainer: Trainer, module: Any, batch: object, batch_idx: int
     ) -> None:
         if batch_idx == 0:
             words = self.seed, trainer.current_epoch, trainer.global_rank
@@ -73,13 +64,7 @@ class SeedEpochs(Callback):
 def make_trainer(
     config: RunConfig, callbacks: Sequence[Callback] = (), **options: Any
 ) -> Trainer:
-    """A trainer whose epochs depend on nothing but the configuration.
-
-    Args:
-        config: Resolved.
-        callbacks: Besides the one that seeds every epoch.
-        options: Further options of :class:`lightning.pytorch.Trainer`.
-    """
+    """A trainer whose epochs depend on nothing but the configuration."""
     return Trainer(
         accelerator=device_of(config.trainer).type,
         precision=config.trainer.precision,
@@ -97,11 +82,7 @@ def make_trainer(
 
 
 def check_logger(name: str) -> None:
-    """Makes sure that the package of a logger is installed.
-
-    Raises:
-        UserError: It is not.
-    """
+    """Makes sure that the package of a logger is installed."""
     if name not in ("csv", "none") and find_spec(name) is None:
         raise UserError(
             f"trainer.logger={name}",
@@ -117,12 +98,7 @@ def find_learning_rate(
 
     Lightning's range test (Smith, "Cyclical Learning Rates for Training Neural
     Networks", section 3.3): in 100 steps, from one epoch to the next, the rate rises
-    from 1e-5 to 1e-1. The weights stay as they are.
-
-    Args:
-        config: Of the run, resolved.
-        module: What is trained; its optimiser has that rate afterwards.
-        data: What it is trained on.
+    from 1e-5 to 1e-1. The weights stay as they are; the ``module`` has that rate.
 
     Raises:
         UserError: The loss is not finite, or falls nowhere.
@@ -139,14 +115,13 @@ def find_learning_rate(
             logger=False,
             enable_checkpointing=False,
         )
-        found = Tuner(trainer).lr_find(
-            trial,
-            datamodule=data,
-            min_lr=LOWEST,
-            max_lr=HIGHEST,
-            num_training=STEPS,
-            update_attr=False,
-        )
+        span: dict[str, Any] = {
+            "min_lr": LOWEST,
+            "max_lr": HIGHEST,
+            "num_training": STEPS,
+        }
+        tuner = Tuner(trainer)
+        found = tuner.lr_find(trial, datamodule=data, update_attr=False, **span)
     rate = None if found is None else found.suggestion()
     if rate is None:
         raise UserError(

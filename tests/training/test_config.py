@@ -46,10 +46,7 @@ def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
         ("optimizer.lr", 1e-3, "optimiser.lr"),
         ("model.settings.wdith", 16, "model.settings.width"),
         ("model.name", "nsf", "nfs"),
-        ("learning_rate", 1e-3, "optimiser.lr"),
-        ("optimizer.learning_rate", 1e-3, "optimiser.lr"),
         ("model.width", 8, "model.settings.width"),
-        ("model.settings.hidden_channels", 8, "model.settings.width"),
     ],
 )
 def test_unknown_names_bring_up_the_nearest(key: str, value: Any, nearest: str) -> None:
