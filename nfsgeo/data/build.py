@@ -14,7 +14,7 @@ import xarray
 from numpy.typing import ArrayLike, NDArray
 from xarray import Variable
 
-from nfsgeo.data.checks import as_real, check_distinct
+from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.fields import FIELD, FORCING, KNOWN, PARAMETER, SPACE, STATION, Fields
 from nfsgeo.data.lazy import stacked
 from nfsgeo.data.times import time_variable
@@ -95,21 +95,18 @@ def build(
     units = dict(units or {})
     lists = [array.values for array in arrays if isinstance(array.values, list)]
     lazy = any(isinstance(each[0], Variable) for each in lists)
-    found, rows, num = _space(path, axes, points, lazy)
+    found, rows = _space(path, axes, points, lazy)
     names = [name.removeprefix(FORCING) for array in arrays for name in array.names]
     for array in arrays:
-        variable = _variable(path, array, rows, num)
+        variable = _variable(path, array, rows)
         apart = [dim for dim in variable.dims if dim not in DIMS.values()]
         variable = variable.transpose(..., *apart)
         shape = variable.shape[variable.ndim - len(apart) :]
         if len(array.names) != prod(shape):
-            raise UserError(
-                f"{path} with {len(array.names)} name{'s' * (len(array.names) != 1)} "
-                f"({', '.join(array.names)}) for {array.role} of shape "
-                f"{variable.shape}",
-                f"{prod(shape)} names, one for each component",
-                "give as many names, or move the components to the last axis",
-            )
+            listed = f"{len(array.names)} names ({', '.join(array.names)})"
+            given = f"{path} with {listed} for {array.role} of shape {variable.shape}"
+            todo = "give as many names, or move the components to the last axis"
+            raise UserError(given, f"{prod(shape)} names, one for each component", todo)
         for index, name in zip(np.ndindex(*shape), array.names, strict=True):
             role, bare = array.role, name.removeprefix(FORCING)
             if role == FIELD and bare != name:
@@ -176,81 +173,62 @@ def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
 
 def _space(
     path: Path, axes: Any, points: Any, lazy: bool
-) -> tuple[dict[str, Variable], list[int] | None, int]:
-    """Coordinates, the numbers of points of samples that differ in them, and how many
-    samples there are, 0 where that is not known.
-    """
+) -> tuple[dict[str, Variable], list[int] | None]:
+    """Coordinates, and the numbers of points of samples that differ in them."""
     if axes is not None:
         named = zip(SPACE, axes, strict=False)
-        told = {n: Variable(n, as_real(v, f"axis {n} of {path}")) for n, v in named}
-        return told, None, 0
+        return {
+            n: Variable(n, as_real(v, f"axis {n} of {path}")) for n, v in named
+        }, None
     if isinstance(points, Mapping):
-        return dict(points), None, 0
-    several = isinstance(points, (list, tuple))
+        return dict(points), None
     checked: list[Doubles] = []
-    for sample, each in enumerate(points if several else [points]):
+    for sample, each in enumerate(
+        points if isinstance(points, (list, tuple)) else [points]
+    ):
         what = f"points of sample {sample} of {path}"
-        place = as_real(each, what).astype(np.float64)
+        place = finite(as_real(each, what).astype(np.float64), what)
         dims = (checked[0].shape[1],) if sample else (1, 2, 3)
         if place.ndim != 2 or place.shape[1] not in dims or not len(place):
             expected = f"(points, {' or '.join(map(str, dims))})"
             raise UserError(f"{what} of shape {place.shape}", expected, "reorder axes")
-        if not np.isfinite(place).all():
-            raise UserError(what, "finite points", "repair them")
         checked.append(place)
     same = all(np.array_equal(each, checked[0]) for each in checked)
     if same and not (lazy and len(checked) > 1):
         columns = zip(SPACE, checked[0].T, strict=False)
-        shared = {n: Variable("point", v) for n, v in columns}
-        return shared, None, len(checked) if several else 0
-    rows, whole = [*map(len, checked)], np.concatenate(checked)
-    columns = zip(SPACE, whole.T, strict=False)
+        return {n: Variable("point", v) for n, v in columns}, None
+    columns = zip(SPACE, np.concatenate(checked).T, strict=False)
     found = {n: Variable("obs", v) for n, v in columns}
     about = {"sample_dimension": "obs", "role": "rows"}
-    found["row_size"] = Variable("sample", np.array(rows), about)
-    return found, rows, len(rows)
+    found["row_size"] = Variable("sample", [*map(len, checked)], about)
+    return found, [*map(len, checked)]
 
 
-def _variable(
-    path: Path, array: Array, rows: list[int] | None, num_samples: int
-) -> Variable:
+def _variable(path: Path, array: Array, rows: list[int] | None) -> Variable:
     """The values of all samples in one."""
-    several, names = isinstance(array.values, list), ", ".join(array.names)
     dims = [DIMS.get(letter, f"component_{letter}") for letter in array.axes]
     if rows and "n" not in array.axes:
         dims = ["obs" if dim == "point" else dim for dim in dims]
-    parts = []
-    for sample, values in enumerate(array.values if several else [array.values]):
-        what = f"{names} of sample {sample}" if several else f"{names} of {path}"
+    several, parts = isinstance(array.values, list), []
+    for values in array.values if several else [array.values]:
         if not isinstance(values, Variable):
+            what = f"{', '.join(array.names)} of {path}"
             values = as_real(values, what, gaps=array.role == FIELD)
-        if values.ndim != len(dims):
-            expected = f"axes ({', '.join(array.axes)})"
-            given = f"{path} with {names} of shape {tuple(values.shape)}"
-            raise UserError(given, expected, "restore the format's order of axes")
         parts.append(Variable(dims, values))
-        sizes = dict(parts[0].sizes)
-        if rows and several:
-            sizes["obs"] = rows[min(sample, len(rows) - 1)]
-        if parts[-1].sizes != sizes:
-            given = f"{what} of {path} with shape {values.shape}"
-            raise UserError(given, f"{tuple(sizes.values())}", "reorder its axes")
     if not several:
         return parts[0]
-    if num_samples and len(parts) != num_samples:
-        given = f"{path} with {names} of {len(parts)} samples"
-        expected = f"{num_samples}, as many as of points and fields"
-        raise UserError(given, expected, "give one array for each sample")
+    if rows and (sizes := [part.sizes.get("obs") for part in parts]) != rows:
+        given = f"{path} with {', '.join(array.names)} at {sizes} points of samples"
+        raise UserError(given, f"{rows}, as many as there are", "reorder the axes")
     if rows and isinstance(array.values[0], Variable):
         return stacked(parts, "obs")
     return Variable.concat(parts, "obs" if rows else "sample")
 
 
 def _check_name(path: Path, name: str, there: Mapping[str, Any]) -> None:
-    check_distinct(path, [*(n for n in there if n == name), name])
     fine = name.isprintable() and name == name.strip() and "/" not in name
-    if name in RESERVED or not fine:
-        expected = f"a printable name other than {', '.join(RESERVED)}, without '/'"
+    if name in there or name in RESERVED or not fine:
+        expected = f"names that differ, other than {', '.join(RESERVED)}, without '/'"
         raise UserError(f"{path} with a field named {name!r}", expected, "rename it")
 
 

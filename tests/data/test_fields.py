@@ -120,9 +120,9 @@ def test_other_layouts_are_refused(grid_case, change, one_line):
     ("changes", "message"),
     [
         ({"u": np.zeros((7, 5, 6, 4, 3))}, "2 names .u, v. for field"),
-        ({"u": np.zeros((7, 5, 6, 4))}, "axes"),
+        ({"u": np.zeros((7, 5, 6, 4))}, "number of data dimensions"),
         ({"u": np.zeros((7, 5, 4, 6, 2))}, "conflicting sizes for dimension .x."),
-        ({"parameters": {"u": np.zeros(7)}}, "'u' given 2 times"),
+        ({"parameters": {"u": np.zeros(7)}}, "'u': expected names that differ"),
         ({"parameters": {"time": np.zeros(7)}}, "named 'time'"),
         ({"parameters": {"a/b": np.zeros(7)}}, "without '/'"),
         ({"times": [[0.0] * 5]}, "times of .* with shape"),

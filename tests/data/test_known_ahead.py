@@ -40,7 +40,7 @@ def test_arrays_data_sets_and_graphs_name_them(tmp_path, one_line):
     np.testing.assert_array_equal(file.read_all(1, slice(None))[..., 1:], f[1])
     assert file.read_inputs(1).tolist() == [[2.0]] * 4
     for changes, message in (
-        ({"forcing": f[:1]}, "of 1 samples: expected 2"),
+        ({"forcing": f[:1]}, "dimension 'sample': length 1"),
         ({"forcing": f[:, :, :2]}, "the same samples, points"),
         ({"forcing_names": ["u", "tide"]}, "names that differ"),
         ({"scalars": {"nu": 1.0}}, "arrays of the same samples"),

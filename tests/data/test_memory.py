@@ -160,7 +160,7 @@ def test_a_list_of_graphs(one_line):
         ([], "a list of Data"),
         (graphs[0], "a list of Data"),
         (["a"], "a list of Data"),
-        ([graphs[0], wide], "u of sample 1 of graphs with shape (4, 3, 2)"),
+        ([graphs[0], wide], "must have the same shape"),
         ([Data(pos=torch.rand(4, 2), x="waves")], "graphs"),
     ):
         assert message in one_line(nfsgeo.from_pyg, wrong)

@@ -163,7 +163,7 @@ def test_names_of_a_format_give_way_to_what_is_told(tmp_path):
         ),
         (
             {"field": "flow:ntpc", "points": "nodes", "static": "flow:ntpc"},
-            ["flow_0", "2 times"],
+            ["flow_0", "names that differ"],
         ),
     ],
 )
