@@ -115,10 +115,10 @@ def build(
             component = variable[(..., *index)] if shape else variable
             found[name] = Variable(component.dims, component, {"role": role})
     for name, values in (parameters or {}).items():
-        given = as_real(values, f"parameter {name} of {path}")
+        table = as_real(values, f"parameter {name} of {path}")
         _check_name(path, name, found)
-        dims = ["sample", *(f"{name}_{i}" for i in range(1, given.ndim))]
-        found[name] = Variable(dims, given, {"role": PARAMETER})
+        dims = ["sample", *(f"{name}_{i}" for i in range(1, table.ndim))]
+        found[name] = Variable(dims, table, {"role": PARAMETER})
     if stations is not None:
         along, num = [*found["x"].sizes.items()][-1]
         found[STATION] = Variable(along, np.asarray(stations, str).reshape(-1)[:num])
@@ -187,7 +187,7 @@ def _space(
         points if isinstance(points, (list, tuple)) else [points]
     ):
         what = f"points of sample {sample} of {path}"
-        place = finite(as_real(each, what).astype(np.float64), what)
+        place: Doubles = finite(as_real(each, what).astype(np.float64), what)
         dims = (checked[0].shape[1],) if sample else (1, 2, 3)
         if place.ndim != 2 or place.shape[1] not in dims or not len(place):
             expected = f"(points, {' or '.join(map(str, dims))})"

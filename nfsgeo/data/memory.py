@@ -79,13 +79,13 @@ def from_arrays(
             listed = list(names or numbered(letter, each[0].shape[-1]))
             arrays.append(Array(each, letters, listed, role))
     own = isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1
-    pos = pos if own else [pos] * len(arrays[0].values)
+    each_pos: Any = pos if own else [pos] * len(arrays[0].values)
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
         one = {n: finite(as_real(v, n), n) for n, v in (scalars or {}).items()}
         made = build(
             Path("arrays"),
             arrays,
-            points=[p for p, _ in zip(pos, arrays[0].values, strict=True)],
+            points=[p for p, _ in zip(each_pos, arrays[0].values, strict=True)],
             times=t,
             parameters=one,
             equation=equation,
