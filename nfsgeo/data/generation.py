@@ -31,9 +31,8 @@ from nfsgeo.data.fields import FIELD, INITIAL, STATIC, Fields
 from nfsgeo.data.formats import OWN, require
 from nfsgeo.data.lazy import stacked
 from nfsgeo.data.pde import Solver, find_equation
-from nfsgeo.data.pde.fourier import flush_denormals
+from nfsgeo.data.pde.periodic import PeriodicSolver, flush_denormals
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
-from nfsgeo.data.pde.solver import PeriodicSolver
 from nfsgeo.data.store import write_own
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent

@@ -1,15 +1,6 @@
 """Solvers that make the data, one equation a file, and the fields they start from.
 
-============  =========================================================
-Burgers       viscous Burgers equation, periodic interval
-KdV           Korteweg-de Vries equation, periodic interval
-Darcy         steady flow through a porous square
-NavierStokes  vorticity of a forced flow on the torus
-Elasticity    stress in a square with a random hole, a mesh for each sample
-SphereWaves   waves on a sphere, in closed form
-Solver        what they have in common
-Solution      what they return, checked
-============  =========================================================
+What they have in common is a ``Solver``, what they return a ``Solution``, checked.
 """
 
 from __future__ import annotations
@@ -47,11 +38,9 @@ EQUATIONS: dict[str, Solver] = {
 
 
 def find_equation(name: str, options: Mapping[str, Any] | None = None) -> Solver:
-    """The equation of this name.
+    """The equation of a ``name`` of :data:`EQUATIONS`.
 
-    Args:
-        name: One of :data:`EQUATIONS`.
-        options: Its options by their names; text is converted.
+    Its ``options`` are given by their names; text is converted.
 
     Raises:
         UserError: There is none, or an option does not exist or cannot have its value.

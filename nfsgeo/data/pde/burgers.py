@@ -9,9 +9,9 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from nfsgeo.data.pde.fourier import FourierGrid
+from nfsgeo.data.pde.periodic import FourierGrid, PeriodicSolver
 from nfsgeo.data.pde.random_fields import periodic_field
-from nfsgeo.data.pde.solver import Limits, PeriodicSolver, Positive, Rngs
+from nfsgeo.data.pde.solver import Limits, Positive, Rngs
 
 __all__ = ["Burgers"]
 
@@ -31,11 +31,7 @@ class Burgers(PeriodicSolver):
     Source: NFS paper, section "Data Generation". Its initial covariance
     :math:`0.625(-\Delta + 25)^{-2}` cannot be taken literally: such a field is some 30
     times smaller than the paper's errors say. The one above has their scale.
-
-    Args:
-        nu: Viscosity.
-        time_stride: Time steps are ``0.005 * time_stride`` apart; 2 gives those of the
-            paper's comparison.
+    A ``time_stride`` of 2 gives the time steps of the paper's comparison.
     """
 
     nu: Positive = Field(default=0.01, description="viscosity")

@@ -47,12 +47,9 @@ class Elasticity(Solver):
     Source: the benchmark of "Fourier Neural Operator with Learned Deformations for
     PDEs on General Geometries", which has another material (incompressible and
     hyperelastic), and the rougher covariance :math:`4^2(-\Delta+3^2)^{-1}`.
-
-    Args:
-        plane: ``"stress"`` for a thin plate, ``"strain"`` for a thick one.
-        nu: Poisson's ratio, below 0.5.
     """
 
+    # Of a thin plate, or of a thick one.
     plane: Literal["stress", "strain"] = Field(
         default="stress", description="plane stress or strain"
     )
@@ -97,21 +94,20 @@ class Elasticity(Solver):
         nu_out = self.nu if self.plane == "strain" else 0.0
         angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
         rays = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        points, stresses, distances, residuals = [], [], [], []
+        found = []
         for rng in rngs:
             radius = hole_radius(rng, self.cutoff)
             basis = fem.displacements(fem.hole_mesh(reference, radius))
             displacement, residual = fem.pulled(basis, lame)
             stress = fem.stress_at_vertices(basis, displacement, lame)
-            points.append(basis.mesh.p.T[:num])
-            stresses.append(fem.von_mises(stress, nu_out)[:num])
+            points = basis.mesh.p.T[:num]
             rim = shapely.linearrings(0.5 + radius(angle)[:, None] * rays)
-            distances.append(shapely.distance(rim, shapely.points(points[-1])))
-            residuals.append(residual)
-        u, a, pos = (
-            torch.from_numpy(np.stack(each)) for each in (stresses, distances, points)
+            away = shapely.distance(rim, shapely.points(points))
+            found.append((fem.von_mises(stress, nu_out)[:num], away, points, residual))
+        u, a, pos, residuals = (
+            torch.from_numpy(np.stack(each)) for each in zip(*found, strict=True)
         )
-        limits = {"relative residual": (torch.tensor(residuals), 1e-8)}
+        limits = {"relative residual": (residuals, 1e-8)}
         return Solution(u[:, None, :, None], a[..., None], limits, pos=pos)
 
 

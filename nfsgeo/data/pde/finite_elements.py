@@ -33,12 +33,8 @@ NEAR = 1e-9
 def reference_mesh(resolution: int, rings: int) -> skfem.MeshTri1:
     """The square [-1, 1] x [-1, 1] with a square hole, its squares cut crosswise.
 
-    Diagonals of squares lie on those of the whole, on which :func:`hole_mesh` has
-    kinks.
-
-    Args:
-        resolution: Squares along each outer side.
-        rings: Rings of squares around the hole.
+    ``resolution`` squares along each outer side, and ``rings`` of them around the hole.
+    Their diagonals lie on those of the whole, on which :func:`hole_mesh` has kinks.
     """
     axis = np.linspace(-1, 1, resolution + 1)
     hole = 1 - 2 * rings / resolution
@@ -52,14 +48,9 @@ def hole_mesh(
 ) -> skfem.MeshTri2:
     """The unit square with a hole around its centre, by triangles with curved sides.
 
-    Points of the reference mesh move along their rays from the centre: those of the
-    square hole onto the hole, those of the outer sides onto the sides, all others in
-    proportion.
-
-    Args:
-        reference: See :func:`reference_mesh`; refined or not.
-        radius: Distance of the hole's boundary from the centre at angles ``[n]``,
-            periodic, below 0.5.
+    Points of the reference mesh, refined or not, move along their rays from the centre:
+    those of the square hole onto the hole, those of the outer sides onto the sides, all
+    others in proportion. ``radius`` is that of the hole at angles ``[n]``, below 0.5.
     """
     curved = skfem.MeshTri2.from_mesh(reference)
     x = curved.doflocs
@@ -71,11 +62,9 @@ def hole_mesh(
 
 
 def material(plane: str, nu: float) -> Lame:
-    """Lame parameters for a Young's modulus of 1.
+    """Lame parameters in ``plane`` stress or strain, for a Young's modulus of 1.
 
-    Args:
-        plane: ``"stress"`` or ``"strain"``: which is zero out of the plane.
-        nu: Poisson's ratio.
+    ``nu`` is Poisson's ratio.
     """
     # scikit-fem's own are wrong in plane stress before version 12.0.2.
     squeezed = 1 - nu if plane == "stress" else 1 - 2 * nu
@@ -95,17 +84,11 @@ def equilibrium(
     fixed: NDArray[np.int64],
     values: Doubles | None = None,
 ) -> tuple[Doubles, float]:
-    """The displacement in equilibrium with a load.
+    """The displacement in equilibrium with a ``load``, and the relative residual.
 
-    Args:
-        basis: See :func:`displacements`.
-        lame: See :func:`material`.
-        load: Body forces and tractions, assembled.
-        fixed: Degrees of freedom with a given displacement.
-        values: What is given there, with any values at the others; 0 when None.
-
-    Returns:
-        The displacement, and the largest residual over the largest force at a node.
+    The load is body forces and tractions, assembled. Degrees of freedom that are
+    ``fixed`` have the given ``values``, or 0; the residual is the largest over the
+    largest force at a node.
     """
     stiffness = linear_elasticity(*lame).assemble(basis)
     system = skfem.condense(stiffness, load, x=values, D=fixed)
@@ -137,12 +120,10 @@ def stress_at_vertices(basis: skfem.Basis, u: Doubles, lame: Lame) -> Doubles:
 
 
 def von_mises(stress: Doubles, nu_out: float) -> Doubles:
-    r"""Von Mises stress ``[V]`` of the components xx, yy and xy ``[3, V]``.
+    """Von Mises stress ``[V]`` of the components xx, yy and xy ``[3, V]``.
 
-    Args:
-        stress: The components.
-        nu_out: Stress out of the plane over xx + yy: Poisson's ratio in plane strain,
-            0 in plane stress.
+    ``nu_out`` is the stress out of the plane over xx + yy: Poisson's ratio in plane
+    strain, 0 in plane stress.
     """
     xx, yy, xy = stress
     zz = nu_out * (xx + yy)

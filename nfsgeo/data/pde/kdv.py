@@ -10,8 +10,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from nfsgeo.data.pde.fourier import FourierGrid
-from nfsgeo.data.pde.solver import GUARD, PeriodicSolver, Rngs
+from nfsgeo.data.pde.periodic import GUARD, FourierGrid, PeriodicSolver
+from nfsgeo.data.pde.solver import Rngs
 
 __all__ = ["KdV", "drift", "soliton"]
 
@@ -38,10 +38,6 @@ class KdV(PeriodicSolver):
     literally: on a physical [0, 1] the highest mode would turn at :math:`k^3 \approx
     3\cdot10^{10}`, so [0, 1] is the scaled coordinate; its cosines are not periodic, so
     wavenumbers are rounded; and its square root needs :math:`|c|`.
-
-    Args:
-        ic: ``"cos"`` or ``"sech2"``.
-        preset: ``"standard"``, to t=1, or ``"long"``, to t=10; 201 time steps each.
     """
 
     ic: Literal["cos", "sech2"] = Field(
@@ -82,10 +78,8 @@ class KdV(PeriodicSolver):
 
     def _solitons(self, rng: np.random.Generator, x: Tensor) -> Tensor:
         speeds, centres = 0.5 + 3.5 * rng.random(2), self.length * rng.random(2)
-        one, other = (
-            soliton(x - centre, float(speed), self.length)
-            for speed, centre in zip(speeds, centres, strict=True)
-        )
+        both = zip(speeds.tolist(), centres, strict=True)
+        one, other = (soliton(x - centre, c, self.length) for c, centre in both)
         return one + other
 
     def flow(self, grid: FourierGrid) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
@@ -104,10 +98,7 @@ class KdV(PeriodicSolver):
 def soliton(x: Tensor, speed: float, length: float) -> Tensor:
     r"""Soliton :math:`c/2\,\mathrm{sech}^2(\sqrt c\,x/2)`, repeated every ``length``.
 
-    Args:
-        x: Distance from its crest, within one ``length`` of 0.
-        speed: c.
-        length: Period.
+    ``speed`` is c, and ``x`` the distance from its crest, within one length of 0.
     """
     images = [x + image * length for image in range(-3, 4)]
     waves = [speed / 2 / torch.cosh(speed**0.5 / 2 * y) ** 2 for y in images]
@@ -119,13 +110,7 @@ def drift(u: Tensor, length: float) -> Tensor:
 
     They are the means of :math:`u`, :math:`u^2` and :math:`u^3 - u_x^2/2`. The change
     of mass is absolute, the others are relative to the size of their parts at first.
-
-    Args:
-        u: Time steps ``[B, T, N]``.
-        length: Period.
-
-    Returns:
-        ``[3, B]``.
+    Of ``u [B, T, N]`` with a period of ``length`` it is ``[3, B]``.
     """
     grid = FourierGrid(u.shape[-1], 1, u.device)
     k = 2 * torch.pi / length * grid.wavenumbers[0]

@@ -9,9 +9,9 @@ import torch
 from pydantic import Field, FiniteFloat
 from torch import Tensor
 
-from nfsgeo.data.pde.fourier import FourierGrid
+from nfsgeo.data.pde.periodic import FourierGrid, PeriodicSolver
 from nfsgeo.data.pde.random_fields import periodic_field
-from nfsgeo.data.pde.solver import PeriodicSolver, Positive, Rngs
+from nfsgeo.data.pde.solver import Positive, Rngs
 
 __all__ = ["NavierStokes"]
 
@@ -35,11 +35,6 @@ class NavierStokes(PeriodicSolver):
     literally the field would hardly move, and repeating the last input would beat the
     paper's graph models. So the horizon is FNO's: a time step every 0.25, 200 to t=50.
     The initial condition is not one of them.
-
-    Args:
-        nu: Viscosity.
-        sigma2: Scale of the initial covariance.
-        forcing: Amplitude ``A``, constant in time; 0 leaves the flow to decay.
     """
 
     nu: Positive = Field(default=1e-3, description="viscosity")

@@ -15,16 +15,11 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 
-__all__ = [
-    "GENERATOR",
-    "neumann_field",
-    "neumann_variance",
-    "periodic_field",
-    "periodic_variance",
-    "sample_rng",
-]
+__all__ = ["GENERATOR", "Rngs", "neumann_field", "periodic_field", "sample_rng"]
 
 GENERATOR = "philox4x64-10, key (seed, sha256(equation)[:8]), counter (0, 0, 0, sample)"
+# One generator a sample.
+Rngs = Sequence[np.random.Generator]
 
 
 def sample_rng(seed: int, equation: str, index: int) -> np.random.Generator:
@@ -51,25 +46,14 @@ def periodic_variance(squared_wavenumber: Tensor, scale: float) -> Tensor:
 
 
 def periodic_field(
-    rngs: Sequence[np.random.Generator],
-    *,
-    dim: int,
-    resolution: int,
-    cutoff: int,
-    scale: float,
+    rngs: Rngs, *, dim: int, resolution: int, cutoff: int, scale: float
 ) -> Tensor:
     r"""Zero-mean Gaussian fields on the unit torus, ``dim`` 1 or 2.
 
-    The covariance is :math:`\sigma^2(-\Delta + 49)^{-5/2}`, cut to the modes
+    The covariance is ``scale`` :math:`(-\Delta + 49)^{-5/2}`, cut to the modes
     :math:`|k_i| \le` ``cutoff`` on every axis. A grid that carries them all under a
     strict 2/3 mask (``resolution > 3 * cutoff``) holds the field itself; a coarser one
     holds it without the modes that it cannot carry.
-
-    Args:
-        rngs: One generator a sample.
-        resolution: Points on each axis; the end point is left out.
-        cutoff: Largest wavenumber on an axis, a constant of the equation.
-        scale: :math:`\sigma^2`.
 
     Returns:
         float64 ``[B, resolution]`` or ``[B, resolution, resolution]`` on the CPU.
@@ -98,21 +82,13 @@ def neumann_variance(squared_wavenumber: Tensor, tau: float) -> Tensor:
     return (tau / (torch.pi**2 * squared_wavenumber + tau**2)) ** 2
 
 
-def neumann_field(
-    rngs: Sequence[np.random.Generator], *, resolution: int, cutoff: int, tau: float
-) -> Tensor:
+def neumann_field(rngs: Rngs, *, resolution: int, cutoff: int, tau: float) -> Tensor:
     r"""Gaussian fields on the unit square from their Karhunen-Loeve series.
 
     The orthonormal functions are products of ``1`` and :math:`\sqrt2\cos\pi kx`
-    (homogeneous Neumann conditions), the variance of a mode is
-    :func:`neumann_variance`, the constant mode is left out. The series is summed at the
-    cell centres, so every resolution samples the same function.
-
-    Args:
-        rngs: One generator a sample.
-        resolution: Cells on each axis.
-        cutoff: The series holds the modes ``0 <= k_i < cutoff``.
-        tau: Inverse length scale.
+    (homogeneous Neumann conditions) with :math:`0 \le k <` ``cutoff`` on each axis, the
+    variance of a mode is :func:`neumann_variance`, the constant mode is left out. The
+    series is summed at the cell centres, so every resolution samples the same function.
 
     Returns:
         float64 ``[B, resolution, resolution]`` on the CPU.

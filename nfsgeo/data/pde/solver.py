@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -13,29 +12,16 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from nfsgeo.data.pde.fourier import ETDRK4, FourierGrid, spectral_tail
-from nfsgeo.data.pde.random_fields import sample_rng
+from nfsgeo.data.pde.random_fields import Rngs, sample_rng
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = [
-    "GUARD",
-    "Device",
-    "PeriodicSolver",
-    "Positive",
-    "Rngs",
-    "Solution",
-    "Solver",
-]
+__all__ = ["Device", "Limits", "Positive", "Rngs", "Solution", "Solver"]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Device = torch.device | str
-Rngs = Sequence[np.random.Generator]
 # Quantity to its value in each sample [B] and its upper limit.
 Limits = Mapping[str, tuple[Tensor, float]]
-
-GUARD = 2.0
-_HALVINGS = 4
 
 
 @dataclass(frozen=True)
@@ -62,24 +48,17 @@ class Solver(BaseModel, ABC):
     """An equation, how its samples are solved, and as fields the options of a user.
 
     Attributes:
-        name: Name of the equation on the command line.
-        title: The equation in one line.
+        name, title: On the command line, and the equation in one line.
         dim: Number of spatial dimensions.
-        resolution: Number of points on each axis, unless another is asked for.
-        num_steps: Number of time steps to store, unless another is asked for.
-        spacing: Time from one to the next; 0 for a steady problem.
+        resolution, num_steps, samples: Points on each axis, time steps and samples of a
+            full set.
+        spacing: Time from one time step to the next; 0 for a steady problem.
         first: Number of the first that is stored; 0 is the initial condition.
         domain: Box that holds the points, the unit square or cube if not given.
-        component_names: Components of ``u``.
-        static_names: Components of ``a``, the initial condition, or the coefficient of
-            a steady problem.
+        component_names, static_names: Components of ``u`` and of ``a``.
         method: How it is solved, for the file.
         units: Those of coordinates and fields that are not 1, for the file.
-        samples: Number of samples in a full set.
         needs: Packages of the extra ``nfsgeo[fem]`` that it imports.
-
-    Raises:
-        ValidationError: An option has a value that it cannot have.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -149,14 +128,7 @@ class Solver(BaseModel, ABC):
         num_steps: int = 1,
         device: Device = "cpu",
     ) -> Solution:
-        """Solve some samples and check them.
-
-        Args:
-            seed: Of the data set.
-            indices: Numbers of the samples.
-            resolution: Number of points on each axis.
-            num_steps: Number of time steps to store.
-            device: Where to compute.
+        """Solve the samples of a data set with these numbers and check them.
 
         Raises:
             UserError: A solution fails its checks.
@@ -176,107 +148,3 @@ class Solver(BaseModel, ABC):
                     "raise the resolution, or have smoother or smaller fields",
                 )
         return found
-
-
-class PeriodicSolver(Solver):
-    """An equation on equispaced points of the unit torus, stepped by ETDRK4.
-
-    Attributes:
-        max_tail: How much of the variance may be unresolved, see
-            :func:`~nfsgeo.data.pde.fourier.spectral_tail`.
-    """
-
-    max_tail: ClassVar[float]
-    method: ClassVar[str] = (
-        "ETDRK4 (Krogstad), contour-averaged phi functions; Fourier, strict 2/3 mask; "
-        "float64"
-    )
-
-    @property
-    def domain(self) -> Domain:
-        return Domain.unit(self.dim, periodic=True)
-
-    def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        return (np.arange(resolution) / resolution,) * self.dim
-
-    def coarsest(self) -> int:
-        """Points on each axis that carry the solution; coarser grids sample it."""
-        return self.resolution
-
-    @abstractmethod
-    def longest_step(self, resolution: int) -> float:
-        """Step of the integration to try first with so many points on each axis."""
-
-    @abstractmethod
-    def initial(self, rngs: Rngs, resolution: int) -> Tensor:
-        """Initial conditions ``[B, *S]`` on the CPU, float64."""
-
-    @abstractmethod
-    def flow(self, grid: FourierGrid) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """L and N of ``v' = L v + N(v)``, where v are the modes of the state."""
-
-    @abstractmethod
-    def guard(self, u: Tensor, grid: FourierGrid, dt: float) -> Tensor:
-        """Of each sample ``[B]``, below 2 where steps of ``dt`` are stable."""
-
-    def limits(self, u: Tensor, grid: FourierGrid) -> Limits:
-        """Quantities of a solution to check: the mean is kept, the field resolved."""
-        mean = u.flatten(2).mean(dim=2)
-        return {
-            "drift of the mean": ((mean - mean[:, :1]).abs().amax(dim=1), 1e-12),
-            "fraction of unresolved variance": (spectral_tail(u, grid), self.max_tail),
-        }
-
-    def evolve(
-        self, start: Tensor, num_steps: int, *, substeps: int, spacing: float
-    ) -> tuple[Tensor, Tensor]:
-        """Advance states.
-
-        Args:
-            start: Initial conditions ``[B, *S]``, float64.
-            num_steps: Number of time steps after them, ``spacing`` apart.
-            substeps: Steps of the integration from one time step to the next.
-            spacing: Time from one to the next.
-
-        Returns:
-            ``[B, 1 + num_steps, *S]``, the first ``start`` itself, and the guard of
-            each sample ``[B]``.
-        """
-        grid = FourierGrid(start.shape[-1], self.dim, start.device)
-        linear, nonlinear = self.flow(grid)
-        # Masked modes stay zero: what they would do costs accuracy in the averages.
-        scheme = ETDRK4(linear * grid.mask, spacing / substeps, nonlinear)
-        state = grid.forward(start) * grid.mask
-        u = start.new_empty(len(start), 1 + num_steps, *start.shape[1:])
-        u[:, 0] = start
-        for number in range(1, 1 + num_steps):
-            for _ in range(substeps):
-                state = scheme.step(state)
-            u[:, number] = grid.back(state)
-        return u, self.guard(u, grid, spacing / substeps)
-
-    def solution(
-        self, rngs: Rngs, resolution: int, num_steps: int, device: Device
-    ) -> Solution:
-        stride = -(-self.coarsest() // resolution)
-        n = stride * resolution
-        start = self.initial(rngs, n).to(device)
-        last, spacing = self.first + num_steps - 1, self.spacing
-        substeps = math.ceil(spacing / self.longest_step(n) - 1e-9)
-        u, guard = self.evolve(start, last, substeps=substeps, spacing=spacing)
-        used = torch.full_like(guard, substeps)
-        for _ in range(_HALVINGS):
-            # A sample's own decision, so the result does not depend on its batch.
-            bad = ~(guard < GUARD)
-            if not bool(bad.any()):
-                break
-            used[bad] *= 2
-            substeps *= 2
-            u[bad], guard[bad] = self.evolve(
-                start[bad], last, substeps=substeps, spacing=spacing
-            )
-        u = u[:, self.first :]
-        limits = {"step guard": (guard, GUARD)}
-        limits |= self.limits(u, FourierGrid(n, self.dim, device))
-        kept = (..., *[slice(None, None, stride)] * self.dim, None)
-        return Solution(u[kept], start[kept], limits, spacing / used)

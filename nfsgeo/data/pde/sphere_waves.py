@@ -29,10 +29,6 @@ class SphereWaves(Solver):
     State ``[B, N, N]`` on longitudes and latitudes, half a spacing away from the poles.
     The solution is exact at every point; a time step alone does not determine the next,
     two of them do.
-
-    Args:
-        speed: :math:`c`.
-        degree: :math:`L`.
     """
 
     speed: Positive = Field(default=1.0, description="of waves of high degrees")

@@ -55,18 +55,17 @@ def test_manufactured_solution():
     errors = []
     for n, bound in ((64, 8e-4), (128, 2e-4), (256, 5e-5)):
         a, f, u = manufactured(n)
-        found, _ = solve_pressure(a[None], f[None])
-        errors.append(float((found[0] - u).norm() / u.norm()))
+        found, _ = solve_pressure(a.numpy(), f.numpy())
+        errors.append(float((torch.from_numpy(found) - u).norm() / u.norm()))
         assert errors[-1] < bound
     orders = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
     assert orders == pytest.approx([2, 2], abs=0.1)
 
 
 def test_centre_of_the_homogeneous_square():
-    ones = torch.ones(1, 255, 255, dtype=torch.float64)
-    u, iterations = solve_pressure(ones, ones)
-    assert float(u[0, 127, 127]) == pytest.approx(0.07367, abs=1e-5)
-    assert iterations == 1
+    u, residual = solve_pressure(np.ones((255, 255)), np.ones((255, 255)))
+    assert u[127, 127] == pytest.approx(0.07367, abs=1e-5)
+    assert residual < 1e-11  # the preconditioner alone is exact here
 
 
 @pytest.mark.parametrize("coefficient", ["12/3", "12/4", "lognormal"])
@@ -80,13 +79,13 @@ def test_direct_solve(coefficient):
 
 
 def test_symmetry_scaling_and_sign():
-    a = permeability(1, 64)
-    f = torch.ones_like(a)
+    a = permeability(1, 64)[0].numpy()
+    f = np.ones_like(a)
     u, _ = solve_pressure(a, f)
     assert (u > 0).all()
-    for move in (lambda t: t.mT, lambda t: t.flip(1), lambda t: t.flip(2)):
-        moved, _ = solve_pressure(move(7 * a).contiguous(), f)
-        assert_close(7 * moved, move(u), rtol=1e-9, atol=0)
+    for move in (np.transpose, np.flipud, np.fliplr):
+        moved, _ = solve_pressure(move(7 * a), f)
+        np.testing.assert_allclose(7 * moved, move(u), rtol=1e-9)
 
 
 def test_coefficients():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.data.pde.fourier import ETDRK4, FourierGrid, flush_denormals, spectral_tail
+from nfsgeo.data.pde.periodic import ETDRK4, FourierGrid, flush_denormals, spectral_tail
 
 
 def test_mask_is_strict():

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from nfsgeo.data.pde import NavierStokes
-from nfsgeo.data.pde.fourier import FourierGrid, flush_denormals
+from nfsgeo.data.pde.periodic import FourierGrid, flush_denormals
 from nfsgeo.data.pde.random_fields import sample_rng
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from nfsgeo.data.pde import EQUATIONS, Burgers, Darcy
-from nfsgeo.data.pde.fourier import FourierGrid, flush_denormals
+from nfsgeo.data.pde.periodic import FourierGrid, flush_denormals
 from nfsgeo.data.pde.solver import Limits, Solution
 from nfsgeo.errors import UserError
 
