@@ -33,9 +33,9 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.scored_model import open_run, predictions
-from nfsgeo.forecast import Forecaster, matched, times_of
+from nfsgeo.forecast import Forecaster, matched
 from nfsgeo.forecast.bands import Surroundings
-from nfsgeo.forecast.matching import check_asked
+from nfsgeo.forecast.matching import check_asked, times_of
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent

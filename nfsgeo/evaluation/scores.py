@@ -15,7 +15,7 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.baselines import baselines
 from nfsgeo.evaluation.scored_model import ScoredModel, predictions
 from nfsgeo.evaluation.station_references import StationReferences
-from nfsgeo.forecast import check_times
+from nfsgeo.forecast.matching import check_times
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent

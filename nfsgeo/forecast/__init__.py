@@ -7,15 +7,7 @@
 """
 
 from nfsgeo.forecast.forecaster import Forecaster, rollout
-from nfsgeo.forecast.matching import check_times, matched, task_of, times_of
+from nfsgeo.forecast.matching import matched
 from nfsgeo.forecast.statistics import Statistics
 
-__all__ = [
-    "Forecaster",
-    "Statistics",
-    "check_times",
-    "matched",
-    "rollout",
-    "task_of",
-    "times_of",
-]
+__all__ = ["Forecaster", "Statistics", "matched", "rollout"]

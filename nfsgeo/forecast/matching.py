@@ -33,13 +33,9 @@ def task_of(
 ) -> Task:
     """What a model is to map that is trained on a file.
 
-    Args:
-        file: the training data.
-        times: of the inputs and targets of a window.
-        statistics: of the training windows.
-        num_points: number of points of the first training sample.
-        grid_shape: of its points, where they form a grid.
-        seasonal: whether the prediction depends on the times themselves.
+    With the times of a window and the statistics of all of them, the number of points
+    of the first sample and their shape where they form a grid. The prediction may be
+    ``seasonal``: depend on the times themselves.
     """
     n_in, units = statistics.n_in, file.units
     at, unit = np.array(times), file.time_unit
@@ -77,13 +73,9 @@ def matched(file: Fields, task: Task) -> Fields:
     order alone counts. A file that tells no domain has that of the task if it holds the
     points.
 
-    Args:
-        file: another file than that of training, or the same.
-        task: of the model.
-
     Raises:
-        UserError: the file lacks a component or an input, or has another domain or
-            other units; everything that differs is named.
+        UserError: the ``file`` lacks a component or an input of the ``task``, or has
+            another domain or other units; everything that differs is named.
     """
     there = {*file.component_names, *file.forcing_names, *file.parameters}
     known, wrong = [*task.forcings, *task.scalars], dict[str, tuple[str, str]]()
@@ -131,15 +123,7 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
     """Refuses time steps that are longer or shorter than those of training.
 
     A model of lead times takes any steps that do not reach further than in training.
-
-    Args:
-        task: of the model.
-        file: for the message.
-        windows: times of the inputs and targets of windows; of all but a model of lead
-            times, the first alone is looked at.
-
-    Raises:
-        UserError: they are.
+    Of others, the first of the times of ``windows`` alone are looked at.
     """
     if task.any_time:
         for times in windows:
@@ -158,11 +142,7 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
 
 
 def check_lead(task: Task, ahead: float, what: str) -> None:
-    """Refuses a time ``ahead`` of the last input that is longer than any in training.
-
-    Raises:
-        UserError: it is longer; the message begins with ``what``.
-    """
+    """Refuses a time ``ahead`` of the last input that is longer than in training."""
     if ahead > task.longest_lead * (1 + 1e-3):
         raise UserError(
             f"{what} the last time is {ahead:g} after the last input",
@@ -172,12 +152,7 @@ def check_lead(task: Task, ahead: float, what: str) -> None:
 
 
 def check_asked(task: Task, lead_times: Sequence[float], steps: int | None) -> None:
-    """Refuses times after the last input that a model cannot be asked for.
-
-    Raises:
-        UserError: another model, a number of ``steps`` is given as well, or times do
-            not increase or are too far ahead.
-    """
+    """Refuses times after the last input that a model cannot be asked for."""
     given = f"lead times {', '.join(f'{time:g}' for time in lead_times)}"
     if not task.any_time or steps is not None:
         raise UserError(
@@ -191,12 +166,8 @@ def check_asked(task: Task, lead_times: Sequence[float], steps: int | None) -> N
 
 
 def times_of(task: Task, file: Fields, times: Doubles) -> tuple[Doubles, str]:
-    """Times as a task counts them, in months where its steps are, and their unit.
-
-    Args:
-        task: of the model.
-        file: whose unit the times have.
-        times: increasing.
+    """Times of a file as a task counts them, in months where its steps are, and their
+    unit.
     """
     unit = file.time_unit
     return clock(times, unit) if task.units.get("time") == MONTHS else (times, unit)

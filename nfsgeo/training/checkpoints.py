@@ -175,58 +175,48 @@ def start_from(
         UserError: There is no such run, it is of another model or shares no tensor with
             this one, or a part to be frozen does not exist.
     """
-    lines = [] if run is None else _take(run, forecaster)
-    return (*lines, *_freeze(freeze, forecaster))
+    lines = [] if run is None else _taken(forecaster, run)
+    known, frozen = dict(forecaster.model.named_children()), 0
+    for part in dict.fromkeys(freeze):
+        if part not in known:
+            raise unknown(f"--freeze {part}", "a part of the model", part, known)
+        weights = list(known[part].requires_grad_(False).parameters())
+        frozen += sum(weight.numel() for weight in weights)
+    if freeze:
+        lines.append(f"frozen: {', '.join(freeze)} ({frozen} numbers)")
+    return tuple(lines)
 
 
-def _take(run: Path, forecaster: Forecaster) -> list[str]:
+def _taken(forecaster: Forecaster, run: Path) -> list[str]:
     paths = find_run(run)
     other = restore(paths.best, read_config(paths.config))
     theirs, mine = other.model.state_dict(), forecaster.model.state_dict()
-    taken = {
-        name: value
-        for name, value in theirs.items()
-        if name in mine and mine[name].shape == value.shape
-    }
-    if other.name != forecaster.name or not taken:
+    new = [n for n in mine if n not in theirs or theirs[n].shape != mine[n].shape]
+    if other.name != forecaster.name or len(new) == len(mine):
         raise UserError(
             f"{run} of {other.name} to start {forecaster.name} from",
             "a run of the same model, with tensors of the same shapes",
             "start from a run of the same model with the same model.settings",
         )
+    taken = {name: theirs[name] for name in mine if name not in new}
     forecaster.model.load_state_dict(mine | taken)
-    new = [name for name in mine if name not in taken]
     lines = [f"{len(taken)} of {len(mine)} tensors taken from {run}"]
     lines += [f"new: {', '.join(new)}"] if new else []
-    return [*lines, _take_scales(forecaster, other)]
-
-
-def _take_scales(forecaster: Forecaster, other: Forecaster) -> str:
-    """The scales of the fields, where both have the same components and inputs."""
     kinds = {"components": "u", "static": "a", "scalars": "", "forcings": ""}
     for kind, stem in kinds.items():
-        theirs, mine = (getattr(f.task, kind) for f in (other, forecaster))
-        if not same_names(theirs, mine, stem):
-            return f"scales of the fields fitted to these data, whose {kind} differ"
+        here, there = (getattr(each.task, kind) for each in (other, forecaster))
+        if not same_names(here, there, stem):
+            own = f"scales of the fields fitted to these data, whose {kind} differ"
+            return [*lines, own]
     for number, here in enumerate(forecaster.stack):
         there = other.find(type(here))
         if there is None or not isinstance(here, Normalise | Residual):
             continue
-        own = dict(here.settings)
-        if own.get("form") == there.settings.get("form"):
-            # Kriging is fitted to these data.
-            kept = {"covariance": own["covariance"]} if "covariance" in own else {}
-            made = type(here)(**{**there.settings, **kept})
+        if here.settings.get("form") == there.settings.get("form"):
+            settings = {**there.settings}
+            if "covariance" in settings:  # kriging is fitted to these data
+                settings["covariance"] = here.settings["covariance"]
+            made = type(here)(**settings)
             made.sizes(forecaster.model.problem)
             forecaster.transforms[number] = made
-    return "scales of the fields taken as well"
-
-
-def _freeze(parts: Sequence[str], forecaster: Forecaster) -> list[str]:
-    known, frozen = dict(forecaster.model.named_children()), 0
-    for part in dict.fromkeys(parts):
-        if part not in known:
-            raise unknown(f"--freeze {part}", "a part of the model", part, known)
-        weights = list(known[part].requires_grad_(False).parameters())
-        frozen += sum(weight.numel() for weight in weights)
-    return [f"frozen: {', '.join(parts)} ({frozen} numbers)"] if parts else []
+    return [*lines, "scales of the fields taken as well"]

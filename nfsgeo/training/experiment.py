@@ -15,8 +15,9 @@ from nfsgeo.data.domains import check_within
 from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
-from nfsgeo.forecast import Forecaster, Statistics, task_of
+from nfsgeo.forecast import Forecaster, Statistics
 from nfsgeo.forecast.bands import needed
+from nfsgeo.forecast.matching import task_of
 from nfsgeo.forecast.transforms import SeriesFit, Wanted, fitted
 from nfsgeo.models import Task
 from nfsgeo.progress import Progress, silent
@@ -161,15 +162,9 @@ def _forecaster(
 def _read(
     parts: Mapping[str, WindowDataset], config: RunConfig, progress: Progress
 ) -> tuple[Statistics, bool]:
-    """One pass over all windows: what would stop training later is found out now.
+    """Statistics of the training windows, and whether the fields have gaps.
 
-    Returns:
-        Statistics of the training windows, and whether the fields have gaps.
-
-    Raises:
-        UserError: A sample cannot be read, is not finite or has points outside, time
-            steps are unequal, a part has nothing to compare predictions with, or gaps
-            are larger than ``data.max_missing`` allows.
+    In one pass over all windows, which finds out what would stop training later.
     """
     file, data = parts["train"].file, config.data
     one_each = np.unique(file.sample_mesh, return_index=True)[1]
@@ -209,9 +204,6 @@ def check_observed(part: str, windows: WindowDataset) -> None:
     """Makes sure that a part has values to compare predictions with.
 
     Warns of each component that has none there.
-
-    Raises:
-        UserError: There is nothing to predict in it.
     """
     file, names = windows.file, windows.file.component_names
     observed = torch.zeros(file.components, dtype=torch.bool)

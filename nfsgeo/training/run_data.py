@@ -198,11 +198,10 @@ class RunData:
         return MeshesInTurn(tuple(meshes))
 
     def trained_points(self, sample: int) -> Indices:
-        """Which points of a sample training has seen: the union of all point sets.
+        """Numbers of the points of a sample that training has seen, on any point set.
 
-        Query points of training are among them. Points are told by their coordinates,
-        so that meshes of the file that share points are one. Sets drawn between the
-        points of the file hold none of these. They are numbers in the file, sorted.
+        Also as query points. They are told by their coordinates, so that meshes of the
+        file that share points are one.
         """
         mesh = int(self.file.sample_mesh[sample])
         if mesh not in self._by_mesh:
@@ -234,10 +233,7 @@ class RunData:
     def _size(self) -> Any:
         """Number of points, or along each axis, as the sampler takes it."""
         key = MESH_KINDS[self.config.data.mesh or ""].size
-        size = getattr(self.config.data, key) if key else None
-        if key and size is None:
-            raise UserError(f"no data.{key}", "a number", f"give --{key}")
-        return size
+        return getattr(self.config.data, key) if key else None
 
     @property
     def _many(self) -> bool:
@@ -250,10 +246,6 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
 
     Without a file these are Navier-Stokes on a coarse grid, viscosity 1e-3, a snapshot
     every 0.25 time units, made once and kept in the user's cache.
-
-    Raises:
-        UserError: A file cannot be read, the two are not of one kind, or there are not
-            enough samples for the parts.
     """
     path = data.file or generate(
         "navier-stokes",

@@ -9,7 +9,7 @@ import pytest
 import nfsgeo
 from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
-from nfsgeo.forecast import check_times, matched
+from nfsgeo.forecast.matching import check_times, matched
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Task
 

@@ -1,4 +1,4 @@
-"""Missing values: filled in, and told to the network."""
+"""Normalisation in double precision, and missing values filled in and told."""
 
 from collections.abc import Callable
 
@@ -9,10 +9,38 @@ from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import MissingValues, Normalise
 
 Make = Callable[..., Forecaster]
+
 NAN = torch.nan
 # Points at 0.1, 0.2 and 0.9 on a line; the second has no value at all.
 POS = torch.tensor([[0.1, 0.5], [0.2, 0.5], [0.9, 0.5]])
 X = torch.tensor([[1.0, NAN, 5.0, NAN], [NAN] * 4, [NAN, 2.0, 4.0, 6.0]])[..., None]
+SCALES = Normalise(mean=[1.0, 5.0], std=[2.0, 10.0], out_mean=[7.0], out_std=[3.0])
+FIELD = torch.tensor([[[5.0, 25.0]]])
+
+
+def test_the_network_sees_normalised_fields_and_gives_them(forecaster_of: Make) -> None:
+    seen = []
+    module = forecaster_of(
+        lambda x, graphs: seen.append(x) or x[:, :, :1].expand(-1, 2, -1),
+        SCALES,
+        static=("a",),
+    )
+    x = FIELD.clone().requires_grad_()
+    result = module(x, torch.zeros(1, 2))
+    assert seen[0].tolist() == [[[2.0, 2.0]]]
+    assert result.flatten().tolist() == [13.0, 13.0]  # 2 * 3 + 7
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    assert gradient.tolist() == [[[2 * 3.0 / 2.0, 0.0]]]
+
+
+def test_small_changes_of_a_large_value_keep_their_digits(forecaster_of: Make) -> None:
+    large = {"mean": [101325.0], "std": [0.01]}
+    scales = Normalise(**large, out_mean=large["mean"], out_std=large["std"])
+    module = forecaster_of(lambda x, graphs: x.expand(-1, 2, -1), scales)
+    x = torch.tensor([[[101325.001]]], dtype=torch.float64)
+    found = module(x, torch.zeros(1, 2))
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, x.expand(-1, 2, -1), rtol=0, atol=1e-9)
 
 
 def stack(gaps: bool) -> list[Normalise | MissingValues]:

@@ -1,4 +1,4 @@
-"""Each time that is asked for is predicted by itself."""
+"""What is added to the inputs: noise, the boundary, forcings, lead times."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,15 +6,89 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch_geometric.data import Batch, Data
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.transforms import Forcings, LeadTimes
-from nfsgeo.geometry import Domain
+from nfsgeo.forecast.transforms import (
+    BoundaryInputs,
+    Forcings,
+    LeadTimes,
+    TrainingNoise,
+)
+from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import MODELS, Task
 
 Make = Callable[..., Forecaster]
+WALL = [[0.99, -1.0], [1.01, -1.0], [1.01, 2.0], [0.99, 2.0]]
 TIMES = torch.tensor([1, 2, 2.5, 4])
+
+
+def test_fields_are_noisy_in_training_and_static_inputs_never(
+    forecaster_of: Make,
+) -> None:
+    module = forecaster_of(
+        lambda x, graphs: x[..., :1].expand(-1, 2, -1),
+        TrainingNoise(std=0.3, components=1),
+        static=("a",),
+    )
+    x, pos = torch.randn(20_000, 1, 2), torch.rand(20_000, 2)
+    batch = Batch.from_data_list([Data(x=x, pos=pos)])
+    torch.manual_seed(0)
+    assert torch.equal(module.network_inputs(batch), x)
+    module.train()
+    noise = module.network_inputs(batch) - x
+    assert not noise[..., 1].any()
+    assert noise[..., 0].mean().abs() < 0.01
+    assert float(noise[..., 0].std()) == pytest.approx(0.3, rel=0.02)
+    assert not torch.equal(module.network_inputs(batch) - x, noise)
+
+
+def test_the_way_to_a_wall_is_an_input_at_every_time_step(
+    forecaster_of: Make,
+) -> None:
+    domain = Domain((0, 0), (2, 1), (False, False), Region.polygons([WALL]))
+    module = forecaster_of(lambda x, graphs: x, BoundaryInputs(), domain=domain, n_in=2)
+    assert module.model.problem.in_components == 1 + 3
+    x = torch.randn(2, 2, 1)
+    pos = torch.tensor([[0.5, 0.5], [1.61, 0.2]], dtype=torch.float64)
+    seen = module.network_inputs(Batch.from_data_list([Data(x=x, pos=pos)]))
+    assert torch.equal(seen[..., :1], x)
+    # In the normalised box, half as large: 0.49 to the right and 0.6 to the left.
+    expected = torch.tensor([[0.245, 1.0, 0.0], [0.3, -1.0, 0.0]])
+    torch.testing.assert_close(seen[..., 1:], expected[:, None].expand(-1, 2, -1))
+
+
+def test_each_time_step_has_its_own_normalised_forcing(
+    forecaster_of: Make,
+) -> None:
+    module = forecaster_of(
+        lambda x, graphs: module.model.problem.split(x)[1][:, 2:, :1],
+        Forcings(mean=[1.0, 0.0], std=[4.0, 1.0]),
+        n_in=2,
+        n_out=3,
+        forcings=("f", "g"),
+    )
+    # The field, and two components at three input lengths: 2 + 3 time steps.
+    assert module.model.problem.in_components == 1 + 2 * 3
+    x, pos = torch.randn(6, 2, 1), torch.rand(6, 2)
+    forcing = torch.randn(6, 5, 2, requires_grad=True)
+    found = module(x, pos, forcing=forcing)
+    torch.testing.assert_close(found, (forcing[:, 2:, :1] - 1) / 4)
+    (gradient,) = torch.autograd.grad(found.sum(), forcing)
+    expected = torch.zeros(6, 5, 2)
+    expected[:, 2:, 0] = 0.25
+    torch.testing.assert_close(gradient, expected)
+    for wrong, message in (
+        ({}, r"expected .*forcing \[points, 2 \+ 3, 2\] \(f, g\)"),
+        ({"forcing": forcing[:, :4]}, r"forcing of shape \[6, 4, 2\]"),
+        (
+            {"forcing": forcing, "times": torch.arange(5.0)},
+            r"times of shape \[5\]: expected",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            module(x, pos, **wrong)
 
 
 @pytest.fixture(scope="module")
