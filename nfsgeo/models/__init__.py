@@ -53,10 +53,9 @@ from nfsgeo.models.patch_mixers import (
     NFSViT,
     ViT,
 )
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.recurrent import AGCRN, DCRNN, GCGRU
 from nfsgeo.models.settings import ModelSettings
-from nfsgeo.models.task import Task
+from nfsgeo.models.task import Problem, Task
 from nfsgeo.models.transformers import FLARE, Transolver
 from nfsgeo.nn import PointSpectralConv, SpectralConv
 from nfsgeo.setting_errors import unknown

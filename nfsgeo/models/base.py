@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.search import sample_sizes
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import ModelSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import grid_shape
 from nfsgeo.setting_errors import explained
 
@@ -200,7 +200,7 @@ class Model(nn.Module, ABC):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
     ) -> Graphs:
-        """The graphs of a batch of samples, a function of positions alone.
+        """The graphs of a batch, with the :meth:`edges` of the model in each sample.
 
         If positions require gradients, the graphs carry them: first and second
         derivatives, for fixed neighbours.
@@ -213,14 +213,23 @@ class Model(nn.Module, ABC):
 
         Raises:
             UserError: when a point is outside the domain, the model cannot predict at
-                the query points, or it has no gradients with respect to positions that
-                require them.
+                the query points or pass gradients on to positions that require them, or
+                the points should form a grid and do not.
             ValueError: when a sample has no point or a batch vector is not sorted.
         """
         query_pos = None if query_pos is pos else query_pos
         differentiated = _differentiated(pos, query_pos)
-        if differentiated:
-            self._check_differentiable(pos, query_pos)
+        for kind, each, able in (
+            ("query", query_pos, self.predicts_anywhere),
+            ("observed", pos, self.differentiable_points),
+        ):
+            if not able and _differentiated(each):
+                raise UserError(
+                    f"{kind} positions that require gradients, which this model does "
+                    "not pass on in full",
+                    "a model that does, such as nfs or a variant (nfs-...)",
+                    "use such a model, or detach the positions",
+                )
         sizes = sample_sizes(pos, batch)
         if len(sizes) > 1 and 0 in sizes:
             raise ValueError(
@@ -245,36 +254,11 @@ class Model(nn.Module, ABC):
                 if shared and _same(samples[0], place, query):
                     samples.append(samples[0])
                 else:
-                    samples.append(self.connect_sample(place, query))
+                    samples.append(self._connected(place, query))
             return Graphs.join(samples)
 
-    def _check_differentiable(self, pos: Tensor, query_pos: Tensor | None) -> None:
-        wanted = query_pos is not None and query_pos.requires_grad
-        if wanted and not self.predicts_anywhere:
-            kind, instead = "query", "a model that predicts anywhere, such as nfs"
-        elif pos.requires_grad and not self.differentiable_points:
-            kind, instead = "observed", "nfs or one of its kin (nfs-...)"
-        else:
-            return
-        raise UserError(
-            f"{kind} positions that require gradients, which this model does not pass "
-            "on in full",
-            instead,
-            "use such a model, or detach the positions",
-        )
-
-    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
-        """The graphs of one sample, with the :meth:`edges` of the model.
-
-        Args:
-            pos: normalised positions of the observed points ``[n, d]``.
-            query_pos: those of the query points ``[m, d]``; ``None`` for the observed
-                ones.
-
-        Raises:
-            UserError: when the model cannot predict at the query points, or the points
-                should form a grid and do not.
-        """
+    def _connected(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """The graphs of one sample at normalised positions."""
         if query_pos is not None and not self.predicts_anywhere:
             if not torch.equal(pos, query_pos):
                 raise UserError(
@@ -332,10 +316,10 @@ def check_differentiable(
         )
 
 
-def _differentiated(pos: Tensor | None, query_pos: Tensor | None) -> bool:
+def _differentiated(*pos: Tensor | None) -> bool:
     """Whether gradients with respect to positions are wanted."""
-    given = (each for each in (pos, query_pos) if each is not None)
-    return torch.is_grad_enabled() and any(each.requires_grad for each in given)
+    wanted = any(each is not None and each.requires_grad for each in pos)
+    return torch.is_grad_enabled() and wanted
 
 
 def _same(graphs: Graphs, pos: Tensor, query_pos: Tensor | None) -> bool:

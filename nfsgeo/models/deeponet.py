@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from nfsgeo.geometry import Graphs
 from nfsgeo.models.base import Model
 from nfsgeo.models.patch_mixers import AttentionSettings, attention_block
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import ModelSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import GridResampling, PatchEmbedding, Pointwise, Trunk, UNet
 from nfsgeo.nn.patches import patches_of
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
 from nfsgeo.models.base import Model
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import PAPER_FOURIER, SpectralSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import Lift, PointSpectralConv, PointWaves, Projector
 
 __all__ = ["DSE"]

@@ -18,8 +18,8 @@ from nfsgeo.models.mixer import (
     mixer_block,
     token_sizes,
 )
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import PAPER_FOURIER, ModelSettings, SpectralSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import SpectralConv, SphericalConv, SphericalTransform
 
 __all__ = ["FNO", "FourierSettings"]

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models.base import Model
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import ModelSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,

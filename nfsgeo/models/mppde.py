@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models.base import BatchLoss, Model
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import GraphSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import MPPDELayer, TemporalDecoder
 from nfsgeo.nn.missing_values import fill_in_time
 
@@ -40,11 +40,12 @@ class MPPDE(Model):
     .. math:: \hat u_{k+l} = u_k + \frac{l}{w} d_l, \quad l = 1 \dots w
 
     "Message Passing Neural PDE Solvers", section 3: a network turns a window of
-    :math:`w` time steps into as many changes :math:`d_l`; windows follow each other
-    until the result is complete. Where there are fewer input time steps than a window
-    has, the first is repeated. What is known ahead comes with the variables, at the
-    steps of both windows. A problem without time has windows of one step, and the
-    network's output is the result itself.
+    :math:`w` time steps into as many changes :math:`d_l`, by layers of messages between
+    an embedding and a decoder; windows follow each other until the result is complete.
+    Where there are fewer input time steps than a window has, the first is repeated.
+    What is known ahead comes with the variables, at the steps of both windows. A
+    problem without time has windows of one step, and the network's output is the result
+    itself.
 
     In training a window starts at any true time step. Of those with room for two, half
     are predicted from a prediction that gets no gradient (the pushforward trick); that
@@ -63,22 +64,25 @@ class MPPDE(Model):
         super().__init__(problem, **keywords)
         settings = self.settings
         self.builder = settings.builder(problem)
-        self.pushforward = settings.pushforward
         self.window = settings.window if problem.has_time else 1
-        self.num_fields = (
-            problem.out_components if problem.has_time else problem.in_components
-        )
-        coefficients = problem.step_components - self.num_fields - problem.forcings
+        fields = problem.out_components if problem.has_time else problem.in_components
+        coefficients = problem.step_components - fields - problem.forcings
         known = 2 * self.window * problem.forcings
-        self.step = WindowStep(
-            problem.dim,
-            self.builder.radius,
-            window=self.window,
-            fields=self.num_fields,
-            components=problem.out_components,
-            variables=coefficients + known + problem.has_time,
-            width=settings.width,
-            depth=settings.depth,
+        variables = coefficients + known + problem.has_time
+        width, sizes = settings.width, (self.window * fields, problem.dim, variables)
+        self.step = nn.ModuleDict(
+            {
+                "embedding": nn.Sequential(
+                    nn.Linear(sum(sizes), width),
+                    nn.SiLU(),
+                    nn.Linear(width, width),
+                    nn.SiLU(),
+                ),
+                "layers": nn.ModuleList(
+                    MPPDELayer(width, *sizes) for _ in range(settings.depth)
+                ),
+                "decoder": TemporalDecoder(width, self.window, problem.out_components),
+            }
         )
         elapsed = torch.arange(1, self.window + 1) / self.window
         self.register_buffer("elapsed", elapsed[:, None], persistent=False)
@@ -89,9 +93,10 @@ class MPPDE(Model):
 
         None where fields are known ahead, which they are not there.
         """
-        if not (self.pushforward and self.problem.has_time) or self.problem.forcings:
+        problem = self.problem
+        if not self.settings.pushforward or not problem.has_time or problem.forcings:
             return 0
-        known = max(self.problem.n_in, self.window) + self.problem.n_out
+        known = max(problem.n_in, self.window) + problem.n_out
         return max(0, 3 * self.window - known)
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
@@ -124,7 +129,7 @@ class MPPDE(Model):
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
-            pushed = self.pushforward and bool(torch.rand(()) < 0.5)
+            pushed = self.settings.pushforward and bool(torch.rand(()) < 0.5)
             ahead = self.window if pushed and choices > self.window else 0
             # Each sample has a start of its own.
             start = torch.randint(choices - ahead, (num_samples,), device=x.device)
@@ -163,18 +168,28 @@ class MPPDE(Model):
         graphs: Graphs,
     ) -> Tensor:
         """The window after ``window``; ``time [N]`` counts steps since the input."""
-        place = self.in_unit_box(graphs.pos)
         if not self.problem.has_time:
-            result: Tensor = self.step(window, coefficients, graphs, place)
-            return result
+            return self._decoded(window, coefficients, graphs)
         relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([relative, coefficients], dim=1)
         if self.problem.forcings:
             start = time.long() + given.size(1) - self.problem.n_out - self.window
             known = _time_steps(given, start, 2 * self.window)
             variables = torch.cat([variables, known.flatten(1)], dim=1)
-        change = self.step(window, variables, graphs, place)
+        change = self._decoded(window, variables, graphs)
         return window[:, -1:] + self.elapsed * change
+
+    def _decoded(self, window: Tensor, variables: Tensor, graphs: Graphs) -> Tensor:
+        """What the network makes of a window, ``[N, window, components]``."""
+        u, near, batch = window.flatten(1), graphs.edges["near"], graphs.batch
+        place = self.in_unit_box(graphs.pos)
+        h = self.step["embedding"](torch.cat([u, place, variables], dim=1))
+        away = near.displacement.to(u.dtype) / self.builder.radius
+        samples = None if batch is None else graphs.num_samples
+        for layer in self.step["layers"].children():
+            h = layer(h, u, away, variables, near.edge_index, batch, samples)
+        decoded: Tensor = self.step["decoder"](h)
+        return decoded
 
 
 def _time_steps(fields: Tensor, start: Tensor, number: int) -> Tensor:
@@ -185,58 +200,3 @@ def _time_steps(fields: Tensor, start: Tensor, number: int) -> Tensor:
     index = start[:, None] + torch.arange(number, device=start.device)
     index = index.clamp(max=fields.size(1) - 1)
     return fields.take_along_dim(index[:, :, None], dim=1)
-
-
-class WindowStep(nn.Module):
-    r"""Encoder, processor and decoder of "Message Passing Neural PDE Solvers".
-
-    .. math:: h^0 = \epsilon(u, x, \theta), \qquad
-        h^{l+1} = \mathrm{message}_l(h^l, u, \theta), \qquad
-        d = \mathrm{decode}(h^L)
-
-    Shapes:
-        ``u`` ``[N, window, fields]``, ``place`` ``[N, dim]``, ``variables``
-        ``[N, variables]``, ``graphs`` with the edges ``near``; result
-        ``[N, window, components]``.
-    """
-
-    def __init__(
-        self,
-        dim: int,
-        radius: float,
-        *,
-        window: int,
-        fields: int,
-        components: int,
-        variables: int,
-        width: int,
-        depth: int,
-    ) -> None:
-        super().__init__()
-        self.radius = radius
-        inputs = window * fields
-        self.embedding = nn.Sequential(
-            nn.Linear(inputs + dim + variables, width),
-            nn.SiLU(),
-            nn.Linear(width, width),
-            nn.SiLU(),
-        )
-        self.layers = nn.ModuleList(
-            MPPDELayer(width, inputs, dim, variables) for _ in range(depth)
-        )
-        self.decoder = TemporalDecoder(width, window, components)
-
-    def forward(
-        self, u: Tensor, variables: Tensor, graphs: Graphs, place: Tensor
-    ) -> Tensor:
-        """The decoded output for a window."""
-        u, near, batch = u.flatten(1), graphs.edges["near"], graphs.batch
-        h = self.embedding(torch.cat([u, place, variables], dim=1))
-        displacement = near.displacement.to(u.dtype) / self.radius
-        num_samples = None if batch is None else graphs.num_samples
-        for layer in self.layers:
-            h = layer(
-                h, u, displacement, variables, near.edge_index, batch, num_samples
-            )
-        decoded: Tensor = self.decoder(h)
-        return decoded

@@ -13,8 +13,8 @@ from nfsgeo.models.point_mixer import (
     KernelName,
     PointMixer,
 )
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import PAPER_FOURIER, ModelSettings
+from nfsgeo.models.task import Problem
 
 __all__ = ["NFS", "FNOSpline"]
 

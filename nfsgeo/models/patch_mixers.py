@@ -19,8 +19,8 @@ from nfsgeo.models.mixer import (
     token_sizes,
 )
 from nfsgeo.models.point_mixer import PAPER_KERNEL, InterpolationSettings, PointMixer
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import PAPER_FOURIER, ModelSettings, SpectralSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     Attention,
     FourierTokens,

@@ -11,8 +11,8 @@ from pydantic import PositiveFloat, PositiveInt
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import GraphSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     ChannelKernel,
     DenseKernel,

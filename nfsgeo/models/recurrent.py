@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -14,20 +13,21 @@ from torch import Tensor, nn
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models.base import BatchLoss, Model
-from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import GraphSettings, ModelSettings
+from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     AdaptiveGRU,
     ChebConvGRU,
     DiffusionGRU,
-    adjacency_bytes,
     scaled_laplacian,
     transition_matrices,
 )
 
 __all__ = ["AGCRN", "DCRNN", "GCGRU", "RecurrentOperator"]
 
-GIB = 2**30
+# Of the dense graph of a cell in a training step, for each pair of nodes: scores, their
+# softmax and the gradients of both, in single precision.
+PAIR_GIB = 4 * 4 / 2**30
 
 
 class CellSettings(ModelSettings):
@@ -67,21 +67,22 @@ class RecurrentOperator(Model):
     The cells encode the input time steps one by one. The same cells then decode,
     starting from zeros, with each prediction as their next input (autoregressive
     rollout); coefficients stay, what is known ahead is that of the step that is read or
-    predicted. With ``residual`` the last input time step is added to
-    every prediction. A problem without time takes one step of each kind.
+    predicted. With ``residual`` the last input time step is added to every prediction.
+    A problem without time takes one step of each kind.
 
     In training, scheduled sampling replaces a prediction that is fed back by the true
     field, at training step :math:`i` with probability
     :math:`\tau / (\tau + e^{i/\tau})`, where :math:`\tau` is ``sampling_decay``
     ("Diffusion Convolutional Recurrent Neural Network", section 2.3).
 
-    Subclasses make the cells, the edges of a sample, and what each cell multiplies by.
+    Subclasses name the cell and make the edges of a sample, ``"shift"``.
     """
 
     paper = {"radius": 0.05, "residual": False}
     spheres = True
     predicts_anywhere = False
     autoregressive = True
+    Cell: ClassVar[type[nn.Module]]
     steps: Tensor
 
     def __init__(self, problem: Problem, **settings: Any) -> None:
@@ -96,20 +97,16 @@ class RecurrentOperator(Model):
         # A resumed run must know how far sampling has come.
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
-    @abstractmethod
     def make_cell(self, channels: int) -> nn.Module:
         """Maps input ``[N, channels]``, hidden state ``[N, C]`` and matrix to the next.
 
         The next hidden state has the size of the last.
         """
+        return self.Cell(channels, self.settings.width, self.settings.order)
 
-    @abstractmethod
     def matrices(self, graphs: Graphs) -> Sequence[Any]:
-        """The matrix of each cell at the points of a batch."""
-
-    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the observed points; see :class:`Model`."""
-        return self._predict(x, graphs)
+        """What each cell multiplies by at the points of a batch."""
+        return [graphs.edges["shift"]] * len(self.cells)
 
     def training_loss(
         self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
@@ -120,19 +117,22 @@ class RecurrentOperator(Model):
             chance = torch.rand(self.problem.n_out, device=self.steps.device)
             true = chance < self._true_probability(decay)
             self.steps += 1
-        return loss(self._predict(x, graphs, target, true), target)
+        return loss(self.predict(x, graphs, target, true), target)
 
     def _true_probability(self, decay: float) -> Tensor:
         return torch.sigmoid(math.log(decay) - self.steps / decay)
 
-    def _predict(
+    def predict(
         self,
         x: Tensor,
         graphs: Graphs,
         target: Tensor | None = None,
         true: Tensor | None = None,
     ) -> Tensor:
-        """The result; where ``true [n_t']`` holds, the ``target`` is fed back."""
+        """The result at the observed points; see :class:`Model`.
+
+        Where ``true [n_t']`` holds, the ``target`` is fed back.
+        """
         matrices = self.matrices(graphs)
         fields, given, rest = self.problem.split(x)
         if self.settings.coordinates:
@@ -158,7 +158,7 @@ class RecurrentOperator(Model):
         return torch.stack(predicted, dim=1)
 
     def _step(
-        self, x: Tensor, hidden: Sequence[Tensor], matrices: Sequence[Any]
+        self, x: Tensor, hidden: list[Tensor], matrices: Sequence[Any]
     ) -> list[Tensor]:
         states = []
         for cell, h, matrix in zip(self.cells, hidden, matrices, strict=True):
@@ -172,19 +172,12 @@ class GCGRU(RecurrentOperator):
 
     Settings = RecurrentSettings
     source = "Structured Sequence Modeling with Graph Convolutional Recurrent Networks"
-
-    def make_cell(self, channels: int) -> nn.Module:
-        """A gated recurrent unit."""
-        return ChebConvGRU(channels, self.settings.width, self.settings.order)
+    Cell = ChebConvGRU
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """The scaled Laplacian of all pairs within the radius, as weights of edges."""
         near = self.settings.builder(self.problem).points_to_points(pos)
-        return {"laplacian": scaled_laplacian(near, pos.dtype)}
-
-    def matrices(self, graphs: Graphs) -> Sequence[BipartiteGraph]:
-        """The Laplacian of a batch, the same for every cell."""
-        return [graphs.edges["laplacian"]] * len(self.cells)
+        return {"shift": scaled_laplacian(near, pos.dtype)}
 
 
 class DCRNN(RecurrentOperator):
@@ -192,10 +185,7 @@ class DCRNN(RecurrentOperator):
 
     Settings = RecurrentSettings
     source = "Diffusion Convolutional Recurrent Neural Network"
-
-    def make_cell(self, channels: int) -> nn.Module:
-        """A gated recurrent unit."""
-        return DiffusionGRU(channels, self.settings.width, self.settings.order)
+    Cell = DiffusionGRU
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """A random walk among all pairs within the radius, as weights of edges.
@@ -203,11 +193,11 @@ class DCRNN(RecurrentOperator):
         The graph is symmetric, so that the walks along and against its edges coincide.
         """
         near = self.settings.builder(self.problem).points_to_points(pos)
-        return {"walk": transition_matrices(near, pos.dtype)[0]}
+        return {"shift": transition_matrices(near, pos.dtype)[0]}
 
     def matrices(self, graphs: Graphs) -> Sequence[tuple[BipartiteGraph, ...]]:
         """The walks of a batch along and against the edges, for every cell."""
-        return [(graphs.edges["walk"],) * 2] * len(self.cells)
+        return [(graphs.edges["shift"],) * 2] * len(self.cells)
 
 
 class AGCRNSettings(CellSettings):
@@ -240,7 +230,7 @@ class AGCRN(RecurrentOperator):
     def __init__(self, problem: Problem, **keywords: Any) -> None:
         super().__init__(problem, **keywords)
         settings = self.settings
-        needed = adjacency_bytes(problem.num_points, settings.depth) / GIB
+        needed = PAIR_GIB * settings.depth * problem.num_points**2
         if needed > settings.max_gib:
             raise TooLarge(
                 f"agcrn at {problem.num_points} points, whose learned graphs need "

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
 
 from nfsgeo.geometry import GraphBuilder, radius_for
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.task import Problem
 
 __all__ = ["PAPER_FOURIER", "GraphSettings", "ModelSettings", "SpectralSettings"]
 

@@ -51,7 +51,6 @@ TemporalDecoder            several time steps at once from one hidden state
 PointSpectralConv          convolution in Fourier space at irregular points
 PhysicsAttention           attention among learned slices of a point set
 PointWaves                 Fourier transform at irregular points, and back
-adjacency_bytes            memory that learned graphs need
 =========================  =====================================================
 """
 
@@ -65,7 +64,6 @@ from nfsgeo.nn.graph_cells import (
     ChebyshevConv,
     DiffusionConv,
     DiffusionGRU,
-    adjacency_bytes,
 )
 from nfsgeo.nn.graph_shift import (
     node_graph,
@@ -146,7 +144,6 @@ __all__ = [
     "TokenMLP",
     "Trunk",
     "UNet",
-    "adjacency_bytes",
     "grid_shape",
     "interpolate",
     "neighbour_sum",

@@ -18,7 +18,6 @@ __all__ = [
     "ChebyshevConv",
     "DiffusionConv",
     "DiffusionGRU",
-    "adjacency_bytes",
 ]
 
 
@@ -255,7 +254,7 @@ class AdaptiveGRU(GraphGRU):
 
     "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
     section 3.4. Every node has an embedding of its own, so that the cell holds for
-    one mesh alone, and the graph is dense: see :func:`adjacency_bytes`.
+    one mesh alone, and the graph is dense.
 
     Args:
         num_nodes: nodes of the mesh, :math:`n`.
@@ -311,15 +310,3 @@ class AdaptiveGRU(GraphGRU):
             self.candidate(torch.cat([x, z * h], dim=-1), self.embedding, adjacency)
         )
         return (r * h + (1 - r) * candidate).flatten(0, 1)
-
-
-def adjacency_bytes(num_nodes: int, num_cells: int = 1) -> int:
-    """Memory that the dense graphs of cells need in a training step, at least.
-
-    Scores, their softmax and the gradients of both, in single precision.
-
-    Args:
-        num_nodes: nodes of the mesh.
-        num_cells: cells that have graphs of their own.
-    """
-    return num_cells * 4 * 4 * num_nodes**2

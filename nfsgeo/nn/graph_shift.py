@@ -38,17 +38,7 @@ def node_graph(edge_index: Tensor, num_nodes: int) -> BipartiteGraph:
     Args:
         edge_index: ``[2, E]``, sources and targets, in any order.
         num_nodes: number of nodes.
-
-    Raises:
-        ValueError: when an index is not that of a node.
     """
-    if edge_index.numel() and not (
-        int(edge_index.min()) >= 0 and int(edge_index.max()) < num_nodes
-    ):
-        raise ValueError(
-            f"edges between nodes {int(edge_index.min())} to "
-            f"{int(edge_index.max())}; expected 0 to {num_nodes - 1}"
-        )
     nowhere = torch.empty(num_nodes, 0, device=edge_index.device)
     return BipartiteGraph.from_edges(edge_index, (nowhere, nowhere))
 

@@ -35,8 +35,6 @@ def test_what_is_put_into_the_input_can_be_had_back(
     assert torch.equal(fields, x[..., :2]) and torch.equal(rest, x[..., 2:])
     assert torch.equal(known, forcing)
     assert problem.step_components == 2 + forcings + static
-    assert Problem.from_dict(problem.to_dict()) == problem
-    assert ("forcings" in problem.to_dict()) == bool(forcings)
 
 
 def small(name: str, **changes: Any) -> tuple[Model, Problem]:

@@ -1,10 +1,9 @@
 """Laplacians and random walks of graphs."""
 
-import pytest
 import torch
 
 from nfsgeo.geometry import Domain, bipartite_graph
-from nfsgeo.nn import node_graph, scaled_laplacian, transition_matrices
+from nfsgeo.nn import scaled_laplacian, transition_matrices
 from nfsgeo.nn.graph_shift import shifted
 
 
@@ -27,8 +26,3 @@ def test_a_lonely_point_keeps_to_itself():
     x = torch.rand(3, 1)
     assert (shifted(x, scaled_laplacian(graph))[2] == 0).all()
     torch.testing.assert_close(shifted(x, transition_matrices(graph)[0])[2], x[2])
-
-
-def test_unknown_nodes():
-    with pytest.raises(ValueError, match="expected 0 to 2"):
-        node_graph(torch.tensor([[0, 3], [1, 0]]), 3)
