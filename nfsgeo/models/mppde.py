@@ -169,18 +169,24 @@ class MPPDE(Model):
     ) -> Tensor:
         """The window after ``window``; ``time [N]`` counts steps since the input."""
         if not self.problem.has_time:
-            return self._decoded(window, coefficients, graphs)
+            return self.network(window, coefficients, graphs)
         relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([relative, coefficients], dim=1)
         if self.problem.forcings:
             start = time.long() + given.size(1) - self.problem.n_out - self.window
             known = _time_steps(given, start, 2 * self.window)
             variables = torch.cat([variables, known.flatten(1)], dim=1)
-        change = self._decoded(window, variables, graphs)
+        change = self.network(window, variables, graphs)
         return window[:, -1:] + self.elapsed * change
 
-    def _decoded(self, window: Tensor, variables: Tensor, graphs: Graphs) -> Tensor:
-        """What the network makes of a window, ``[N, window, components]``."""
+    def network(self, window: Tensor, variables: Tensor, graphs: Graphs) -> Tensor:
+        """The decoded output for a window, ``[N, window, components]``.
+
+        Args:
+            window: fields ``[N, window, fields]``.
+            variables: ``[N, variables]``.
+            graphs: with the edges ``near``.
+        """
         u, near, batch = window.flatten(1), graphs.edges["near"], graphs.batch
         place = self.in_unit_box(graphs.pos)
         h = self.step["embedding"](torch.cat([u, place, variables], dim=1))

@@ -100,15 +100,14 @@ def test_scheduled_sampling_fades():
     assert shares == pytest.approx([*expected, 0.0])
 
 
-class Recorder(nn.Module):
+class Recorder:
     """In place of the network of mppde: predicts no change, remembers its inputs."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.calls: list[tuple[Tensor, float, bool]] = []
-        self.nothing = nn.Parameter(torch.zeros(()))
+        self.nothing = torch.zeros((), requires_grad=True)
 
-    def forward(self, u: Tensor, variables: Tensor, *_: object) -> Tensor:
+    def __call__(self, u: Tensor, variables: Tensor, *_: object) -> Tensor:
         self.calls.append((u, float(variables[0, 0]), torch.is_grad_enabled()))
         return self.nothing * u
 
@@ -117,7 +116,7 @@ def recorded(**changes) -> tuple[nn.Module, Recorder, Tensor, Graphs, Tensor]:
     """Record number ``k`` has the value ``k`` everywhere, the first of the target 0."""
     p = replace(PROBLEM, **changes)
     model = build_model("mppde", p, {**SMALL["mppde"], "window": 3})
-    model.step = recorder = Recorder()
+    vars(model)["network"] = recorder = Recorder()
     numbers = torch.arange(-p.n_in, p.n_out + model.steps_beyond).float()
     series = numbers[:, None].expand(POINTS, -1, 1)
     graphs = model.connect(torch.rand(POINTS, 2))
@@ -137,7 +136,8 @@ def test_windows_follow_each_other(n_in):
 @pytest.mark.parametrize("pushforward", [True, False])
 def test_windows_of_training_start_anywhere_and_may_be_pushed(pushforward):
     model, recorder, x, graphs, y = recorded(n_in=3, n_out=7)
-    model.pushforward = pushforward
+    changed = {"pushforward": pushforward}
+    model.settings = model.settings.model_copy(update=changed)
     starts, pushed = set(), 0
     for _ in range(40):
         recorder.calls.clear()
