@@ -6,7 +6,7 @@ import math
 import pickle
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,14 @@ from xarray import Variable
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.formats.pickles import PICKLE, arrays_of_pickle
 from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
-from nfsgeo.errors import UserError
 
-__all__ = ["FILLS", "RANGE", "attributes", "read", "shapes", "valid_range", "without"]
+__all__ = ["FILLS", "as_text", "attributes", "read", "shapes"]
 
 NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
 VERSION_5 = 1  # as SciPy numbers it; it takes many other files for version 4
 BLOCK_BYTES = 2**28  # of MATLAB 7.3, read at once
 FILLS = ("_FillValue", "missing_value")
-RANGE = ("valid_min", "valid_max", "valid_range")
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
@@ -123,32 +121,6 @@ def attributes(path: Path, name: str = "/") -> dict[str, Any]:
         return {k: as_text(v) for k, v in file[name].attrs.items()}
 
 
-def valid_range(about: Mapping[str, Any]) -> tuple[float, float]:
-    """Lowest and highest value that attributes call valid (CF 1.11, section 2.5.1)."""
-    ends = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
-    try:
-        low, high = np.hstack(about.get("valid_range", ends)).astype(np.float64)
-    except (TypeError, ValueError):  # no numbers
-        return -np.inf, np.inf
-    return float(low), float(high)
-
-
-def without(
-    values: NDArray[Any], marks: Iterable[Any], low: float, high: float
-) -> NDArray[Any]:
-    """NaN in place of values that equal a mark, or are outside of a range."""
-    absent = np.zeros(values.shape, bool)
-    with np.errstate(over="ignore"):
-        if values.dtype.kind == "f":  # 1e20 in double precision marks single 1e20
-            low, high = np.asarray([low, high], values.dtype)
-            marks = [np.asarray(mark).astype(values.dtype) for mark in marks]
-        if (low, high) != (-np.inf, np.inf):
-            absent |= (values < low) | (values > high)
-    for mark in marks:
-        absent |= np.isin(values, mark)
-    return np.where(absent, np.float32(np.nan), values) if absent.any() else values
-
-
 def as_text(value: Any) -> Any:
     """Bytes as text, also those in arrays; all else as it is."""
     if isinstance(value, bytes):
@@ -162,21 +134,15 @@ def _of_hdf5(path: Path, name: str) -> Variable:
     with h5py.File(path, "r") as file:
         source = file[name]
         dtype, shape = source.dtype, source.shape
-        made = source.id.get_create_plist()
-        filters = [made.get_filter(i) for i in range(made.get_nfilters())]
-        if lacking := [f for f in filters if not h5py.h5z.filter_avail(f[0])]:
-            number, *_, title = lacking[0]
-            given = f"{path} with {name} compressed by the filter {number}"
-            todo = "save it with gzip or uncompressed, h5repack -f GZIP=1"
-            raise UserError(f"{given} ({as_text(title)})", "one that h5py has", todo)
-        fills = [np.asarray(source.attrs[key]) for key in FILLS if key in source.attrs]
-        marks = [mark for mark in fills if mark.dtype.kind in "biuf"]
-        ends = valid_range(source.attrs)
+        fills = [np.ravel(source.attrs[key]) for key in FILLS if key in source.attrs]
     if dtype.kind not in "biuf":
         raise ValueError(f"{name} of type {dtype}, which are no real numbers")
-    if (marks or ends != (-np.inf, np.inf)) and dtype.kind != "f":
+    marks = [mark for mark in fills if mark.dtype.kind in "biuf"]
+    if dtype.kind == "f":  # 1e20 in double precision marks single 1e20
+        marks = [mark.astype(dtype) for mark in marks]
+    elif marks:
         dtype = np.result_type(dtype, np.float32)
-    stored = partial(_marked, opened_hdf5(path), name, marks, *ends)
+    stored = partial(_marked, opened_hdf5(path), name, marks)
     if not _head(path).startswith(MATLAB):
         return deferred(_dims(len(shape)), shape, dtype, stored)
     row = dtype.itemsize * math.prod(shape[:-1])
@@ -184,8 +150,12 @@ def _of_hdf5(path: Path, name: str) -> Variable:
     return deferred(_dims(len(shape)), shape[::-1], dtype, read)
 
 
-def _marked(opened: Any, name: str, marks: Any, low: Any, high: Any, key: Key) -> Any:
-    return without(read_hdf5(opened, name, key), marks, low, high)
+def _marked(opened: Any, name: str, marks: Sequence[Any], key: Key) -> NDArray[Any]:
+    """A part of an array of HDF5, NaN in place of values that mark missing ones."""
+    values = read_hdf5(opened, name, key)
+    for mark in marks:
+        values = np.where(np.isin(values, mark), np.float32(np.nan), values)
+    return values
 
 
 class _Reversed:

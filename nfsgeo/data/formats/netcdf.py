@@ -19,10 +19,10 @@ from xarray import DataArray, Dataset, Variable
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
-from nfsgeo.data.formats.containers import FILLS, RANGE, valid_range, without
+from nfsgeo.data.formats.containers import FILLS
 from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.data.lazy import Key, deferred, spread
-from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
+from nfsgeo.data.times import as_times, unit_of_times
 from nfsgeo.errors import UserError
 
 __all__ = ["NETCDF", "ZARR", "fields_of"]
@@ -31,7 +31,7 @@ Roles = Mapping[str, str]
 Sizes = Mapping[str, int]
 
 STORE = {".zgroup", ".zmetadata", "zarr.json"}
-DIGITS = re.compile("%y|yyyymm|day as", re.IGNORECASE)  # units of dates like 20260131
+RANGE = ("valid_min", "valid_max", "valid_range")
 AXES = {"t": "time", "x": "x", "y": "y", "z": "z"}
 STANDARD = {
     "realization": "sample",
@@ -80,15 +80,20 @@ def fields_of(
     space = {a: _still(path, dataset[roles[a]], time) for a in SPACE if a in roles}
     sizes = {str(d): num for each in space.values() for d, num in each.sizes.items()}
     places = {dim: num for dim, num in sizes.items() if dim != sample}
-    known = {sample, time, *places}
-    data = _data(path, dataset.drop_vars(roles.values(), errors="ignore"), known)
-    if sample and sample == given.get("sample"):
-        _check_grid(path, data, sample, time)
-    for dim in {dim for each in data.values() for dim in each.dims} - known:
-        _check_grid(path, data, str(dim), time)
-        given_ = f"{path} with {', '.join(data)} along {dim}, of {dataset.sizes[dim]}"
-        todo = f'say what it is, --columns sample={dim}, columns={{"sample": "{dim}"}}'
-        raise UserError(given_, "dimensions of samples, time and space alone", todo)
+    known, data = {sample, time, *places}, dict[str, DataArray]()
+    for name, values in dataset.drop_vars(roles.values(), errors="ignore").items():
+        alone = [d for d, num in values.sizes.items() if num == 1 and d not in known]
+        values = values.squeeze(alone, drop=True)
+        if values.dtype.kind not in "biufcm" or not values.ndim:
+            continue
+        for dim in {*values.dims} - known:
+            raise UserError(
+                f"{path} with {name} along {dim}, of {values.sizes[dim]}",
+                "dimensions of samples, time and space alone",
+                f"say what it is, --columns sample={dim}, or choose among variables, "
+                f'field=NAME or ignore={name}; in Python columns={{"sample": "{dim}"}}',
+            )
+        data[str(name)] = values
     first = space["x"]
     grid = len(places) == len(space) == sum(each.ndim for each in space.values())
     grid &= len(space) > 1 or first.name == first.dims[0]
@@ -112,37 +117,37 @@ def fields_of(
         told = kinds.get(name)
         fixed = bool(time) and time not in values.dims and told != "field"
         fixed |= named.is_static(name) and not told
-        lies = not grid and (not places or bool(places.keys() & set(values.dims)))
+        lies = not grid and (not places or bool(places.keys() & {*values.dims}))
         variable = flat(values, values.dims) if lies else values.variable
         order = "".join(letters[str(dim)] for dim in variable.dims)
         arrays.append(Array(variable, order, [name], STATIC if fixed else FIELD))
     dims = ["sample", "point"] if sample in sizes else ["point"]
     when = dataset.variables.get(roles.get("time"))
     units = {n: str(v.attrs.get("units", "")) for n, v in {**data, **space}.items()}
+    units["time"] = "" if when is None else str(when.attrs.get("units", ""))
     text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
     names = [v.values for v in text if not grid and v.dims == tuple(places)]
-    units["time"] = "" if when is None else str(when.attrs.get("units", ""))
     fields = build(
         path,
         arrays,
         axes=[each.values for each in space.values()] if grid else None,
         points={axis: Variable(dims, flat(v, sizes)) for axis, v in space.items()},
         stations=names[0] if names else None,
-        times=None if when is None else _times(path, when),
+        times=None if when is None else _times(when),
         parameters=parameters,
         units=units,
     )
-    east = _is_degrees(first) or first.attrs.get("standard_name") == "longitude"
-    if east:
+    if _is_degrees(first) or first.attrs.get("standard_name") == "longitude":
         fields.dataset["x"].attrs["standard_name"] = "longitude"
     return named.mark_longitude(fields, roles["x"])
 
 
 def _decoded(dataset: Dataset) -> Dataset:
     """With NaN in place of fill values, unpacked; decoded by xarray before or not."""
-    dataset = dataset.copy()
+    each_ = {n: v for n, v in dataset.variables.items() if n not in dataset.dims}
+    dataset = dataset.assign({name: _valid(values) for name, values in each_.items()})
     for each in dataset.variables.values():
-        for key in each.attrs.keys() & set(FILLS):
+        for key in each.attrs.keys() & {*FILLS}:
             mark = np.asarray(each.attrs.pop(key))
             if mark.dtype.kind in "biuf":  # of the type of the values
                 kind = each.dtype if each.dtype.kind == "f" else mark.dtype
@@ -151,39 +156,33 @@ def _decoded(dataset: Dataset) -> Dataset:
         each.encoding = {k: v for k, v in each.encoding.items() if k not in each.attrs}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dataset = xarray.decode_cf(dataset, decode_times=False, decode_coords="all")
-    changed = {}
-    for name, each in dataset.variables.items():
-        if each.dtype.kind == "m" and name in dataset.data_vars:  # hours, as spans
-            spans = each.values / np.timedelta64(1, "s")
-            changed[name] = Variable(each.dims, spans, {"units": "s"})
-        ends = _range(each)
-        numbers = each.dtype.kind in "iuf" and name not in dataset.dims
-        if numbers and np.isfinite(ends).any():
-            dims, kind = [*map(str, each.dims)], np.result_type(each.dtype, np.float32)
-            read = partial(_within, each, *ends)
-            changed[name] = deferred(dims, each.shape, kind, read)
-            changed[name].attrs = each.attrs
-    return dataset.assign(changed)
+        return xarray.decode_cf(dataset, decode_times=False, decode_coords="all")
 
 
-def _range(variable: Variable) -> tuple[float, float]:
-    """The valid range of decoded values; the file tells that of packed integers in
-    stored numbers, unless it is one of floats.
+def _valid(variable: Variable) -> Variable:
+    """With NaN outside of the valid range, which is one of stored values, or if it is
+    of floats, of unpacked ones; not of what xarray has unpacked.
     """
-    low, high = valid_range(variable.attrs)
-    told, about = variable.encoding, variable.attrs
-    scale, offset = told.get("scale_factor", 1.0), told.get("add_offset", 0.0)
-    kinds = {np.asarray(about[key]).dtype.kind for key in RANGE if key in about}
-    floats = "f" in kinds and np.dtype(told.get("dtype", "f8")).kind in "iu"
-    if floats or (scale, offset) == (1.0, 0.0):
-        return low, high
-    ends = sorted(float(end * scale + offset) for end in (low, high))
-    return ends[0] - abs(scale) / 2, ends[1] + abs(scale) / 2  # but for rounding
+    about = variable.attrs
+    apart = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
+    ends: Any = np.ravel(about.get("valid_range", apart))
+    told = [np.asarray(about[key]).dtype.kind for key in RANGE if key in about]
+    numbers = {*told, variable.dtype.kind} <= {*"iuf"}
+    if not (told and numbers) or "scale_factor" in variable.encoding:
+        return variable
+    if "scale_factor" in about and "f" in told:
+        ends = np.sort((ends - about.get("add_offset", 0)) / about["scale_factor"])
+    if variable.dtype.kind == "f":
+        ends = ends.astype(variable.dtype)
+    read, kind = partial(_within, variable, *ends), np.result_type(variable.dtype, "f4")
+    found = deferred([*variable.dims], variable.shape, kind, read)
+    found.attrs, found.encoding = dict(about), variable.encoding
+    return found
 
 
-def _within(variable: Variable, low: float, high: float, key: Key) -> NDArray[Any]:
-    return without(variable[key].values, (), low, high)
+def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:
+    values = variable[key].values
+    return np.where((values < low) | (values > high), np.float32(np.nan), values)
 
 
 def _own(path: Path, dataset: Dataset) -> Fields:
@@ -257,39 +256,12 @@ def _dimension(path: Path, dataset: Dataset, role: str, roles: Roles) -> str | N
 
 def _still(path: Path, values: DataArray, time: str | None) -> DataArray:
     """A coordinate without time, along which it stays."""
-    along = values.variable.transpose(time, ..., missing_dims="ignore").values
-    whole = np.broadcast_to(along[:1], along.shape)
-    if time in values.dims and not np.array_equal(along, whole, equal_nan=True):
+    first = values.isel({time: 0}, drop=True, missing_dims="ignore")
+    if not first.variable.broadcast_equals(values.variable):
         given = f"{path} with points that move, {values.name} along {time}"
         todo = "leave out time steps at other points, or interpolate to fixed ones"
         raise UserError(given, "points that stay where they are", todo)
-    return values.isel({time: 0}, drop=True, missing_dims="ignore")
-
-
-def _data(path: Path, dataset: Dataset, known: set[Any]) -> dict[str, DataArray]:
-    """Variables of numbers, without further dimensions of length one."""
-    data = {}
-    for name, values in dataset.data_vars.items():
-        if values.dtype.kind == "c":
-            given, todo = f"{path} with {name} of type {values.dtype}", "give two parts"
-            raise UserError(given, "real numbers", todo)
-        alone = [d for d, num in values.sizes.items() if num == 1 and d not in known]
-        values = values.squeeze(alone, drop=True)
-        if values.dtype.kind in "biuf" and values.ndim:
-            data[str(name)] = values
-    return data
-
-
-def _check_grid(path: Path, data: Mapping[str, DataArray], dim: str, time: Any) -> None:
-    """Makes sure that all fields have a dimension that is neither time nor space."""
-    fields = [name for name, each in data.items() if not time or time in each.dims]
-    without_it = [name for name in fields if dim not in data[name].dims]
-    with_it = [name for name, each in data.items() if dim in each.dims]
-    if with_it and without_it:
-        one, other = without_it[0], with_it[0]
-        given = f"{path} with {other} along {dim}, which {one} does not have"
-        todo = f"choose among them: --columns field={one} or ignore={other}"
-        raise UserError(given, "fields on one grid", todo)
+    return first
 
 
 def _at_points(values: Variable, ahead: Sizes, places: Sizes) -> Variable:
@@ -307,7 +279,7 @@ def _flat(values: Variable, num: int, key: Key) -> NDArray[Any]:
     return np.asarray(taken.reshape(*taken.shape[:kept], -1)[..., key[-1]])
 
 
-def _times(path: Path, variable: Variable) -> Any:
+def _times(variable: Variable) -> Any:
     """Dates, or numbers where the file tells no date; None where it is not clear which:
     in months, in a calendar with other years, from a date that is none.
     """
@@ -320,8 +292,6 @@ def _times(path: Path, variable: Variable) -> Any:
             return None
         if values.dtype == np.dtype("M8[ns]"):  # fractions of a unit are not exact
             values = (values + np.timedelta64(500, "ns")).astype("M8[us]")
-    elif DIGITS.search(unit):
-        check_no_dates(np.floor(values), f"{path} in {unit}", "give them as dates")
     return None if values.dtype == object else values
 
 

@@ -20,54 +20,52 @@ from nfsgeo.progress import Progress
 
 ABOUT = "nfsgeo/about"  # no name of a field has a slash
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
-BOX = ("lower", "upper", "periodic", "facets", "inside", "sphere")
+BOX = ("lower", "upper", "periodic", "sphere")
 NAMES = {"u", "mask", "t", "a", "names", "static_names", *BOX}
 
 
 def _read(path: Path) -> Fields:
     """Fields on a grid of the axes ``x[, y[, z]]``, or at the points ``coords``.
 
-    Fields ``u`` are (N, T, X[, Y[, Z]], C) on a grid and (N, points, T, C) at points,
-    or, where ``offsets`` (N + 1) tells where the mesh of each sample begins, (all
-    points, T, C); static inputs ``a`` are the same without T. These, times or dates
-    ``t``, trailing axes of length one of clouds, and all that follows may be left out.
-    ``mask`` is true where ``u`` is none, besides NaN. ``names`` and ``static_names``
-    are those of components. ``lower``, ``upper``, ``periodic``, ``sphere``, ``facets``
-    and ``inside`` are a :class:`~nfsgeo.geometry.Domain`, ``parameter_NAME`` numbers of
-    the samples, ``split_PART`` the samples of a part.
+    Fields ``u`` are (N, T, X[, Y[, Z]], C) on a grid and (N, points, T, C) at points;
+    static inputs ``a`` are the same without T. These, times or dates ``t``, trailing
+    axes of length one of clouds, and all that follows may be left out. ``mask`` is true
+    where ``u`` is none, besides NaN. ``names`` and ``static_names`` are those of
+    components. ``lower``, ``upper``, ``periodic`` and ``sphere`` are a
+    :class:`~nfsgeo.geometry.Domain`, ``parameter_NAME`` numbers of the samples,
+    ``split_PART`` the samples of a part.
     """
     with np.load(path, allow_pickle=False) as archive:
         arrays: dict[str, Any] = dict(archive.items())
     if ABOUT in arrays:
         return _written(path, arrays)
     named: dict[str, dict[str, Any]] = {PARAMETER: {}, SPLIT: {}}
-    cloud = "coords" in arrays
-    for name in arrays.keys() - NAMES - ({"coords", "offsets"} if cloud else {*SPACE}):
+    axes = [arrays[name] for name in SPACE if name in arrays]
+    for name in (
+        arrays.keys() - NAMES - ({"coords"} if "coords" in arrays else {*SPACE})
+    ):
         start = next((each for each in named if name.startswith(each)), None)
         if start is None:
             raise ValueError(f"array {name!r}, which is none of the format")
         named[start][name.removeprefix(start)] = arrays[name]
-    u, a, mask = arrays["u"], arrays.get("a"), arrays.get("mask")
+    u, mask = arrays["u"], arrays.get("mask")
     if mask is not None:
         if mask.dtype != bool or mask.shape != u.shape:
             raise ValueError(f"mask of {mask.dtype} and {mask.shape}, u of {u.shape}")
-        u = as_real(np.ma.masked_array(u, mask), f"u of {path}", gaps=True)
-    axes = [arrays[name] for name in SPACE if name in arrays]
+        arrays["u"] = as_real(np.ma.masked_array(u, mask), f"u of {path}", gaps=True)
     letters, mesh = f"nt{SPACE[: len(axes)]}c", dict[str, Any](axes=axes)
-    if cloud:
-        points, ends = arrays["coords"], arrays.get("offsets")
-        if ends is not None and [ends[0], ends[-1]] != [0, len(points)]:
-            raise ValueError("offsets do not run from 0 to the number of points")
-        letters = "nptc" if ends is None else "ptc"
-        u, a = _on(points, u, letters, ends), _on(points, a, letters[:-2] + "c", ends)
-        mesh = {"points": points if ends is None else np.split(points, ends[1:-1])}
-    fields = [("u", "names", u, letters, FIELD)]
-    fields += [("a", "static_names", a, letters.replace("t", ""), STATIC)]
-    parts = []
-    for letter, key, values, order, role in fields:
-        if values is not None:
-            names = arrays.get(key, numbered(letter, np.shape(values[0])[-1]))
-            parts.append(Array(values, order, list(map(str, names)), role))
+    if "coords" in arrays:
+        letters, mesh = "nptc", {"points": arrays["coords"]}
+    parts, kinds = [], [("u", "names", FIELD), ("a", "static_names", STATIC)]
+    for name, key, role in kinds:
+        if (values := arrays.get(name)) is not None:
+            order = letters if role == FIELD else letters.replace("t", "")
+            if "coords" in arrays:
+                values = values.reshape(
+                    *values.shape, *[1] * (len(order) - values.ndim)
+                )
+            called = arrays.get(key, numbered(name, values.shape[-1]))
+            parts.append(Array(values, order, list(map(str, called)), role))
     return build(
         path,
         parts,
@@ -77,17 +75,6 @@ def _read(path: Path) -> Fields:
         parameters=named[PARAMETER],
         split=named[SPLIT],
     )
-
-
-def _on(points: Any, values: Any, letters: str, ends: Any) -> Any:
-    """Values with trailing axes of length one; those of each mesh, if they have own."""
-    if values is None:
-        return None
-    axis = letters.index("p")
-    if values.ndim <= axis or values.shape[axis] != len(points):
-        raise ValueError(f"values of {values.shape} on {len(points)} points")
-    values = values.reshape(*values.shape, *[1] * (len(letters) - values.ndim))
-    return values if ends is None else np.split(values, ends[1:-1])
 
 
 def _domain(arrays: Any, axes: Any) -> Domain | None:
@@ -131,7 +118,7 @@ NPZ = Format(
     ),
     _read,
     "grids (.npz): arrays u, x[, y[, z]], t, a, mask, periodic, ...; or point clouds: "
-    "arrays u, coords, t, a, mask, offsets, names, static_names, ...",
+    "arrays u, coords, t, a, mask, names, static_names, ...",
     write=_write,
     endings=(".npz",),
 )

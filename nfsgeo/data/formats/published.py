@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ from nfsgeo.data.domains import check_within
 from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields, reading
 from nfsgeo.data.formats.containers import attributes, read, shapes
 from nfsgeo.data.formats.format import Format, left_out
-from nfsgeo.data.lazy import Key, deferred
 from nfsgeo.data.splits import published_split
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -223,10 +221,8 @@ def _camlab(path: Path, found: Arrays) -> Fields:
     names, coefficient, end = CAMLAB.get(name, unknown)
     arrays = [Array(u[..., : len(names)], "ntpc", names)]
     if coefficient:
-        c = found["c"]
-        once = partial(_still, path, c)
-        still = deferred([*"npc"], (len(c), *c.shape[2:]), c.dtype, once)
-        arrays.append(Array(still, "npc", numbered(coefficient, c.shape[3]), STATIC))
+        c = found["c"][:, 0]  # the same at every time step
+        arrays.append(Array(c, "npc", numbered(coefficient, c.shape[2]), STATIC))
     elif "c" in found:
         left_out(path, ["c"])
     times = None
@@ -248,16 +244,6 @@ def _camlab(path: Path, found: Arrays) -> Fields:
     )
 
 
-def _still(path: Path, values: Variable, key: Key) -> NDArray[Any]:
-    """Reads a coefficient that must be the same at every time step."""
-    steps = values[(key[0], slice(None), *key[1:])].values
-    steps = np.moveaxis(steps, int(isinstance(key[0], slice)), 0)
-    if (steps != steps[:1]).any():
-        given, same = f"{path} with c that changes in time", "one for all time steps"
-        raise UserError(given, same, "store it as components of u")
-    return np.asarray(steps[0])
-
-
 def _geo_fno(path: Path, found: Arrays) -> Fields:
     """Arrays (samples, channels, i, j) and coordinates (samples, i, j) of a grid;
     of elasticity (points, samples) and (points, 2, samples).
@@ -265,12 +251,8 @@ def _geo_fno(path: Path, found: Arrays) -> Fields:
     The input is the mesh itself. 1000 samples are for training and 200 for the test, as
     published: the last ones, or those that follow; 100 others are for validation.
     """
-    main = next(m for m, (*_, beside) in GEO_FNO.items() if path.name in (m, *beside))
-    if path.name != main:
-        given, todo = f"{path}, which belongs to {main}", f"give {main} alone"
-        raise UserError(given, f"the set by its {main}", todo)
-    component, channel, beside = GEO_FNO[main]
-    u, *axes = (_load(path, name) for name in (main, *beside))
+    component, channel, beside = GEO_FNO[path.name]
+    u, *axes = (_load(path, name) for name in (path.name, *beside))
     u = u[:, channel] if channel >= 0 else u.T
     axes = axes if channel >= 0 else [*np.moveaxis(axes[0], 0, -1)]
     if len(axes) != 2 or any(axis.shape != u.shape for axis in axes):
@@ -330,7 +312,7 @@ PDEBENCH = (
     _Set("", DARCY, _pdebench, derived="t-coordinate"),
     _Set("ns_incom", PARTICLES, _pdebench_flow),
 )
-GEO = "|".join(re.escape(n) for main, of in GEO_FNO.items() for n in (main, *of[2]))
+GEO = "|".join(map(re.escape, GEO_FNO))
 
 
 def _set_of(
