@@ -18,6 +18,7 @@ from nfsgeo.data.disk import check_target
 from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
 from nfsgeo.data.formats.columns import with_kinds
+from nfsgeo.data.formats.containers import arrays_of
 from nfsgeo.data.formats.format import check_hdf5
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
@@ -196,7 +197,7 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
     wanted = "an undamaged file of nfsgeo or of a format that it reads"
     todo = "see `nfsgeo datasets` for the formats"
     with reading(path, wanted, todo):  # says what is wrong with it
-        look.read_shapes()
+        arrays_of(path)
     raise UserError(f"{path}", wanted, todo)
 
 

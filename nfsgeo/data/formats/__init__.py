@@ -9,8 +9,7 @@ from __future__ import annotations
 from nfsgeo.data.formats.arrays import ARRAYS
 from nfsgeo.data.formats.format import Format, Look, require
 from nfsgeo.data.formats.graphs import GRAPHS
-from nfsgeo.data.formats.grid_sets import MP_PDE, THE_WELL
-from nfsgeo.data.formats.mesh_graph_nets import MESH_GRAPH_NETS
+from nfsgeo.data.formats.groups import MESH_GRAPH_NETS, MP_PDE, THE_WELL
 from nfsgeo.data.formats.meshes import MESHES, SERIES
 from nfsgeo.data.formats.netcdf import NETCDF, ZARR
 from nfsgeo.data.formats.npz import NPZ

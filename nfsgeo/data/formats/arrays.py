@@ -14,7 +14,7 @@ from xarray import Variable
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
 from nfsgeo.data.formats.columns import Columns, listed, mark_longitude
-from nfsgeo.data.formats.containers import read, shapes
+from nfsgeo.data.formats.containers import arrays_of
 from nfsgeo.data.formats.format import Format
 from nfsgeo.errors import UserError
 
@@ -55,7 +55,8 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
     where it is equispaced, ``x=FIRST:LAST``. ``time=NAME`` are the times. Further axes
     of length one are dropped.
     """
-    there = shapes(path)
+    found = arrays_of(path)
+    there = {name: each.shape for name, each in found.items()}
     if not columns:
         given = f"{path} with the arrays {_listed(there)}"
         wanted = "to be told the fields, their coordinates, the domain and the times"
@@ -69,7 +70,6 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
     sizes: dict[str, int] = {}
     for part in parts:
         sizes |= zip(part.axes, part.shape, strict=False)
-    found = read(path, {part.name for part in parts if part.ends is None})
     arrays, parameters = list[Array](), dict[str, Any]()
     other: dict[str, Any] = {}
     for part in parts:

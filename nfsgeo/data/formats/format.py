@@ -18,8 +18,8 @@ from typing import Any
 import h5py
 
 from nfsgeo.data.fields import Fields, reading
-from nfsgeo.data.formats import containers
 from nfsgeo.data.formats.columns import KINDS
+from nfsgeo.data.formats.containers import arrays_of
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
 
@@ -83,12 +83,9 @@ class Look:
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of arrays of numbers by name, none where they cannot be told."""
         with suppress(Exception):  # whatever breaks in a damaged file
-            return self.read_shapes()
+            arrays = {} if self.path.is_dir() else arrays_of(self.path)
+            return {name: each.shape for name, each in arrays.items()}
         return {}
-
-    def read_shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """See :func:`containers.shapes`, which may raise anything."""
-        return {} if self.path.is_dir() else containers.shapes(self.path)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from xarray import Variable
 from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
 from nfsgeo.data.domains import check_within
 from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields, reading
-from nfsgeo.data.formats.containers import attributes, read, shapes
+from nfsgeo.data.formats.containers import arrays_of, attributes
 from nfsgeo.data.formats.format import Format, left_out
 from nfsgeo.data.splits import published_split
 from nfsgeo.errors import UserError
@@ -327,12 +327,12 @@ def _format(name: str, content: str | None, *sets: _Set) -> Format:
     """One of several sets, of which the first paragraph of ``content`` tells."""
 
     def read_set(path: Path) -> Fields:
-        there = shapes(path)
-        one = _set_of(sets, path, there)
+        there = arrays_of(path)
+        one = _set_of(sets, path, {name: each.shape for name, each in there.items()})
         names = [n for n in there if n in one.axes or re.fullmatch(one.more, n)]
         rest = [n for n in there if n not in names]
         left_out(path, [n for n in rest if not re.fullmatch(one.derived, n)])
-        return one.read(path, read(path, names))
+        return one.read(path, {name: there[name] for name in names})
 
     read_set.__doc__ = content
     return Format(

@@ -1,0 +1,211 @@
+"""Published sets in groups of HDF5: the Well, MP-PDE solvers, MeshGraphNets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+from xarray import Variable
+
+from nfsgeo.data.build import Array, build, even_axis, numbered
+from nfsgeo.data.checks import finite
+from nfsgeo.data.fields import FIELD, STATIC, Fields
+from nfsgeo.data.formats.containers import arrays_of, as_text, attributes
+from nfsgeo.data.formats.format import Format, Look, left_out
+from nfsgeo.data.lazy import stacked
+from nfsgeo.data.splits import SPLITS
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["MESH_GRAPH_NETS", "MP_PDE", "THE_WELL"]
+
+COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
+POINTS, TIMES = ("mesh_pos", "pos", "coords"), ("time", "times", "t")
+OWN = {*POINTS, *TIMES, "node_type", "cells"}
+CELLS = {2: "line", 3: "triangle", 4: "tetra", 8: "hexahedron"}  # by nodes, in space
+
+
+def _the_well(path: Path) -> Fields:
+    """Version 1 of the layout: vectors and tensors component by component.
+
+    Fields that vary in time are predicted, the others static inputs. All samples have
+    the same coordinates and times. An axis is periodic if a boundary condition is.
+    """
+    there, arrays, sides, fixed, parameters = arrays_of(path), [], [], {}, {}
+    with h5py.File(path, "r") as file:
+        dims = [as_text(name) for name in file["dimensions"].attrs["spatial_dims"]]
+        bounds = [each.attrs for each in file["boundary_conditions"].values()]
+        closed = [b for b in bounds if as_text(b["bc_type"]).lower() == "periodic"]
+        periodic = {as_text(d) for b in closed for d in np.ravel(b["associated_dims"])}
+        for dim in ("time", *dims):
+            if file["dimensions"][dim].attrs.get("sample_varying", False):
+                raise ValueError(f"{dim} differs between samples")
+        for dim in dims:
+            axis = np.asarray(file["dimensions"][dim][:], dtype=np.float64)
+            axis, *ends = axis, float(axis[0]), float(axis[-1])
+            if dim in periodic:
+                axis, *ends = even_axis(axis, centred=False)
+            sides.append((axis, *ends, dim in periodic))
+        axes, lower, upper, closes = zip(*sides, strict=True)
+        for order in range(3):
+            group = f"t{order}_fields"
+            names = file[group].attrs["field_names"] if group in file else ()
+            for name in map(as_text, names):
+                about = file[group][name].attrs
+                letters = "n" * bool(about["sample_varying"])
+                letters += "t" * bool(about["time_varying"])
+                varying = zip("xyz", about["dim_varying"], strict=False)
+                letters += "".join(letter for letter, varies in varying if varies)
+                parts = product("xyz"[: len(dims)], repeat=order)
+                each = [f"{name}_{''.join(p)}".rstrip("_") for p in parts]
+                values = there[f"{group}/{name}"]
+                role = FIELD if "t" in letters else STATIC
+                arrays.append(Array(values, letters + "ij"[:order], each, role))
+        for name, scalar in file.get("scalars", {}).items():
+            if scalar.attrs.get("time_varying"):
+                left_out(path, [name])
+            elif scalar.attrs.get("sample_varying"):
+                parameters[name] = scalar[()]
+            elif scalar.size == 1:
+                fixed[name] = float(np.ravel(scalar[()])[0])
+        return build(
+            path,
+            arrays,
+            axes=axes,
+            times=file["dimensions/time"][:],
+            domain=Domain(lower, upper, closes),
+            parameters=parameters,
+            equation=as_text(file.attrs.get("dataset_name", "")),
+            provenance={"parameters": fixed},
+        )
+
+
+def _is_mp_pde(look: Look) -> bool:
+    return any(
+        name.startswith(tuple(f"{s}/pde_" for s in SPLITS)) for name in look.shapes
+    )
+
+
+def _mp_pde(path: Path) -> Fields:
+    """The finest ``pde_{nt}-{nx}`` of every part, with its coefficients as parameters.
+
+    Files with ``alpha``, ``beta`` and ``gamma`` are periodic and repeat the first node
+    as the last, which is left out; files with ``bc_left`` are bounded. Others do not
+    tell the domain.
+    """
+    there, finest = arrays_of(path), {}
+    for part in SPLITS:
+        if names := [name for name in there if name.startswith(f"{part}/pde_")]:
+            finest[part] = max(names, key=lambda name: there[name].size)
+    u = [there[name] for name in finest.values()]
+    about = [attributes(path, name) for name in finest.values()]
+    if len({(*v.shape[1:], a["tmax"]) for v, a in zip(u, about, strict=True)}) > 1:
+        raise ValueError("parts that differ in grid or time")
+    x = np.asarray(about[0]["x"], dtype=np.float64)
+    has = [n for n in (*COMBINED, *WAVE) if all(f"{p}/{n}" in there for p in finest)]
+    periodic, bounded = {*COMBINED} <= {*has}, "bc_left" in has
+    each = {n: [there[f"{p}/{n}"].values for p in finest] for n in has}
+    of, order = np.repeat([*finest], [*map(len, u)]), np.arange(sum(map(len, u)))
+    return build(
+        path,
+        [Array(stacked(u, "0")[..., : len(x) - periodic], "ntx", ["u"])],
+        axes=[x[: len(x) - periodic]],
+        times=np.linspace(about[0]["tmin"], about[0]["tmax"], u[0].shape[1]),
+        domain=Domain((x[0],), (x[-1],), (periodic,)) if periodic or bounded else None,
+        equation="combined" if periodic else "wave" if bounded else "",
+        parameters={n: np.concatenate(parts) for n, parts in each.items()},
+        split={n: order[of == n] for n in SPLITS} if len(finest) > 1 else None,
+    )
+
+
+def _groups(names: Iterable[str]) -> dict[str, set[str]]:
+    """Names of the arrays in each group."""
+    found: dict[str, set[str]] = {}
+    for group, _, name in (each.rpartition("/") for each in names):
+        found.setdefault(group, set()).add(name)
+    return found
+
+
+def _is_trajectory(names: set[str]) -> bool:
+    return "node_type" in names and not names.isdisjoint(POINTS)
+
+
+def _mesh_graph_nets(path: Path) -> Fields:
+    """A group for each trajectory, or one trajectory without a group.
+
+    ``mesh_pos`` (points, axes), also ``pos`` or ``coords``; ``node_type`` (points, 1),
+    a static input for each type that there is, 1 at its nodes; optionally ``cells``
+    (cells, nodes of a cell); these may have an axis of time ahead along which they do
+    not change. Optionally ``time``. All others are fields (T, points, components).
+    (Pfaff et al., Learning mesh-based simulation with graph networks, 2021.)
+    """
+    there = arrays_of(path)
+    groups = _groups(there)
+    order = sorted(groups, key=lambda name: (len(name), name))
+    names = sorted(groups[order[0]] - OWN)
+    points, types, times = [], [], []
+    cells: list[dict[str, NDArray[Any]]] = []
+    values: dict[str, list[Variable]] = {name: [] for name in names}
+    for group in order:
+        where, has = f"{path} in trajectory {group or 0}", groups[group]
+        if not _is_trajectory(has) or sorted(has - OWN) != names:
+            wanted = f"points, node_type and {', '.join(names)} in each group"
+            given = f"{where} with {', '.join(sorted(has))}"
+            raise UserError(given, wanted, "rename its arrays or leave it out")
+        found = {n: there[f"{group}/{n}".lstrip("/")] for n in has}
+        at = next(name for name in POINTS if name in has)
+        points.append(_constant(found[at], f"{where}: {at}"))
+        types.append(_constant(found["node_type"], f"{where}: node_type").ravel())
+        times += [np.ravel(found[n].values) for n in TIMES if n in has]
+        cells.append({})
+        if "cells" in has:
+            corners = _constant(found["cells"], f"{where}: cells").astype(np.int64)
+            kind = CELLS[corners.shape[1]]
+            plane = kind == "tetra" and points[-1].shape[1] == 2
+            cells[-1] = {"quad" if plane else kind: corners}
+        for name in names:
+            values[name].append(found[name])
+    if any(not np.array_equal(times[0], other) for other in times):
+        raise ValueError("trajectories at different times")
+    known = np.unique(np.concatenate(types))
+    marks = [(kind[:, None] == known).astype(np.float32) for kind in types]
+    arrays = [Array(marks, "pc", [f"node_type_{kind}" for kind in known], STATIC)]
+    for name in names:
+        parts, one = values[name], values[name][0]
+        about = numbered(name, one.shape[2]) if one.ndim > 2 else [name]
+        arrays.append(Array(parts if len(order) > 1 else one, "tpc"[: one.ndim], about))
+    when = times[0] if times else None
+    return build(path, arrays, points=points, times=when, cells=cells)
+
+
+def _constant(array: Variable, what: str) -> NDArray[Any]:
+    """Values ``[rows, columns]`` that do not change in time."""
+    if array.ndim == 3 and (array.values != array.values[:1]).any():
+        given, same = f"{what} that change in time", "the same at all time steps"
+        raise UserError(given, same, "choose data on a fixed mesh")
+    values = finite(array.values[0] if array.ndim == 3 else array.values, what)
+    return values.reshape(len(values), -1)
+
+
+THE_WELL = Format(
+    "The Well (.hdf5)",
+    lambda look: (
+        "dimensions/time" in look.shapes
+        and any(re.match("t[012]_fields/", name) for name in look.shapes)
+    ),
+    _the_well,
+)
+MP_PDE = Format("MP-PDE (.h5)", _is_mp_pde, _mp_pde)
+MESH_GRAPH_NETS = Format(
+    "MeshGraphNets (.h5, .npz)",
+    lambda look: any(map(_is_trajectory, _groups(look.shapes).values())),
+    _mesh_graph_nets,
+    options=("columns",),
+    columns="kinds",
+)
