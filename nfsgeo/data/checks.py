@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,8 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 
-__all__ = [
-    "as_real",
-    "check_distinct",
-    "finite",
-    "missing_values",
-    "not_infinite",
-    "on_cpu",
-]
+__all__ = ["as_real", "check_distinct", "finite", "missing_values", "not_infinite"]
+__all__ += ["on_cpu"]
 
 
 def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
@@ -41,12 +36,13 @@ def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
     absent = np.ma.getmaskarray(given) if np.ma.is_masked(given) else np.False_
     if array.dtype == object:
         absent = absent | pandas.isna(array)
-        try:
+        with suppress(TypeError, ValueError):
             array = np.where(absent, np.nan, array).astype(np.float64)
-        except (TypeError, ValueError):
-            raise _no_numbers(what, array) from None
     if array.dtype.kind not in "biuf":
-        raise _no_numbers(what, array)
+        todo = "convert them to numbers"
+        if array.dtype.kind == "c":
+            todo = "give real and imaginary part as two components"
+        raise UserError(f"{what} of type {array.dtype}", "real numbers", todo)
     if not absent.any():
         return array
     if not gaps:
@@ -74,11 +70,9 @@ def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
     with np.errstate(over="ignore"):
         bad = int(np.isinf(values.astype(np.float32, copy=False)).sum())
     if bad:
-        raise UserError(
-            f"{what} with {bad} of {values.size} values infinite",
-            "finite values that float32 can hold, and NaN where one is missing",
-            "correct them",
-        )
+        expected = "finite values that float32 can hold, and NaN where one is missing"
+        given = f"{what} with {bad} of {values.size} values infinite"
+        raise UserError(given, expected, "correct them")
     return values
 
 
@@ -98,10 +92,3 @@ def missing_values(what: str, num: int, total: int) -> UserError:
         "missing",
         "give them, or leave out the points, time steps or samples they are of",
     )
-
-
-def _no_numbers(what: str, array: NDArray[Any]) -> UserError:
-    todo = "convert them to numbers"
-    if array.dtype.kind == "c":
-        todo = "give real and imaginary part as two components"
-    return UserError(f"{what} of type {array.dtype}", "real numbers", todo)

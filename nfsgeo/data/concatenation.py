@@ -17,7 +17,6 @@ from nfsgeo.data.build import cell_variables
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, Fields
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
-from nfsgeo.data.times import time_text
 from nfsgeo.errors import UserError
 
 __all__ = ["concatenated"]
@@ -170,13 +169,6 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
     timed = all("time" in part.dataset.variables for part in parts)
     timed &= len(parts) == 1 or len({part.times[0] for part in parts}) > 1
     parts = sorted(parts, key=lambda part: part.times[0]) if timed else parts
-    for before, after in zip(parts, parts[1:], strict=False):
-        if timed and after.times[0] <= before.times[-1]:
-            begin = time_text(float(after.times[0]), after.time_unit)
-            given = f"{after.path}, which begins at {begin}, before {before.path} ends"
-            one = "time steps of one sample, each in one file"
-            todo = "leave the repeated ones out, or give --series samples"
-            raise UserError(given, one, todo)
     datasets = [part.dataset for part in parts]
     found = dict[Any, Variable]()
     for name, variable in datasets[0].variables.items():

@@ -70,13 +70,8 @@ def check_within(
     *,
     axes: Sequence[Doubles] | None = None,
 ) -> None:
-    """Makes sure that a domain holds the points, and may be that of their coordinates.
-
-    Args:
-        domain: The box and its periodic axes.
-        meshes: Points ``[n, d]``, those of a grid or the first and last of each axis.
-        path: The file, for messages.
-        axes: Coordinates of the axes of a grid.
+    """Makes sure that a domain holds the points ``[n, d]`` of meshes, of a grid the
+    first and last of each of its ``axes``.
 
     Raises:
         UserError: A point lies outside, along a periodic axis by more than a period, or
@@ -89,11 +84,12 @@ def check_within(
     beside = np.where(periodic, length, 0.0) if axes is None else np.zeros(len(length))
     for points in meshes:
         if points.shape[1] != domain.dim:
-            raise UserError(
+            given, todo = (
                 f"a domain of {domain.dim} axes",
-                f"{points.shape[1]}, as the points of {path} have",
-                "give a lower and an upper end for each axis",
+                "give two ends for each axis",
             )
+            expected = f"{points.shape[1]}, as the points of {path} have"
+            raise UserError(given, expected, todo)
         low, high = points.min(axis=0), points.max(axis=0)
         outside = (low < lower - beside - room) | (high > upper + beside + room)
         outside |= periodic & (high - low > length + room)
@@ -123,13 +119,7 @@ def _along(path: Path, domain: Domain, i: int, low: float, high: float) -> str:
 
 
 def is_at(axis: Doubles, number: int, end: float) -> bool:
-    """Whether the coordinate of this number is an end of the domain.
-
-    Args:
-        axis: Increasing coordinates, two or more.
-        number: 0 for the first coordinate, -1 for the last.
-        end: The coordinate of the end.
-    """
+    """Whether an end of the domain is the coordinate of this number, 0 or -1."""
     spacing = (axis[-1] - axis[0]) / max(1, len(axis) - 1)
     return bool(abs(axis[number] - end) <= TOLERANCE * spacing)
 

@@ -48,14 +48,8 @@ class Sample(NamedTuple):
 def read_sample(
     file: Fields, sample: int, observed: Mesh, steps: Indices, *, volumes: bool
 ) -> Sample:
-    """Reads a sample at some time steps, at the points of a mesh.
-
-    Args:
-        file: Where it comes from.
-        sample: Its number.
-        observed: The mesh, with its query points.
-        steps: Numbers of the time steps, increasing.
-        volumes: Whether quadrature weights are computed.
+    """Reads a sample at some time steps, increasing, at the points of a mesh and its
+    query points; with quadrature weights where ``volumes`` are wanted.
 
     Raises:
         UserError: It is damaged or infinite, or lacks values of the static input,
@@ -71,22 +65,18 @@ def read_sample(
         gaps = np.isnan(u)
         # Time steps at which nothing is observed are gaps everywhere.
         if gaps[:, ~gaps.all(axis=(0, 2))].any():
-            raise UserError(
-                f"{what} with missing values",
-                "a value at every grid point, to interpolate between them",
-                "choose points of the file, such as --mesh random-subset",
-            )
+            expected = "a value at every grid point, to interpolate between them"
+            todo = "choose points of the file, such as --mesh random-subset"
+            raise UserError(f"{what} with missing values", expected, todo)
         at = TrigonometricInterpolation(file, mesh.pos)
         u, a = at(u), at(a)
     u, f = u[..., : file.components], u[:num, :, file.components :]
     if (bad := ~np.isfinite(f)).any():
         _, step, component = np.argwhere(bad)[0]
         name, time = file.forcing_names[component], file.times[steps[step]]
-        raise UserError(
-            f"{what} without a value of {name}, known ahead, at t = {time:g}",
-            "a value at every point and time step of a window",
-            "add it, or make a component of what is not known ahead",
-        )
+        given = f"{what} without a value of {name}, known ahead, at t = {time:g}"
+        todo = "add it, or make a component of what is not known ahead"
+        raise UserError(given, "one at every point and time step of a window", todo)
     not_infinite(u, what)
     finite(a, what)
     pos = file.domain.wrap(torch.from_numpy(mesh.pos)).numpy()

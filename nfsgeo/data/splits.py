@@ -31,10 +31,7 @@ def split_in_order(
         ValueError: The fractions are not positive or do not sum to 1.
     """
     if min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
-        raise ValueError(
-            f"split fractions {fractions}: expected three positive numbers whose "
-            "sum is 1; change them"
-        )
+        raise ValueError(f"{fractions}: expected three positive numbers of sum 1")
     valid, test = (max(1, round(part * num_samples)) for part in fractions[1:])
     while 3 <= num_samples <= valid + test:
         valid, test = (valid - 1, test) if valid > test else (valid, test - 1)
@@ -47,17 +44,10 @@ def split_in_order(
 def published_split(
     num_samples: int, train: int, valid: int, test: int, *, test_last: bool = True
 ) -> dict[str, NDArray[np.int64]]:
-    """The first samples for training, and the test samples that others report on.
+    """The first samples for training, the next for validation and the last for the
+    test; or with ``test_last`` false those of the test before those of validation.
 
     Where there are fewer samples than published, as :func:`split_in_order`.
-
-    Args:
-        num_samples: How many samples there are.
-        train: Training samples, the first.
-        valid: Validation samples, the first of the others.
-        test: Test samples.
-        test_last: Whether these are the last samples; else they follow those of
-            training, and validation samples follow them.
     """
     if num_samples < train + valid + test:
         return split_in_order(num_samples)
@@ -90,11 +80,9 @@ def part_variable(split: Mapping[str, ArrayLike], num_samples: int) -> Variable:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         once = False
     if not once:
-        raise UserError(
-            f"a split of {num_samples} samples that is none",
-            "sample numbers of train, valid and test, each number at most once",
-            'give split={"train": [...], "valid": [...], "test": [...]}',
-        )
+        expected = "sample numbers of train, valid and test, each number at most once"
+        todo = 'give split={"train": [...], "valid": [...], "test": [...]}'
+        raise UserError(f"a split of {num_samples} samples", expected, todo)
     about = {"flag_values": np.arange(4, dtype=np.int8), "role": "part"}
     about["flag_meanings"] = " ".join([*SPLITS, "unused"])
     return Variable("sample", where, about)

@@ -52,12 +52,8 @@ def philox(seed: int, *stream: int) -> np.random.Generator:
 def shuffled(
     num: int, rng: np.random.Generator, weight: NDArray[np.float64] | None = None
 ) -> NDArray[np.int64]:
-    """The numbers below ``num`` in a random order.
-
-    Args:
-        num: How many.
-        rng: Of the order.
-        weight: How likely each is to come before others, ``[num]``; equally when None.
+    """The numbers below ``num`` in a random order, of ``rng``, in which those of larger
+    weights ``[num]`` are likely to come first.
     """
     # Of the generator's methods only `random` promises to stay as it is.
     drawn = rng.random(num)
