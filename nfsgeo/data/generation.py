@@ -92,17 +92,20 @@ def generate(
     """
     tick = progress or silent
     solver = find_equation(equation, options)
-    samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
+    samples = _number("--samples", samples, solver.samples)
+    resolution = _number("--resolution", resolution, solver.resolution, least=4)
+    num_steps = _number("--records", num_steps, solver.num_steps)
+    workers = _number("--workers", workers, 1)
     if out is None:
         name = _cached_name(solver, resolution, num_steps, samples, seed)
         out = cache_folder() / name
         if out.exists():
             return out
         out.parent.mkdir(parents=True, exist_ok=True)
-    for name, value in (("--workers", workers), ("batch size", batch_size)):
-        if value is not None and value < 1:
-            raise UserError(f"{name} {value}", "1 or more", "raise it")
-    kind = _kind(device)
+    kind = device.partition(":")[0]
+    if kind != "cpu" and not (kind == "cuda" and torch.cuda.is_available()):
+        expected = "cpu, or cuda where torch sees one"
+        raise UserError(f"device {device!r}", expected, "choose one")
     for package in solver.needs:
         require(package, f"generating {solver.name}", "fem")
     # These refuse a wrong seed or number of time steps before a file is begun.
@@ -111,21 +114,16 @@ def generate(
     out = Path(out)
     check_target(out, *OWN.endings)
     points = prod(solver.shape(resolution))
-    if batch_size is None:
-        fits = BATCH_BYTES // (8 * points * num_steps)
-        batch_size = max(1, min(64, max(4, BATCH_VALUES[kind] // points), fits))
+    fits = BATCH_BYTES // (8 * points * num_steps)
+    usual = max(1, min(64, max(4, BATCH_VALUES[kind] // points), fits))
+    batch_size = _number("batch size", batch_size, usual)
     folder = out.with_name(out.name + ".partial")
     begun = sum(each.stat().st_size for each in folder.rglob("*.npy"))
     values = num_steps * len(solver.component_names) + len(solver.static_names)
     check_room(out, 4 * samples * points * values - begun)
-    _begin(
-        folder,
-        [solver.name, solver.model_dump(), resolution, num_steps, seed, GENERATOR],
-    )
-    ranges = [
-        range(start, min(start + batch_size, samples))
-        for start in range(0, samples, batch_size)
-    ]
+    about = [solver.name, solver.model_dump(), resolution, num_steps, seed, GENERATOR]
+    _begin(folder, json.dumps(about, sort_keys=True))
+    ranges = [range(samples)[i : i + batch_size] for i in range(0, samples, batch_size)]
     todo = [each for each in ranges if not _staged_at(folder, "u", each).exists()]
     finished = samples - sum(map(len, todo))
     tick("making samples", finished, samples)
@@ -144,9 +142,7 @@ def generate(
 
 @dataclass(frozen=True)
 class _Batches(Dataset[Any]):
-    """Samples of an equation to solve, each range of their numbers in one go.
-
-    An item is the range and its arrays, by the names and of the shapes in
+    """Ranges of samples to solve. An item is the range and its arrays by the names of
     :class:`~nfsgeo.data.pde.Solution`, fields in float32; or why there are none.
     """
 
@@ -228,17 +224,17 @@ def end_with_parent() -> None:
         os._exit(1)
 
 
-def _begin(folder: Path, about: Any) -> None:
+def _begin(folder: Path, about: str) -> None:
     """Makes the folder of finished batches, or goes on with one of the same settings.
 
     Raises:
         UserError: It holds samples of something else.
     """
-    header, text = folder / "about.json", json.dumps(about, sort_keys=True)
+    header = folder / "about.json"
     folder.mkdir(exist_ok=True)
     if not any(folder.iterdir()):
-        write_bytes(header, text.encode())
-    if not header.exists() or header.read_text() != text:
+        write_bytes(header, about.encode())
+    if not header.exists() or header.read_text() != about:
         same = "samples staged with the same settings"
         todo = "repeat the settings it was begun with or remove it"
         raise UserError(f"{folder}", same, todo)
@@ -306,26 +302,9 @@ def _cached_name(solver: Solver, *numbers: int) -> str:
     return f"{name}.nc"
 
 
-def _sizes(solver: Solver, *given: int | None) -> list[int]:
-    """Numbers of samples, points on an axis and time steps, the equation's if None."""
-    usual = {
-        "--samples": (solver.samples, 1),
-        "--resolution": (solver.resolution, 4),
-        "--records": (solver.num_steps, 1),
-    }
-    found = []
-    for (name, (default, least)), value in zip(usual.items(), given, strict=True):
-        found.append(default if value is None else value)
-        if found[-1] < least:
-            raise UserError(f"{name} {value}", f"{least} or more", "raise it")
+def _number(name: str, value: int | None, usual: int, least: int = 1) -> int:
+    """A setting, the usual one where it is None; refused where it is too small."""
+    found = usual if value is None else value
+    if found < least:
+        raise UserError(f"{name} {found}", f"{least} or more", "raise it")
     return found
-
-
-def _kind(device: str) -> str:
-    """Whether a device that is there is ``cpu`` or ``cuda``."""
-    there = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-    kind = device.partition(":")[0]
-    if kind not in there:
-        expected = " or ".join(there) + ", the devices that torch sees"
-        raise UserError(f"device {device!r}", expected, "choose one")
-    return kind
