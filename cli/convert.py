@@ -102,7 +102,7 @@ def convert(
       nfsgeo convert flow.nc --out walls.nc --obstacles cylinder.geojson
     """
     from nfsgeo.data import convert as convert_files
-    from nfsgeo.data.regions import read_region
+    from nfsgeo.data.domains import read_region
     from nfsgeo.geometry import Domain
 
     if obstacles is not None and region is not None:

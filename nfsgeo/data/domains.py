@@ -1,4 +1,4 @@
-"""The domain of a data set of xarray, and whether its points lie in it.
+"""The domain of a data set of xarray, whether its points lie in it, and region files.
 
 The coordinates x, y and z have the attributes ``lower``, ``upper`` and ``periodic``.
 The data set has the attribute ``sphere`` where they are longitude and latitude on one,
@@ -13,22 +13,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import shapely
 import torch
 import xarray
-from numpy.typing import NDArray
 
+from nfsgeo.data.layout import Doubles, reading
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, Region
 
-__all__ = ["check_within", "domain_of", "is_at", "is_equispaced", "with_domain"]
-
-Doubles = NDArray[np.float64]
+__all__ = ["check_within", "domain_of", "is_at", "is_equispaced"]
+__all__ += ["read_region", "with_domain"]
 
 ENDS = ("lower", "upper", "periodic")
 # Of the spacing: what rounding of coordinates may amount to, whatever their units and
 # origin.
 TOLERANCE = 1e-2
 ROUNDING = 1e-6  # of a length of the domain
+WHAT = (
+    "polygons of GeoJSON (.geojson), a signed distance (.npz: x, y, distance) or a "
+    "closed surface of triangles (.stl, .ply, .obj, ...)"
+)
+DISTANCE = {"x", "y", "distance"}
 
 
 def domain_of(dataset: xarray.Dataset) -> Domain | None:
@@ -130,3 +135,53 @@ def is_equispaced(axis: Doubles, period: float) -> bool:
     rounding = 4 * np.spacing(np.abs(axis).max())
     off = np.abs(np.diff(axis) - spacing)
     return bool(np.all(off <= 1e-6 * spacing + rounding))
+
+
+def read_region(path: str | Path, *, inside: bool = False) -> Region:
+    """The region that a file tells, in the coordinates of the domain.
+
+    ==============  ==============================================================
+    file            content
+    ==============  ==============================================================
+    GeoJSON         the polygons of all its features, with their holes
+    ``.npz``        ``distance [n, m]`` at the nodes of ``x [n]`` and ``y [m]``,
+                    negative in obstacles
+    of a mesh       a surface that closes, read by trimesh
+    ==============  ==============================================================
+
+    Args:
+        path: The file.
+        inside: Whether fields live inside of polygons or surfaces; if not, these are
+            obstacles. A signed distance tells by itself.
+
+    Raises:
+        UserError: The file does not exist or holds none of these, or a boundary is not
+            closed.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"{path}", "an existing file", "check the name")
+    with reading(path, WHAT):
+        if path.suffix.lower() in (".geojson", ".json"):
+            parts = shapely.get_parts(shapely.from_geojson(path.read_text("utf-8")))
+            while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
+                parts = shapely.get_parts(parts)
+            if kinds := {part.geom_type for part in parts} - {"Polygon"}:
+                raise ValueError(f"a {min(kinds)}, which encloses nothing")
+            rings = [shapely.get_coordinates(r) for r in shapely.get_rings(parts)]
+            return Region.polygons(rings, inside=inside)
+        if path.suffix.lower() == ".npz":
+            with np.load(path, allow_pickle=False) as arrays:
+                if set(arrays.files) != DISTANCE:
+                    raise ValueError(f"arrays {', '.join(arrays.files)}")
+                if inside:
+                    raise UserError(
+                        f"{path} of a signed distance as the inside of boundaries",
+                        "its sign alone: negative in obstacles",
+                        "give it as obstacles",
+                    )
+                return Region.signed_distance(**{k: arrays[k] for k in DISTANCE})
+        import trimesh
+
+        mesh = trimesh.load_mesh(path, process=False)
+        return Region.surface(mesh.vertices, mesh.faces, inside=inside)

@@ -15,6 +15,7 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields, reading
+from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.opening import check_path, settled
 from nfsgeo.data.store import of_each_sample, write_own
 from nfsgeo.errors import UserError
@@ -101,7 +102,7 @@ def from_arrays(
 def from_xarray(
     dataset: xarray.Dataset | xarray.DataArray,
     *,
-    columns: Mapping[str, str | Sequence[str]] | None = None,
+    columns: Columns | None = None,
     domain: Domain | None = None,
     known: Sequence[str] = (),
 ) -> Fields:
@@ -142,7 +143,7 @@ def from_pyg(
     series: str | None = None,
     domain: Domain | None = None,
     known: Sequence[str] = (),
-    columns: Mapping[str, str | Sequence[str]] | None = None,
+    columns: Columns | None = None,
 ) -> Fields:
     """Fields in a list of PyTorch Geometric's ``Data``.
 

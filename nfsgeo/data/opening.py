@@ -17,27 +17,15 @@ from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.disk import check_target
 from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
-from nfsgeo.data.formats.columns import with_kinds
+from nfsgeo.data.formats.columns import Columns, with_kinds
 from nfsgeo.data.formats.containers import arrays_of
 from nfsgeo.data.formats.format import check_hdf5
+from nfsgeo.data.formats.netcdf import STORE
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
 
-__all__ = [
-    "Columns",
-    "check_path",
-    "convert",
-    "is_source",
-    "open",
-    "settled",
-    "writer_of",
-]
-
-# The variable or column of each role, and those of each kind.
-Columns = Mapping[str, str | Sequence[str]]
-
-STORE = (".zgroup", ".zmetadata", "zarr.json")  # in the folder of a Zarr store
+__all__ = ["check_path", "convert", "is_source", "open", "settled", "writer_of"]
 
 
 def open(
@@ -140,7 +128,7 @@ def convert(
         sources: As for :func:`open`.
         out: The file to make; its ending chooses the format.
         region: The part of the domain that fields live in, see
-            :func:`nfsgeo.data.regions.read_region`; in place of the domain's own.
+            :func:`nfsgeo.data.domains.read_region`; in place of the domain's own.
         equation: Name of the equation, in place of what the format implies.
         progress: Called with what is being done, how many samples are through with
             it, and of how many.

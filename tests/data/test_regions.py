@@ -11,8 +11,8 @@ import trimesh
 
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
+from nfsgeo.data.domains import read_region
 from nfsgeo.data.meshes import MESH_KINDS, disjoint, every_point, random_subset
-from nfsgeo.data.regions import read_region
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 
