@@ -40,9 +40,9 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     ),
     "data.mesh": (
         str,
-        "How points are chosen: random-subset, grid, all, off-grid, clustered or "
-        "jittered.  [a sub-grid with --grid or for models that need one, else a random "
-        "subset of a grid, all points of a cloud]",
+        "How points are chosen: random-subset, grid, all, off-grid or clustered.  "
+        "[a sub-grid with --grid or for models that need one, else a random subset of "
+        "a grid, all points of a cloud]",
     ),
     "data.grid": (int, "Points along each axis, for the sub-grid."),
     "data.hold_out": (

@@ -11,10 +11,12 @@ sample are further draws.
 
 from __future__ import annotations
 
-from nfsgeo.data.meshes.kinds import MESH_KINDS, MeshKind, MeshOfFile
 from nfsgeo.data.meshes.mesh import Mesh, MeshesInTurn
-from nfsgeo.data.meshes.on_grids import jittered, off_grid, sub_grid
+from nfsgeo.data.meshes.on_grids import off_grid, sub_grid
 from nfsgeo.data.meshes.subsets import (
+    MESH_KINDS,
+    MeshKind,
+    MeshOfFile,
     clustered,
     disjoint,
     every_point,
@@ -33,7 +35,6 @@ __all__ = [
     "clustered",
     "disjoint",
     "every_point",
-    "jittered",
     "nested",
     "off_grid",
     "points_there",

@@ -49,10 +49,7 @@ class Mesh:
         return self if self.queries is None else self.joined(self.queries)
 
     def volumes(self, domain: Domain) -> Floats:
-        """Quadrature weights in the domain, of mean 1: ``[n]``, computed once.
-
-        They are Voronoi volumes, see :func:`~nfsgeo.geometry.quadrature_weights`.
-        """
+        """Voronoi volumes in the domain, of mean 1: ``[n]``, computed once."""
         if domain not in self._volumes:
             # Wherever the box lies: numbers far from 0 have no digits left.
             pos = domain.wrap(torch.from_numpy(self.pos))
@@ -64,11 +61,7 @@ class Mesh:
 
 @dataclass(frozen=True)
 class MeshesInTurn:
-    """Point sets that samples cycle through: each is on the next one in every turn.
-
-    Attributes:
-        meshes: The point sets.
-    """
+    """Point sets, ``meshes``, that samples cycle through, one further in every turn."""
 
     meshes: tuple[Mesh, ...]
 

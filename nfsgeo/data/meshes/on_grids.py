@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nfsgeo.data.domains import is_at
-from nfsgeo.data.fields import Doubles, Fields, Indices
+from nfsgeo.data.fields import Doubles, Fields
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
@@ -17,21 +17,17 @@ __all__ = [
     "check_flat",
     "grid_axes",
     "has_ends",
-    "jittered",
     "off_grid",
     "sub_grid",
     "sub_grid_sizes",
 ]
 
-# Largest distance of two neighbours of one, in spacings, that jitter makes up for.
-JITTER = 0.8
-
 
 def check_flat(file: Fields, what: str) -> None:
-    """Makes sure that the domain is a box, for points of a kind (``what``).
+    """Makes sure that a file is not of a sphere, where there are no points of ``what``.
 
     Raises:
-        UserError: It is a sphere.
+        UserError: It is.
     """
     if file.domain.curved:
         raise UserError(
@@ -51,10 +47,24 @@ def sub_grid(
     Raises:
         UserError: The file has no grid, or the resolution does not divide it.
     """
-    numbers = np.meshgrid(*_coarse_axes(file, resolution), indexing="ij")
-    columns = [
-        axis[n].ravel() for axis, n in zip(grid_axes(file), numbers, strict=True)
-    ]
+    axes = grid_axes(file)
+    wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
+    coarse = []
+    for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):
+        # A grid that has both ends keeps both; any other divides evenly.
+        one = has_ends(file, i)
+        if num <= one or num > len(axis) or (len(axis) - one) % (num - one):
+            rule = "whose predecessor divides" if one else "that divides"
+            raise UserError(
+                f"resolution {num} on axis {i} of {file.path}, which has {len(axis)}",
+                f"a number {rule} {len(axis) - one}",
+                "choose such a resolution",
+            )
+        stride = (len(axis) - one) // (num - one)
+        first = 0 if one or file.domain.periodic[i] else (stride - 1) // 2
+        coarse.append(np.arange(first, len(axis), stride))
+    numbers = np.meshgrid(*coarse, indexing="ij")
+    columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
     index = np.ravel_multi_index(tuple(numbers), file.shape or ()).ravel()
     return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
 
@@ -79,9 +89,8 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
     """Points drawn uniformly between the grid points of periodic axes.
 
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
-    interpolation.
-
-    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
+    interpolation. ``file``, ``num_points``, ``seed`` and ``sample`` are those of all
+    samplers.
 
     Raises:
         UserError: The file has no grid or no periodic axis.
@@ -91,55 +100,23 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
 
 def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:
     """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
-    axes = grid_axes(file)
+    axes, domain = grid_axes(file), file.domain
     check_flat(file, "off-grid")
-    if not any(file.domain.periodic):
+    if not any(domain.periodic):
         raise UserError(
             f"points off the grid of {file.path}",
             "at least one periodic axis",
             "draw a random subset",
         )
-    drawn = rng.random((num_points, len(axes)))
-    columns = [
-        _at_phase(file, i, phase)
-        if file.domain.periodic[i]
-        else axes[i][(phase * len(axes[i])).astype(np.int64)]
-        for i, phase in enumerate(drawn.T)
-    ]
-    return np.stack(columns, axis=1)
-
-
-def jittered(
-    file: Fields, resolution: int | Sequence[int], seed: int, sample: int = 0
-) -> Mesh:
-    """A coarser grid, each point moved at random by up to 0.4 spacings.
-
-    Along a bounded axis a point moves to one of the file's coordinates in its cell.
-
-    ``file``, ``resolution``, ``seed`` and ``sample`` are those of all samplers.
-
-    Raises:
-        UserError: As for :func:`sub_grid`.
-    """
-    check_flat(file, "jittered")
-    rng, coarse = philox(seed, Stream.JITTERED, sample), _coarse_axes(file, resolution)
-    steps = np.meshgrid(*coarse, indexing="ij")
-    columns, numbers = [], []
-    for i, (axis, grid) in enumerate(zip(grid_axes(file), steps, strict=True)):
-        start, drawn = grid.ravel(), rng.random(grid.size)
-        stride = np.diff(coarse[i])[0] if len(coarse[i]) > 1 else len(axis)
-        cell = np.minimum(start + (drawn * stride).astype(np.int64), len(axis) - 1)
-        numbers.append(cell)
-        if file.domain.periodic[i]:
-            phase = (axis[start] - file.domain.lower[i]) / file.domain.lengths[i]
-            shift = JITTER * (stride / len(axis)) * (drawn - 0.5)
-            columns.append(_at_phase(file, i, phase + shift))
+    columns = []
+    for i, drawn in enumerate(rng.random((num_points, len(axes))).T):
+        low, high = domain.lower[i], domain.upper[i]
+        at = low + (high - low) * drawn
+        if domain.periodic[i]:  # never on its upper end
+            columns.append(np.where(at < high, at, low))
         else:
-            columns.append(axis[cell])
-    pos = np.stack(columns, axis=1)
-    if any(file.domain.periodic):
-        return Mesh(pos, None)
-    return Mesh(pos, np.ravel_multi_index(tuple(numbers), file.shape or ()))
+            columns.append(axes[i][(drawn * len(axes[i])).astype(np.int64)])
+    return np.stack(columns, axis=1)
 
 
 def has_ends(file: Fields, i: int) -> int:
@@ -148,13 +125,6 @@ def has_ends(file: Fields, i: int) -> int:
     if domain.periodic[i]:
         return 0
     return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
-
-
-def _at_phase(file: Fields, i: int, phase: Doubles) -> Doubles:
-    """Coordinates at phases of a periodic axis, never on its upper end."""
-    low, high = file.domain.lower[i], file.domain.upper[i]
-    at = low + (high - low) * (phase - np.floor(phase))
-    return np.where(at < high, at, low)
 
 
 def grid_axes(file: Fields) -> tuple[Doubles, ...]:
@@ -166,23 +136,3 @@ def grid_axes(file: Fields) -> tuple[Doubles, ...]:
             "choose another --mesh, or a --model that takes any points, such as nfs",
         )
     return file.axes
-
-
-def _coarse_axes(file: Fields, resolution: int | Sequence[int]) -> list[Indices]:
-    axes = grid_axes(file)
-    wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
-    coarse = []
-    for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):
-        # A grid that has both ends keeps both; any other divides evenly.
-        one = has_ends(file, i)
-        if num <= one or num > len(axis) or (len(axis) - one) % (num - one):
-            rule = "whose predecessor divides" if one else "that divides"
-            raise UserError(
-                f"resolution {num} on axis {i} of {file.path}, which has {len(axis)}",
-                f"a number {rule} {len(axis) - one}",
-                "choose such a resolution",
-            )
-        stride = (len(axis) - one) // (num - one)
-        first = 0 if one or file.domain.periodic[i] else (stride - 1) // 2
-        coarse.append(np.arange(first, len(axis), stride))
-    return coarse

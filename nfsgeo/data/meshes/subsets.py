@@ -1,19 +1,24 @@
-"""Meshes of some points of a file: all, drawn at random, larger or disjoint ones."""
+"""Meshes of some points of a file, and the kinds of meshes by their names."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
 
 from nfsgeo.data.fields import Fields, Indices
 from nfsgeo.data.meshes.mesh import Mesh
-from nfsgeo.data.meshes.on_grids import between, check_flat
+from nfsgeo.data.meshes.on_grids import between, check_flat, off_grid, sub_grid
 from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.errors import UserError
 
 __all__ = [
+    "MESH_KINDS",
+    "MeshKind",
+    "MeshOfFile",
     "clustered",
     "disjoint",
     "every_point",
@@ -121,16 +126,13 @@ def nested(
 ) -> Mesh:
     """A larger mesh: first the points of ``mesh`` as they are, then unseen ones.
 
-    Further points are points of the file. Where ``mesh`` has no numbers in the file
-    and ``trained`` is not given, they lie between the points of the file.
+    Further points are points of the file, none of them ``trained``, the numbers of
+    those that training has seen, see
+    :meth:`~nfsgeo.training.run_data.RunData.trained_points`. Where ``mesh`` has no
+    numbers in the file and these are not given, they lie between the points of the
+    file. In the paper's test the larger mesh has 1.3 to 4 times as many points.
 
     ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
-
-    Args:
-        mesh: The mesh of training, or the first of several; in the paper's test the
-            larger one has 1.3 to 4 times as many points.
-        trained: Numbers of further points that training has seen, none of which is
-            drawn: those of :meth:`~nfsgeo.training.run_data.RunData.trained_points`.
 
     Raises:
         UserError: The file has too few points, or ``mesh`` already has more.
@@ -157,14 +159,9 @@ def disjoint(
     *,
     trained: Indices | None = None,
 ) -> Mesh:
-    """Points of the file, none of them in ``mesh``.
+    """Points of the file, none of them in ``mesh`` or ``trained``, see :func:`nested`.
 
     ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
-
-    Args:
-        mesh: The points to leave out; those between the points of the file are none
-            of its points.
-        trained: Numbers of further points to leave out, as for :func:`nested`.
 
     Raises:
         UserError: The file has too few other points.
@@ -176,15 +173,11 @@ def disjoint(
 def with_queries(
     mesh: Mesh, file: Fields, num_points: int, seed: int, sample: int = 0
 ) -> Mesh:
-    """A mesh with unobserved query points, as many or all that there are.
+    """A ``mesh`` with unobserved query points, as many or all that there are.
 
     They are points of the file outside the mesh; where those of the mesh are between
-    the points of the file, so are they.
-
-    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
-
-    Args:
-        mesh: The observed points.
+    the points of the file, so are they. ``file``, ``num_points``, ``seed`` and
+    ``sample`` are those of all samplers.
     """
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
@@ -197,9 +190,7 @@ def with_queries(
 def _owner(file: Fields, number: int) -> int:
     """The sample among whose points the draw of this number is made."""
     # One mesh that all samples share is drawn from more often than there are samples.
-    num = file.num_samples
-    shared = number >= num and not file.sample_mesh.any()
-    return 0 if shared else number
+    return 0 if number >= file.num_samples and not file.sample_mesh.any() else number
 
 
 def _unseen(
@@ -250,3 +241,45 @@ def _check_enough(file: Fields, wanted: int, there: int) -> None:
             f"1 to {there} points, which is what it has",
             "ask for fewer points or use a finer file",
         )
+
+
+@dataclass(frozen=True)
+class MeshOfFile:
+    """All points of each sample, of a file whose samples share some meshes."""
+
+    file: Fields
+
+    def __call__(self, sample: int) -> Mesh:
+        return every_point(self.file, sample=sample)
+
+
+@dataclass(frozen=True)
+class MeshKind:
+    """A way to choose the points at which samples are observed.
+
+    Attributes:
+        sampler: Called with a file, a size, a seed and the number of a sample.
+        help: What the points are, one line.
+        size: What the size is: the number of ``"points"``, or of points along each axis
+            of a ``"grid"``; None where it is not used.
+        drawn: Whether the points are random, others for each seed.
+        even: Whether their density is the same everywhere.
+    """
+
+    sampler: Callable[..., Mesh]
+    help: str
+    size: Literal["points", "grid"] | None = "points"
+    drawn: bool = True
+    even: bool = True
+
+
+# By the name in the configuration, ``data.mesh``, and on the command line.
+MESH_KINDS: dict[str, MeshKind] = {
+    "random-subset": MeshKind(random_subset, "points of the file, drawn uniformly"),
+    "grid": MeshKind(sub_grid, "a coarser grid", "grid", drawn=False),
+    "all": MeshKind(
+        every_point, "all points of the file", None, drawn=False, even=False
+    ),
+    "off-grid": MeshKind(off_grid, "uniform, between the points of a periodic grid"),
+    "clustered": MeshKind(clustered, "tenfold as dense at one place", even=False),
+}

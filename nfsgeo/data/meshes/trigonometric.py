@@ -29,11 +29,7 @@ def is_band_limited(file: Fields, samples: Sequence[int] | Indices) -> bool:
 
     That is so where at least one axis is periodic and, along every periodic axis, the
     points are equispaced and the upper third of the frequencies holds at most 0.3 %
-    of each component's standard deviation.
-
-    Args:
-        file: Any fields; those at scattered points are not.
-        samples: Those to look at, at up to eight of their snapshots.
+    of each component's standard deviation, at up to eight snapshots of the samples.
     """
     if file.axes is None or file.shape is None or not any(file.domain.periodic):
         return False
@@ -68,14 +64,8 @@ def periodic_weights(num: int, phase: Doubles) -> Doubles:
     r"""Weight of each of ``num`` equispaced values in the trigonometric interpolant.
 
     The Dirichlet kernel, whose highest mode is a cosine where ``num`` is even. The
-    interpolant is exact for every function with frequencies below ``num / 2``.
-
-    Args:
-        num: Grid points in a period, at phases ``0, 1/num, ...``.
-        phase: Where to interpolate, in periods, ``[n]``.
-
-    Returns:
-        Weights, ``[n, num]``; each row sums to 1.
+    interpolant is exact for every function with frequencies below ``num / 2``. At a
+    ``phase [n]`` in periods, the weights are ``[n, num]``, and each row sums to 1.
     """
     distance = phase[:, None] - np.arange(num) / num
     distance -= np.round(distance)
@@ -103,19 +93,34 @@ class TrigonometricInterpolation:
     """
 
     def __init__(self, file: Fields, pos: Doubles) -> None:
-        axes = grid_axes(file)
-        self._shape = tuple(map(len, axes))
-        self._weights = [_weights(file, i, pos[:, i]) for i in range(len(axes))]
+        self._weights = []
+        for i, (axis, x) in enumerate(zip(grid_axes(file), pos.T, strict=True)):
+            length, num = file.domain.lengths[i], len(axis)
+            nearest = np.abs(x[:, None] - axis).argmin(axis=1)
+            if file.domain.periodic[i]:
+                expected = f"{num} equispaced points over its period of {length:g}"
+                fits = is_equispaced(axis, length)
+                weights = periodic_weights(num, (x - axis[0]) / length)
+            else:
+                expected = "points at its grid coordinates, since it is not periodic"
+                fits = np.abs(axis[nearest] - x).max(initial=0) <= 1e-9 * length
+                weights = np.eye(num)[nearest]
+            if not fits:
+                raise UserError(
+                    f"points between those of axis {i} of {file.path}",
+                    expected,
+                    "use a subset of the file's own points",
+                )
+            self._weights.append(weights)
 
     def __call__(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Interpolates ``[prod(S), ...]`` to ``[n, ...]``, computing in float64."""
-        rest = values.shape[1:]
-        field = values.reshape(*self._shape, int(np.prod(rest)))
+        shape, rest = [w.shape[1] for w in self._weights], values.shape[1:]
+        field = values.reshape(*shape, int(np.prod(rest)))
         field = np.moveaxis(field, -1, 0).astype(np.float64)
         num = len(self._weights[0])
         result = np.empty((num, field.shape[0]), np.float32)
-        widest = max(1, 8 * int(np.prod(field.shape[:-1])))
-        step = max(1, WORK_BYTES // widest)
+        step = max(1, WORK_BYTES // max(1, 8 * int(np.prod(field.shape[:-1]))))
         for start in range(0, num, step):
             rows = slice(start, start + step)
             part = field @ self._weights[-1][rows].T
@@ -123,21 +128,3 @@ class TrigonometricInterpolation:
                 part = np.einsum("...ip,pi->...p", part, weights[rows])
             result[rows] = part.T
         return result.reshape(num, *rest)
-
-
-def _weights(file: Fields, i: int, x: Doubles) -> Doubles:
-    axis, length = grid_axes(file)[i], file.domain.lengths[i]
-    num, periodic = len(axis), file.domain.periodic[i]
-    nearest = np.abs(x[:, None] - axis).argmin(axis=1)
-    if periodic and not is_equispaced(axis, length):
-        expected = f"{num} equispaced points over its period of {length:g}"
-    elif not periodic and np.abs(axis[nearest] - x).max(initial=0) > 1e-9 * length:
-        expected = "points at its grid coordinates, since it is not periodic"
-    else:
-        phase = (x - axis[0]) / length
-        return periodic_weights(num, phase) if periodic else np.eye(num)[nearest]
-    raise UserError(
-        f"points between those of axis {i} of {file.path}",
-        expected,
-        "use a subset of the file's own points",
-    )

@@ -16,7 +16,6 @@ from nfsgeo.data.meshes import (
     Mesh,
     clustered,
     disjoint,
-    jittered,
     nested,
     off_grid,
     random_subset,
@@ -133,16 +132,6 @@ def test_sub_grid_keeps_order_and_ends():
 def test_sub_grid_of_cells_stays_centred():
     mesh = sub_grid(made((9, 15), (False, False), cells=True), (3, 5))
     np.testing.assert_allclose(mesh.pos.reshape(3, 5, 2)[:, 0, 0], [1 / 3, 1, 5 / 3])
-
-
-def test_jitter_stays_within_its_cell():
-    file = made((24, 16), (True, True))
-    mesh = jittered(file, (6, 8), 3)
-    away = mesh.pos - sub_grid(file, (6, 8)).pos
-    away -= 2 * np.round(away / 2)
-    share = np.abs(away) / [2 / 6, 2 / 8]
-    assert 0.36 < share.max() <= 0.4
-    check_inside(file, mesh)
 
 
 def test_density_varies_tenfold():
