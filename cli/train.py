@@ -132,7 +132,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
         prepare,
         resume_run,
     )
-    from nfsgeo.training.history import progress_callback
+    from nfsgeo.training.trainer import progress_callback
 
     with progress_bar() as progress:
         if resume is not None:

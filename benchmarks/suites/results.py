@@ -19,7 +19,7 @@ from nfsgeo.data.pde import find_equation
 from nfsgeo.evaluation import deviation, kept_states
 from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.artifacts import write_json, write_rows
-from nfsgeo.training.history import read_history
+from nfsgeo.training.trainer import read_history
 from nfsgeo_benchmarks.suites.runs import Run, trials_by_name
 from nfsgeo_benchmarks.suites.suite import TRIVIAL, UNOBSERVED, Suite
 from nfsgeo_benchmarks.suites.tables import (

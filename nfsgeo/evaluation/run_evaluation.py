@@ -29,10 +29,10 @@ from nfsgeo.progress import Progress, silent
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.history import read_history
 from nfsgeo.training.run import is_finished
 from nfsgeo.training.run_data import RunData, open_as, open_source
 from nfsgeo.training.run_paths import Run, find_run
+from nfsgeo.training.trainer import read_history
 
 __all__ = ["BY_TIME_STEP", "evaluate_run"]
 

@@ -17,7 +17,6 @@ from nfsgeo.training.artifacts import write_json, write_yaml
 from nfsgeo.training.checkpoints import BestAndLast, read_checkpoint, restore
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.experiment import Experiment, prepare
-from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.processes import (
     SpawnedDDP,
@@ -27,7 +26,7 @@ from nfsgeo.training.processes import (
     quiet_lightning,
 )
 from nfsgeo.training.run_paths import RunPaths
-from nfsgeo.training.trainer import LOGGERS, make_trainer
+from nfsgeo.training.trainer import LOGGERS, History, make_trainer
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo.training.history import COLUMNS
+from nfsgeo.training.trainer import COLUMNS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_scales, trials_of
 from nfsgeo_benchmarks.suites.work import TRAINED

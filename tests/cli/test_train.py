@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from nfsgeo.training.history import read_history
+from nfsgeo.training.trainer import read_history
 
 Command = Callable[..., Result]
 

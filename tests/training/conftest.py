@@ -21,7 +21,7 @@ from nfsgeo.training import (
     resume_run,
 )
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.history import read_history
+from nfsgeo.training.trainer import read_history
 
 
 @dataclass

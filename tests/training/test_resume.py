@@ -17,7 +17,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.training import RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.history import read_history
+from nfsgeo.training.trainer import read_history
 
 Train = Callable[..., Any]
 

@@ -13,7 +13,7 @@ from torch_geometric.loader import DataLoader
 import nfsgeo
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.history import progress_callback
+from nfsgeo.training.trainer import progress_callback
 
 Train = Callable[..., Any]
 

@@ -15,8 +15,8 @@ import torch
 import nfsgeo
 from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.history import read_history
 from nfsgeo.training.processes import only_here
+from nfsgeo.training.trainer import read_history
 
 pytestmark = pytest.mark.slow
 
