@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from xarray import Variable
@@ -18,33 +17,31 @@ from nfsgeo.data.formats.containers import arrays_of
 from nfsgeo.data.formats.format import Format
 from nfsgeo.errors import UserError
 
-__all__ = ["ARRAYS", "read_arrays"]
+__all__ = ["ARRAYS"]
 
 LETTERS, COMPONENT, COORDINATE = "ntpxyz", "c", "d"
 KINDS = (FIELD, STATIC)  # also what ``columns`` calls them
 # Letters of the axes of other roles, where none are given.
 USUAL = {"points": "pd", "time": "t", "x": "x", "y": "y", "z": "z"}
-Shapes = Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class _Part:
-    """An array that has a role, and a letter for each of its axes that is kept; or the
-    first and last of equispaced coordinates.
-    """
+class _Part(NamedTuple):
+    """What has a role: values along letters, or ends of equispaced coordinates."""
 
     role: str
     name: str
-    axes: str
-    shape: tuple[int, ...] = ()
-    ends: tuple[float, float] | None = None
+    values: Any
 
     @property
-    def last_name(self) -> str:
-        return self.name.rsplit("/", 1)[-1]
+    def axes(self) -> str:
+        return (
+            "".join(map(str, self.values.dims))
+            if isinstance(self.values, Variable)
+            else ""
+        )
 
 
-def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
+def _read(path: Path, columns: Columns | None = None) -> Fields:
     """Arrays that ``columns`` tells apart; all others are left out.
 
     ``field=NAME:AXES`` and ``static=NAME:AXES`` have a letter for each axis of the
@@ -55,56 +52,47 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
     where it is equispaced, ``x=FIRST:LAST``. ``time=NAME`` are the times. Further axes
     of length one are dropped.
     """
-    found = arrays_of(path)
-    there = {name: each.shape for name, each in found.items()}
+    there = arrays_of(path)
     if not columns:
         given = f"{path} with the arrays {_listed(there)}"
         wanted = "to be told the fields, their coordinates, the domain and the times"
         raise UserError(given, wanted, _say(path))
-    parts = [
-        _part(path, there, role, name)
-        for role, names in columns.items()
-        for name in ([names] if isinstance(names, str) else names)
-    ]
-    cloud = _is_cloud(path, parts)
-    sizes: dict[str, int] = {}
+    each = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
+    parts = [_part(path, there, role, name) for role in each for name in each[role]]
+    _check_axes(path, parts)
+    sizes: dict[Any, int] = {}
     for part in parts:
-        sizes |= zip(part.axes, part.shape, strict=False)
-    arrays, parameters = list[Array](), dict[str, Any]()
-    other: dict[str, Any] = {}
-    for part in parts:
-        if part.ends is not None:
-            other[part.role] = np.linspace(*part.ends, sizes[part.role])
+        sizes |= part.values.sizes if part.axes else {}
+    arrays, parameters, other = list[Array](), dict[str, Any](), dict[str, Variable]()
+    for role, name, values in parts:
+        if role not in KINDS:
+            if not isinstance(values, Variable):
+                values = Variable(role, np.linspace(values[0], values[1], sizes[role]))
+            other[role] = values
             continue
-        values, kept = found[part.name], _kept(there[part.name], len(part.axes))
-        values = values.isel({d: 0 for i, d in enumerate(values.dims) if i not in kept})
-        values = Variable(list(part.axes), values)
-        names = [part.last_name]
-        if names[0] in USUAL:  # a coordinate has the name
-            names = [f"{part.role}_{names[0]}"]
-        if COMPONENT in part.axes:
-            names = [f"{names[0]}_{i}" for i in range(values.sizes[COMPONENT])]
-        if part.role not in KINDS:
-            other[part.role] = values if part.role == "points" else values.values
-        elif part.role == STATIC and set(part.axes) <= {"n", COMPONENT}:
-            each = values.transpose(..., "n").values.reshape(len(names), -1)
-            parameters |= dict(zip(names, each, strict=True))
+        name = f"{role}_{name}" if name in USUAL else name  # which a coordinate has
+        axes, names = "".join(values.dims), [name]
+        if COMPONENT in axes:
+            names = [f"{name}_{i}" for i in range(values.sizes[COMPONENT])]
+        if role == STATIC and {*axes} <= {"n", COMPONENT}:
+            numbers = values.transpose(..., "n").values.reshape(len(names), -1)
+            parameters |= dict(zip(names, numbers, strict=True))
         else:
-            arrays.append(Array(values, part.axes, names, part.role))
-    times = other.pop("time", None)
-    mesh: dict[str, Any] = {"axes": [other[axis] for axis in SPACE if axis in other]}
+            arrays.append(Array(values, axes, names, role))
+    space = {axis: other[axis] for axis in SPACE if axis in other}
+    mesh: dict[str, Any] = {"axes": [each.values for each in space.values()]}
     if "points" in other:
         points = other["points"].transpose("n", "p", COORDINATE, missing_dims="ignore")
-        dims = ["sample", "point"][3 - points.ndim :]
-        places = zip(SPACE, range(points.shape[-1]), strict=False)
-        mesh = {"points": {axis: Variable(dims, points[..., i]) for axis, i in places}}
-    elif cloud:
-        mesh = {"points": {a: Variable("point", other[a]) for a in SPACE if a in other}}
-    fields = build(path, arrays, times=times, parameters=parameters, **mesh)
-    return mark_longitude(fields, "".join(p.last_name for p in parts if p.role == "x"))
+        space = {a: points[..., i] for i, a in enumerate(SPACE[: points.shape[-1]])}
+    if "p" in sizes:
+        dims = {axis: ["sample", "point"][2 - v.ndim :] for axis, v in space.items()}
+        mesh = {"points": {axis: Variable(dims[axis], v) for axis, v in space.items()}}
+    when = other["time"].values if "time" in other else None
+    fields = build(path, arrays, times=when, parameters=parameters, **mesh)
+    return mark_longitude(fields, "".join(p.name for p in parts if p.role == "x"))
 
 
-def _part(path: Path, there: Shapes, role: str, text: str) -> _Part:
+def _part(path: Path, there: Mapping[str, Variable], role: str, text: str) -> _Part:
     """What is told as ``ROLE=NAME:AXES``, ``ROLE=NAME`` or ``ROLE=FIRST:LAST``."""
     if role not in (*KINDS, *USUAL):
         expected = f"one of {', '.join((*KINDS, *USUAL))} before the =, for arrays"
@@ -113,42 +101,34 @@ def _part(path: Path, there: Shapes, role: str, text: str) -> _Part:
     name, colon, axes = text.rpartition(":")
     if colon and role in SPACE:
         with suppress(ValueError):
-            return _Part(role, "", role, ends=(float(name), float(axes)))
+            return _Part(role, role, (float(name), float(axes)))
     if not colon:
         name, axes = text, USUAL.get(role, "")
     if name not in there:
         given = f"no array {name!r} in {path}"
         raise UserError(given, f"one of {_listed(there)}", "change the name")
-    letters = LETTERS + (COORDINATE if role == "points" else COMPONENT)
-    kept = _kept(there[name], len(axes))
-    known = set(axes) <= set(letters) and len(set(axes)) == len(axes) > 0
-    if not known or len(kept) != len(axes):
-        given = f"{role}={text} of shape {list(there[name])}"
+    values, letters = there[name], LETTERS + "cd"[role == "points"]
+    for dim in reversed(values.dims):  # MATLAB has no arrays of one axis
+        if values.ndim > len(axes) and values.sizes[dim] == 1:
+            values = values.isel({dim: 0})
+    known = {*axes} <= {*letters} and len({*axes}) == len(axes) > 0
+    if not known or values.ndim != len(axes):
+        given = f"{role}={text} of shape {list(there[name].shape)}"
         told = f"{role}=NAME:AXES with a letter for each axis, of {', '.join(letters)}"
         raise UserError(given, told, _say(path))
-    return _Part(role, name, axes, tuple(there[name][axis] for axis in kept))
+    return _Part(role, name.rpartition("/")[2], Variable([*axes], values))
 
 
-def _kept(shape: Sequence[int], num: int) -> list[int]:
-    """The first axes of length one, and all others: ``num`` where there are as many."""
-    kept = list(range(len(shape)))
-    for axis in reversed(range(len(shape))):
-        if shape[axis] == 1 and len(kept) > num:
-            kept.remove(axis)
-    return kept
-
-
-def _is_cloud(path: Path, parts: Sequence[_Part]) -> bool:
-    """Whether fields are at points; makes sure that it is told where, and when."""
-    given = [part for part in parts if part.role in KINDS]
-    axes = {axis for part in given for axis in part.axes}
-    timed = [part for part in given if part.role == FIELD and "t" in part.axes]
-    fields = [part for part in given if part.role == FIELD]
+def _check_axes(path: Path, parts: Sequence[_Part]) -> None:
+    """Makes sure that it is told where fields are, and when."""
+    axes = {axis for part in parts if part.role in KINDS for axis in part.axes}
+    fields = [part for part in parts if part.role == FIELD]
+    timed = [part for part in fields if "t" in part.axes]
     cloud, grid = "p" in axes, [axis for axis in SPACE if axis in axes]
     mesh = sorted(part.role for part in parts if part.role in ("points", *SPACE))
     wanted = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
     fine = cloud != bool(grid) and mesh in wanted and timed in ([], fields)
-    if not (fine and fields) or (cloud and any(part.ends for part in parts)):
+    if not (fine and fields) or (cloud and not all(part.axes for part in parts)):
         told = [f"{part.role}={part.name}:{part.axes}".rstrip(":") for part in parts]
         raise UserError(
             f"{path} with {', '.join(told)}",
@@ -156,11 +136,10 @@ def _is_cloud(path: Path, parts: Sequence[_Part]) -> bool:
             "along x, y, z of a grid, and x=NAME or x=FIRST:LAST; all along t, or none",
             "tell axes and coordinates, and static=NAME:AXES of what never changes",
         )
-    return cloud
 
 
-def _listed(there: Shapes) -> str:
-    return listed([f"{name} {list(shape)}" for name, shape in there.items()])
+def _listed(there: Mapping[str, Variable]) -> str:
+    return listed([f"{name} {list(each.shape)}" for name, each in there.items()])
 
 
 def _say(path: Path) -> str:
@@ -175,7 +154,7 @@ def _say(path: Path) -> str:
 ARRAYS = Format(
     "arrays of any names (.npz, .npy, .mat, .h5, .pt, .pkl)",
     lambda look: bool(look.shapes),
-    read_arrays,
+    _read,
     "arrays of numbers",
     ("columns",),
     "axes",

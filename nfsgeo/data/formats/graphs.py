@@ -21,11 +21,11 @@ from nfsgeo.errors import UserError
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-SAVED = "graphs in one list, as of torch.save([*dataset], path) or batch.to_data_list()"
+__all__ = ["GRAPHS", "fields_of_graphs"]
+
 TIMES, READ = ("time", "times"), ("pos", "x", "y", "forcing", "t", "face")
 LEFT_OUT = ("edge_index", "edge_attr", "edge_weight", "num_nodes")  # made anew
 SERIES = 'give --series {0}, in Python series="{0}"'
-Arrays = dict[str, NDArray[Any]]
 
 
 def _read(path: Path, series: Any = None) -> Fields:
@@ -37,16 +37,11 @@ def _read(path: Path, series: Any = None) -> Fields:
     known = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
     with torch.serialization.safe_globals(known):
         found = torch.load(path, map_location="cpu", weights_only=True)
-    graphs = [found] if isinstance(found, Data) else [*found]
-    if not all(isinstance(each, Data) for each in graphs):
-        raise ValueError(f"a {type(found).__name__} of other things")
-    return fields_of_graphs(path, graphs, series)
+    return fields_of_graphs(path, [found] if isinstance(found, Data) else found, series)
 
 
 def fields_of_graphs(
-    path: Path,
-    graphs: Iterable[Data],
-    series: str | None = None,
+    path: Path, graphs: Iterable[Data], series: str | None = None
 ) -> Fields:
     """Each graph a sample, or all of them the time steps of one.
 
@@ -90,21 +85,19 @@ def fields_of_graphs(
         wanted = "graphs on the same points, with x without an axis of time and no y"
         todo = "leave y out, or " + SERIES.format("samples")
         raise UserError(f"{path} as time steps", wanted, todo)
-    own = {*first} - {"x", "forcing", "t"} if in_time else {"t"}
+    same = {*first} - {"x", "forcing", "t"} if in_time else {"t"}
     for number, part in enumerate(parts):
         odd = part.keys() ^ first.keys()
-        same = own & part.keys() & first.keys()
-        odd |= {name for name in same if not np.array_equal(part[name], first[name])}
+        both = same & part.keys() & first.keys()
+        odd |= {name for name in both if not np.array_equal(part[name], first[name])}
         if odd:
             names = ", ".join("its times" if name == "t" else name for name in odd)
             given = f"{path} with graph {number} that differs from the first in {names}"
             other = SERIES.format("samples" if in_time else "time-steps")
             raise UserError(given, "the same in each", f"{other}, if they are such")
     if in_time:
-        moving = {
-            n: [part[n] for part in parts] for n in ("x", "forcing") if n in first
-        }
-        first = first | {name: np.stack(each, 1) for name, each in moving.items()}
+        moving = [name for name in ("x", "forcing") if name in first]
+        first = first | {n: np.stack([p[n] for p in parts], 1) for n in moving}
         if "t" in first:
             first["t"] = np.concatenate([part["t"] for part in parts])
         parts = [first]
@@ -127,21 +120,22 @@ def fields_of_graphs(
     )
 
 
-def _arrays(path: Path, number: int, graph: Data) -> Arrays:
+def _arrays(path: Path, number: int, graph: Data) -> dict[str, NDArray[Any]]:
     """The attributes of a graph by what they are, ``x`` and ``y`` with components."""
-    found: Arrays = {}
+    found: dict[str, NDArray[Any]] = {}
     for key, value in graph.to_dict().items():
         values, name = np.asarray(on_cpu(value)), "t" if key in TIMES else key
+        if name in LEFT_OUT:
+            continue
         if name in ("x", "y", "forcing") and values.ndim == 1:
             values = values[:, None]
-        elif name not in (*READ, *LEFT_OUT):
+        elif name not in READ:
             if values.size != 1 or values.dtype.kind not in "biuf":
                 only = f"attributes {', '.join(READ)}, and single numbers"
                 todo = "rename it or leave it out; take batches apart, to_data_list()"
                 raise UserError(f"{path} with {key} in graph {number}", only, todo)
             values = values.reshape(())
-        if name not in LEFT_OUT:
-            found[name] = np.atleast_1d(values) if name == "t" else values
+        found[name] = np.atleast_1d(values) if name == "t" else values
     if lost := ", ".join({"pos", "x"} - found.keys()):
         given = f"{path} with graph {number} without {lost}"
         raise UserError(given, "graphs with pos and x", f"set data.{lost}")
@@ -160,7 +154,7 @@ GRAPHS = Format(
     "lists of PyTorch Geometric's Data (.pt)",
     _is_graphs,
     _read,
-    SAVED,
-    options=("series", "columns"),
-    columns="kinds",
+    "graphs in one list, as of torch.save([*dataset], path) or batch.to_data_list()",
+    ("series", "columns"),
+    "kinds",
 )

@@ -20,7 +20,7 @@ from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
 from nfsgeo.data.domains import check_within
 from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields, reading
 from nfsgeo.data.formats.containers import arrays_of, attributes
-from nfsgeo.data.formats.format import Format, left_out
+from nfsgeo.data.formats.format import Format
 from nfsgeo.data.splits import published_split
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -166,7 +166,7 @@ def _pdebench(path: Path, found: Arrays) -> Fields:
     ``t-coordinate`` has one entry too many; the viscosity of Burgers' equation is
     Nu/pi, with Nu an attribute or in the name.
     """
-    line, u, about = "t-coordinate" in found, found["tensor"], attributes(path)
+    line, u, about = "nu" not in found, found["tensor"], attributes(path)
     names = [name for name in ("x-coordinate", "y-coordinate") if name in found]
     axes, domain = [found[name].values.astype(float) for name in names], None
     sets = r"1D_(Burgers|Advection)_|ReacDiff_Nu()" if line else "2D_DarcyFlow()"
@@ -223,8 +223,6 @@ def _camlab(path: Path, found: Arrays) -> Fields:
     if coefficient:
         c = found["c"][:, 0]  # the same at every time step
         arrays.append(Array(c, "npc", numbered(coefficient, c.shape[2]), STATIC))
-    elif "c" in found:
-        left_out(path, ["c"])
     times = None
     if end and (steps == 21 or name == "wave-layer"):
         times = np.linspace(0, end, steps)
@@ -278,66 +276,51 @@ def _load(path: Path, name: str) -> NDArray[Any]:
 
 
 class _Set(NamedTuple):
-    """How the name begins, the number of axes of arrays that are always there, names
-    of those that may be, and of those that are left out without a word.
-    """
+    """How the name begins, and the number of axes of arrays that are always there."""
 
     name: str
     axes: dict[str, int]
     read: Callable[[Path, Arrays], Fields]
-    more: str = "$"
-    derived: str = "$"
 
 
-SMOOTH = "K?coeff_[xy]|Kcoeff|a_x|a_smooth(_x)?"  # made from the coefficients
 FNO = (
-    _Set(r"burgers_data_R\d", {"a": 2, "u": 2}, _burgers_pairs, derived=SMOOTH),
-    _Set(r"burgers_v\d+_t\d", {"input": 2, "output": 3}, _burgers_series, derived="t"),
-    _Set(r"(NavierStokes|ns(_data)?)_V\d", {"a": 3, "u": 4}, _vorticity, "t"),
-    _Set(r"piececonst_r\d", {"coeff": 3, "sol": 3}, _darcy, derived=SMOOTH),
+    _Set(r"burgers_data_R\d", {"a": 2, "u": 2}, _burgers_pairs),
+    _Set(r"burgers_v\d+_t\d", {"input": 2, "output": 3}, _burgers_series),
+    _Set(r"(NavierStokes|ns(_data)?)_V\d", {"a": 3, "u": 4}, _vorticity),
+    _Set(r"piececonst_r\d", {"coeff": 3, "sol": 3}, _darcy),
 )
 TENSORS = (
     _Set(r"(darcy|nsforcing)_(train|test)", {"x": 3, "y": 3}, _from_x_to_y),
-    _Set(r"burgers_(train|test|lowres)", {"x": 2, "y": 3}, _from_x_to_y, "visc"),
+    _Set(r"burgers_(train|test|lowres)", {"x": 2, "y": 3}, _from_x_to_y),
 )
-NFS = [
-    _Set(r"dataset_sr\d+\.pkl", {"a": rank - 1, "u": rank}, _nfs, "x")
-    for rank in (3, 4)
-]
+NFS = [_Set(r"dataset_sr\d+\.pkl", {"a": rank - 1, "u": rank}, _nfs) for rank in (3, 4)]
 COORDINATES = {"tensor": 3, "x-coordinate": 1, "t-coordinate": 1}
 DARCY = {"tensor": 4, "nu": 3, "x-coordinate": 1, "y-coordinate": 1}
 PARTICLES = {"velocity": 5, "particles": 5, "force": 4, "t": 2}
 PDEBENCH = (
     _Set("", COORDINATES, _pdebench),
-    _Set("", DARCY, _pdebench, derived="t-coordinate"),
+    _Set("", DARCY, _pdebench),
     _Set("ns_incom", PARTICLES, _pdebench_flow),
 )
 GEO = "|".join(map(re.escape, GEO_FNO))
 
 
-def _set_of(
-    sets: Sequence[_Set], path: Path, there: Mapping[str, Sequence[int]]
-) -> _Set:
-    ranks = {(name, len(shape)) for name, shape in there.items()}
-    fits = (s for s in sets if re.match(s.name, path.name) and s.axes.items() <= ranks)
-    return next(fits)
-
-
 def _format(name: str, content: str | None, *sets: _Set) -> Format:
     """One of several sets, of which the first paragraph of ``content`` tells."""
 
-    def read_set(path: Path) -> Fields:
-        there = arrays_of(path)
-        one = _set_of(sets, path, {name: each.shape for name, each in there.items()})
-        names = [n for n in there if n in one.axes or re.fullmatch(one.more, n)]
-        rest = [n for n in there if n not in names]
-        left_out(path, [n for n in rest if not re.fullmatch(one.derived, n)])
-        return one.read(path, {name: there[name] for name in names})
+    def set_of(path: Path, shapes: Mapping[str, Sequence[int]]) -> _Set | None:
+        ranks = {(name, len(shape)) for name, shape in shapes.items()}
+        named = (each for each in sets if re.match(each.name, path.name))
+        return next((each for each in named if each.axes.items() <= ranks), None)
 
-    read_set.__doc__ = content
-    return Format(
-        name, lambda look: bool(_set_of(sets, look.path, look.shapes)), read_set
-    )
+    def read(path: Path) -> Fields:
+        there = arrays_of(path)
+        one = set_of(path, {name: each.shape for name, each in there.items()})
+        assert one is not None
+        return one.read(path, there)
+
+    read.__doc__ = content
+    return Format(name, lambda look: bool(set_of(look.path, look.shapes)), read)
 
 
 PUBLISHED = (
@@ -345,7 +328,7 @@ PUBLISHED = (
     _format(
         "CAMLab point clouds of RIGNO and GAOT (.nc)",
         _camlab.__doc__,
-        _Set("", {"u": 4, "x": 4}, _camlab, "c"),
+        _Set("", {"u": 4, "x": 4}, _camlab),
     ),
     _format(
         "Geo-FNO elasticity, pipe and airfoil (.npy)",

@@ -108,7 +108,7 @@ def graph(**attributes: Any) -> Data:
         ([graph(batch=torch.tensor([0, 0, 1, 1]))], "to_data_list()"),
         ([Batch.from_data_list([graph(), graph()])], "batch.to_data_list()"),
         ([graph(forcing=torch.zeros(4, 1, 1))], "sizes for dimension 'time'"),
-        ((Data(), {"x": 1}), "torch.save([*dataset], path)"),
+        ((graph(), {"x": 1}), "torch.save([*dataset], path)"),
     ],
 )
 def test_graphs_that_would_be_misread(graphs, words, tmp_path, one_line):
