@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import shapely
@@ -28,7 +28,7 @@ class Elasticity(Solver):
         \sigma = \lambda\,\mathrm{tr}(\varepsilon) I + 2\mu\varepsilon, \quad
         \varepsilon = (\nabla u + \nabla u^T) / 2
 
-    with :math:`u = 0` at y = 0, :math:`\sigma n = (0, 1)` at y = 1 and
+    in plane stress, with :math:`u = 0` at y = 0, :math:`\sigma n = (0, 1)` at y = 1 and
     :math:`\sigma n = 0` on the other sides and on the hole. Stresses are in units of
     the traction, and do not depend on Young's modulus.
 
@@ -49,10 +49,6 @@ class Elasticity(Solver):
     hyperelastic), and the rougher covariance :math:`4^2(-\Delta+3^2)^{-1}`.
     """
 
-    # Of a thin plate, or of a thick one.
-    plane: Literal["stress", "strain"] = Field(
-        default="stress", description="plane stress or strain"
-    )
     nu: float = Field(default=0.3, description="Poisson's ratio", gt=0, lt=0.5)
 
     name = "elasticity"
@@ -90,8 +86,7 @@ class Elasticity(Solver):
         # Refining keeps the vertices and their numbers.
         reference = fem.reference_mesh(resolution, rings(resolution)).refined()
         (num,) = self.shape(resolution)
-        lame = fem.material(self.plane, self.nu)
-        nu_out = self.nu if self.plane == "strain" else 0.0
+        lame = fem.plane_stress(self.nu)
         angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
         rays = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         found = []
@@ -103,7 +98,7 @@ class Elasticity(Solver):
             points = basis.mesh.p.T[:num]
             rim = shapely.linearrings(0.5 + radius(angle)[:, None] * rays)
             away = shapely.distance(rim, shapely.points(points))
-            found.append((fem.von_mises(stress, nu_out)[:num], away, points, residual))
+            found.append((fem.von_mises(stress)[:num], away, points, residual))
         u, a, pos, residuals = (
             torch.from_numpy(np.stack(each)) for each in zip(*found, strict=True)
         )

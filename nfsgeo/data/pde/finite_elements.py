@@ -17,7 +17,7 @@ __all__ = [
     "displacements",
     "equilibrium",
     "hole_mesh",
-    "material",
+    "plane_stress",
     "pulled",
     "reference_mesh",
     "stress_at_vertices",
@@ -61,14 +61,10 @@ def hole_mesh(
     return skfem.MeshTri2(0.5 + (1 - part) * near + part * x / size / 2, curved.t)
 
 
-def material(plane: str, nu: float) -> Lame:
-    """Lame parameters in ``plane`` stress or strain, for a Young's modulus of 1.
-
-    ``nu`` is Poisson's ratio.
-    """
+def plane_stress(nu: float) -> Lame:
+    """Lame parameters of a thin plate of Poisson's ratio ``nu``, Young's modulus 1."""
     # scikit-fem's own are wrong in plane stress before version 12.0.2.
-    squeezed = 1 - nu if plane == "stress" else 1 - 2 * nu
-    return nu / (1 + nu) / squeezed, 0.5 / (1 + nu)
+    return nu / (1 + nu) / (1 - nu), 0.5 / (1 + nu)
 
 
 def displacements(mesh: skfem.MeshTri2) -> skfem.Basis:
@@ -119,13 +115,7 @@ def stress_at_vertices(basis: skfem.Basis, u: Doubles, lame: Lame) -> Doubles:
     return np.stack([linear.project(stress[i, j]) for i, j in ((0, 0), (1, 1), (0, 1))])
 
 
-def von_mises(stress: Doubles, nu_out: float) -> Doubles:
-    """Von Mises stress ``[V]`` of the components xx, yy and xy ``[3, V]``.
-
-    ``nu_out`` is the stress out of the plane over xx + yy: Poisson's ratio in plane
-    strain, 0 in plane stress.
-    """
+def von_mises(stress: Doubles) -> Doubles:
+    """Von Mises stress ``[V]`` of the components xx, yy and xy ``[3, V]``."""
     xx, yy, xy = stress
-    zz = nu_out * (xx + yy)
-    squares = (xx - yy) ** 2 + (yy - zz) ** 2 + (zz - xx) ** 2
-    return np.asarray(np.sqrt(squares / 2 + 3 * xy**2))
+    return np.asarray(np.sqrt(xx**2 - xx * yy + yy**2 + 3 * xy**2))

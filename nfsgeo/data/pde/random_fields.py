@@ -36,15 +36,6 @@ def sample_rng(seed: int, equation: str, index: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
-def periodic_variance(squared_wavenumber: Tensor, scale: float) -> Tensor:
-    r"""Variance :math:`\sigma^2 (4\pi^2|k|^2 + 49)^{-5/2}` of a mode on the torus.
-
-    It is the eigenvalue of :math:`\sigma^2(-\Delta + 49)^{-5/2}` for the orthonormal
-    functions :math:`\sqrt2\cos 2\pi kx` and :math:`\sqrt2\sin 2\pi kx`.
-    """
-    return scale * (4 * torch.pi**2 * squared_wavenumber + 49) ** -2.5
-
-
 def periodic_field(
     rngs: Rngs, *, dim: int, resolution: int, cutoff: int, scale: float
 ) -> Tensor:
@@ -53,7 +44,9 @@ def periodic_field(
     The covariance is ``scale`` :math:`(-\Delta + 49)^{-5/2}`, cut to the modes
     :math:`|k_i| \le` ``cutoff`` on every axis. A grid that carries them all under a
     strict 2/3 mask (``resolution > 3 * cutoff``) holds the field itself; a coarser one
-    holds it without the modes that it cannot carry.
+    holds it without the modes that it cannot carry. The variance of a mode, the
+    eigenvalue for the orthonormal functions :math:`\sqrt2\cos 2\pi kx` and
+    :math:`\sqrt2\sin 2\pi kx`, is ``scale`` :math:`(4\pi^2|k|^2 + 49)^{-5/2}`.
 
     Returns:
         float64 ``[B, resolution]`` or ``[B, resolution, resolution]`` on the CPU.
@@ -62,7 +55,7 @@ def periodic_field(
     rows, across = (resolution, cutoff) if dim == 2 else (1, 0)
     kx = torch.arange(-across, across + 1, dtype=torch.float64)[:, None]
     ky = torch.arange(cutoff + 1, dtype=torch.float64)
-    variance = periodic_variance(kx**2 + ky**2, scale)
+    variance = scale * (4 * torch.pi**2 * (kx**2 + ky**2) + 49) ** -2.5
     normals = np.stack([rng.standard_normal((*variance.shape, 2)) for rng in rngs])
     # E|c_k|^2 of a complex coefficient is C_k: half from each of its two parts.
     modes = torch.view_as_complex(torch.from_numpy(normals)) * (variance / 2).sqrt()
@@ -77,24 +70,20 @@ def periodic_field(
     return field if dim == 2 else field[:, 0]
 
 
-def neumann_variance(squared_wavenumber: Tensor, tau: float) -> Tensor:
-    r"""Variance :math:`\tau^2(\pi^2|k|^2 + \tau^2)^{-2}` of a cosine mode."""
-    return (tau / (torch.pi**2 * squared_wavenumber + tau**2)) ** 2
-
-
 def neumann_field(rngs: Rngs, *, resolution: int, cutoff: int, tau: float) -> Tensor:
     r"""Gaussian fields on the unit square from their Karhunen-Loeve series.
 
     The orthonormal functions are products of ``1`` and :math:`\sqrt2\cos\pi kx`
     (homogeneous Neumann conditions) with :math:`0 \le k <` ``cutoff`` on each axis, the
-    variance of a mode is :func:`neumann_variance`, the constant mode is left out. The
-    series is summed at the cell centres, so every resolution samples the same function.
+    variance of a mode is :math:`\tau^2(\pi^2|k|^2 + \tau^2)^{-2}`, the constant mode is
+    left out. The series is summed at the cell centres, so every resolution samples the
+    same function.
 
     Returns:
         float64 ``[B, resolution, resolution]`` on the CPU.
     """
     k = torch.arange(cutoff, dtype=torch.float64)
-    std = neumann_variance(k[:, None] ** 2 + k**2, tau).sqrt()
+    std = tau / (torch.pi**2 * (k[:, None] ** 2 + k**2) + tau**2)
     std[0, 0] = 0
     normals = np.stack([rng.standard_normal((cutoff, cutoff)) for rng in rngs])
     centres = (torch.arange(resolution, dtype=torch.float64) + 0.5) / resolution
