@@ -1,11 +1,73 @@
-"""Equispaced grids."""
+"""Equispaced grids, and how much of the domain every point stands for."""
 
 import math
 
 import pytest
 import torch
 
-from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.geometry import (
+    Domain,
+    batch_graphs,
+    bipartite_graph,
+    equispaced_grid,
+    quadrature_weights,
+)
+
+TORUS = Domain.unit(2)
+
+
+def clustered(num: int, seed: int = 0) -> torch.Tensor:
+    """Points that are ten times as dense in the left half."""
+    generator = torch.Generator().manual_seed(seed)
+    pos = torch.rand(num, 2, generator=generator)
+    dense = 10 * num // 11
+    pos[:dense, 0] *= 0.5
+    pos[dense:, 0] = 0.5 + 0.5 * pos[dense:, 0]
+    return pos
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_cells_in_one_dimension_are_halfway_between_the_points(periodic: bool) -> None:
+    pos = torch.tensor([[0.5], [0.2], [0.6]])
+    # Over the seam, 0.6 and 0.2 meet at 0.9.
+    expected = [0.2, 0.45, 0.35] if periodic else [0.2, 0.35, 0.45]
+    volumes = quadrature_weights(pos, Domain.unit(1, periodic))
+    assert float(volumes.sum()) == pytest.approx(1)
+    assert volumes.tolist() == pytest.approx(expected, abs=0.02)
+
+
+def test_an_integral_by_cells_does_not_see_the_density() -> None:
+    """Of a field whose mean over the points is far from that over the domain."""
+    cells, count = [], []
+    for seed in range(5):
+        pos = clustered(500, seed)
+        field = torch.cos(2 * torch.pi * (pos[:, 0] - 0.25)).double()
+        cells.append((field @ quadrature_weights(pos, TORUS)).abs())
+        count.append(field.mean().abs())
+    assert sum(cells) / 5 < 0.05 < 0.3 < sum(count) / 5
+
+
+def test_a_point_without_a_node_counts_for_one() -> None:
+    pos = torch.full((3, 2), 0.5)
+    assert (quadrature_weights(pos, TORUS) > 0).all()
+
+
+def test_shares_of_a_neighbourhood_add_up_to_one() -> None:
+    nodes, graphs = equispaced_grid(TORUS, (5, 5)), []
+    for pos in (clustered(60), clustered(90, 1)):
+        volumes = quadrature_weights(pos, TORUS)
+        graph = bipartite_graph(pos, nodes, 0.3, TORUS, quadrature_weights=volumes)
+        graphs.append(graph)
+    joined = batch_graphs(graphs)
+    share = joined.mean_weight(torch.float64)
+    total = share.new_zeros(50).index_add(0, joined.edge_index[1], share)
+    torch.testing.assert_close(total, torch.ones_like(total))
+    alone = [graph.mean_weight(torch.float64) for graph in graphs]
+    torch.testing.assert_close(share, torch.cat(alone))
+    # Neighbours count in proportion to their volumes.
+    volume = joined.quadrature_weights[joined.edge_index[0]]
+    first = joined.edge_index[1] == 0
+    torch.testing.assert_close(share[first], volume[first] / volume[first].sum())
 
 
 def test_periodic_axes_leave_the_end_point_out_and_others_hold_both() -> None:

@@ -1,4 +1,4 @@
-"""Base interpolation by local polyharmonic splines."""
+"""Base interpolation by local polyharmonic splines and by moving least squares."""
 
 import itertools
 import math
@@ -7,9 +7,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import Domain, bipartite_graph, polyharmonic_spline
+from nfsgeo.geometry import (
+    Domain,
+    bipartite_graph,
+    equispaced_grid,
+    moving_least_squares,
+    polyharmonic_spline,
+)
 from nfsgeo.geometry.search import Search
-from nfsgeo.geometry.splines import LARGEST_GAIN, spline_neighbours
+from nfsgeo.geometry.splines import (
+    LARGEST_GAIN,
+    LARGEST_GAIN_OF_FITS,
+    spline_neighbours,
+)
+
+NEIGHBOURS = {1: 12, 2: 30, 3: 60}
 
 
 def neighbours(source: Tensor, target: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
@@ -57,9 +69,14 @@ def test_poor_neighbourhoods_stay_stable_and_exact_for_constants():
     side = 0.05 + 0.05 * torch.rand(24, 2)
     one = torch.tensor([[0.03, 0.04]])
     for points in (one, line, side, one.repeat(24, 1)):
-        weight = polyharmonic_spline(points[None])
-        torch.testing.assert_close(weight.sum(), weight.new_tensor(1.0))
-        assert weight.abs().sum() <= LARGEST_GAIN
+        target = torch.zeros(len(points), dtype=torch.long)
+        weights = [(polyharmonic_spline(points[None]), LARGEST_GAIN)]
+        for degree in (1, 2):
+            fit = moving_least_squares(-points.double(), target, 1, 0.25, degree)
+            weights.append((fit, LARGEST_GAIN_OF_FITS))
+        for weight, gain in weights:
+            torch.testing.assert_close(weight.sum(), weight.new_tensor(1.0))
+            assert weight.abs().sum() <= gain
 
 
 def test_the_graph_has_the_ball_and_the_nearest_and_weights_of_these_alone():
@@ -108,3 +125,64 @@ def test_samples_of_a_batch_keep_to_themselves_and_may_be_small():
     assert (batch[graph.edge_index[0]] == asking[graph.edge_index[1]]).all()
     total = torch.zeros(20).index_add(0, graph.edge_index[1], graph.base_weight)
     torch.testing.assert_close(total, torch.ones(20))
+
+
+def graph_of(dim: int, num_points: int):
+    domain = Domain.unit(dim, periodic=False)
+    ball = {1: 2.0, 2: math.pi, 3: 4 * math.pi / 3}[dim]
+    radius = (NEIGHBOURS[dim] / num_points / ball) ** (1 / dim)
+    per_axis = round(num_points ** (1 / dim))
+    source = equispaced_grid(domain, (per_axis,) * dim, dtype=torch.float64)
+    # Jittered: irregular, but without gaps.
+    source = source + 0.6 / per_axis * (torch.rand_like(source) - 0.5)
+    source = source.clamp(0, 1 - 1e-6)
+    target = torch.rand(50, dim, dtype=torch.float64)
+    # Away from the walls, where neighbours surround a target.
+    target = radius + (1 - 2 * radius) * target
+    return source, target, radius, bipartite_graph(source, target, radius, domain)
+
+
+def weights_of(graph, radius: float, degree: int) -> Tensor:
+    return moving_least_squares(
+        graph.displacement, graph.edge_index[1], graph.num_target, radius, degree
+    )
+
+
+def along(graph, weight: Tensor, values: Tensor) -> Tensor:
+    out = weight.new_zeros(graph.num_target)
+    return out.index_add(0, graph.edge_index[1], weight * values[graph.edge_index[0]])
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_fits_follow_polynomials_exactly(dim, degree):
+    source, target, radius, graph = graph_of(dim, 400)
+    weight = weights_of(graph, radius, degree)
+    for powers in itertools.product(range(degree + 1), repeat=dim):
+        if sum(powers) <= degree:
+            exact, values = (
+                (x ** torch.tensor(powers)).prod(1) for x in (target, source)
+            )
+            out = along(graph, weight, values)
+            # The displacements of a graph are of single precision.
+            torch.testing.assert_close(out, exact, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("degree", "order"), [(1, 2), (2, 3)])
+def test_fits_converge_with_the_order_of_their_polynomials(degree, order):
+    errors = []
+    for num_points in (1000, 16000):
+        source, target, radius, graph = graph_of(2, num_points)
+        values, exact = ((3 * x[:, 0] + 2 * x[:, 1]).sin() for x in (source, target))
+        out = along(graph, weights_of(graph, radius, degree), values)
+        errors.append((out - exact).abs().mean())
+    # Four times finer in distance.
+    assert math.log(errors[0] / errors[1], 4) > order - 0.4
+
+
+def test_linear_fields_stay_exact_where_quadratic_ones_cannot():
+    """Three neighbours around a target carry a plane, and no parabola."""
+    points = torch.tensor([[0.1, 0.0], [-0.06, 0.08], [-0.06, -0.07]]).double()
+    target = torch.zeros(3, dtype=torch.long)
+    weight = moving_least_squares(-points, target, 1, 0.25, 2)
+    assert (weight @ points).abs().max() < 1e-6

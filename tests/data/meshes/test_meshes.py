@@ -1,5 +1,6 @@
 """Meshes: on the grid or exactly off it, seeded, and as dense as they claim."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +66,16 @@ def check_inside(file: Fields, mesh: Mesh) -> None:
 
 
 @pytest.mark.parametrize("file", GRIDS)
-@pytest.mark.parametrize("sampler", [random_subset, clustered, off_grid])
-def test_samplers_are_seeded_and_stay_inside(file, sampler):
-    first, again = sampler(file, 9, 4), sampler(file, 9, 4)
+@pytest.mark.parametrize("name", MESH_KINDS)
+def test_every_kind_of_mesh_is_seeded_and_stays_inside(name, file):
+    kind, num = MESH_KINDS[name], math.prod(file.shape)
+    size = {"points": 9, "grid": file.shape, None: None}[kind.size]
+    first, again = kind.sampler(file, size, 4), kind.sampler(file, size, 4)
     np.testing.assert_array_equal(first.pos, again.pos)
-    assert len(first) == 9 and len(np.unique(first.pos, axis=0)) == 9
-    assert not np.array_equal(first.pos, sampler(file, 9, 5).pos)
-    assert not np.array_equal(first.pos, sampler(file, 9, 4, 1).pos)
+    assert len(first) == (9 if kind.size == "points" else num)
+    assert len(np.unique(first.pos, axis=0)) == len(first)
+    for other in (kind.sampler(file, size, 5), kind.sampler(file, size, 4, 1)):
+        assert np.array_equal(first.pos, other.pos) != kind.drawn
     check_inside(file, first)
 
 
@@ -161,15 +165,3 @@ def test_requests_that_cannot_be_met(one_line, point_case):
     one_line(sub_grid, cloud, 2)
     one_line(off_grid, cloud, 2, 0)
     assert len(random_subset(cloud, 5, 0, sample=1)) == 5
-
-
-@pytest.mark.parametrize("name", MESH_KINDS)
-def test_every_kind_of_mesh(name):
-    kind, file = MESH_KINDS[name], made((12, 10), (True, False))
-    size = {"points": 20, "grid": 2, None: None}[kind.size]
-    mesh = kind.sampler(file, size, 1, 0)
-    check_inside(file, mesh)
-    assert len(mesh) == {"points": 20, "grid": 4, None: 120}[kind.size]
-    again, other = kind.sampler(file, size, 1, 0), kind.sampler(file, size, 2, 0)
-    np.testing.assert_array_equal(mesh.pos, again.pos)
-    assert np.array_equal(mesh.pos, other.pos) != kind.drawn
