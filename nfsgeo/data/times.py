@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
     """Times as float64; dates become seconds since 1970-01-01, time spans seconds.
 
     Raises:
-        UserError: A time is not given, has a time zone, or is neither number nor date.
+        UserError: A time is not given, or is neither number nor date.
     """
     array = np.ma.filled(np.ma.asanyarray(on_cpu(values)))
     if array.dtype.kind in "mM":
@@ -57,17 +57,15 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
             raise missing_values(what, missing, array.size)
         return array.astype(f"{array.dtype.kind}8[us]").astype(np.int64) / 1e6
     first = array.flat[0] if array.dtype == object and array.size else None
-    if (zone := getattr(first, "tzinfo", None)) is not None:
-        raise UserError(
-            f"{what} with the time zone {zone}",
-            "dates in UTC without a time zone",
-            'convert them: times.tz_convert("UTC").tz_localize(None) in pandas',
-        )
     if array.dtype.kind in "US" or isinstance(first, str):
         todo = 'convert them: numpy.array(times, "datetime64[us]")'
         raise UserError(f"{what} as text", "numbers or dates of datetime64", todo)
-    if isinstance(first, datetime) or type(first).__name__ == "date":
-        return as_times(array.astype("M8[us]"), what)
+    if isinstance(first, date):  # of Python or pandas, in any time zone
+        zoned = isinstance(first, datetime) and first.tzinfo is not None
+        plain = [
+            d.astimezone(UTC).replace(tzinfo=None) if zoned else d for d in array.flat
+        ]
+        return as_times(np.array(plain, "M8[us]"), what)
     return finite(as_real(values, what).astype(np.float64), what)
 
 

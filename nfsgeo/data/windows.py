@@ -91,13 +91,10 @@ class WindowDataset(Dataset[Data]):
             point sets that samples cycle through.
         first_step: Where the window begins; for windows that differ, a number for each
             of ``samples``.
-        time_stride: Time steps of the file from one in the window to the next.
-        numbers: Numbers of the window's time steps in the file, increasing, in place of
-            ``first_step`` and ``time_stride``.
+        numbers: Numbers of its time steps, increasing, from there; 0, 1, ... when None.
         volumes: Whether items have quadrature weights.
         drop_absent: Whether points without any value in a window are left out of it,
             unless none would be left.
-        cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
         UserError: The file has too few time steps or no coefficient for ``n_in`` 0, or
@@ -122,22 +119,17 @@ class WindowDataset(Dataset[Data]):
         mesh: Mesh | Callable[[int], Mesh],
         *,
         first_step: int | NDArray[np.int64] = 0,
-        time_stride: int = 1,
-        numbers: Sequence[int] | NDArray[np.int64] | None = None,
+        numbers: Indices | None = None,
         volumes: bool = False,
         drop_absent: bool = False,
-        cache_bytes: int = 2**30,
     ) -> None:
-        if numbers is None:
-            numbers = time_stride * np.arange(n_in + n_out)
-        numbers, last = np.asarray(numbers, np.int64), int(np.max(first_step))
-        if last + numbers.max(initial=-1) >= len(file.times):
-            raise UserError(
-                f"{n_in} input and {n_out} output time steps, {time_stride} apart, "
-                f"from time step {last}",
-                f"at most the {len(file.times)} time steps of {file.path}",
-                "ask for fewer time steps or use a longer file",
-            )
+        self._numbers = np.arange(n_in + n_out) if numbers is None else numbers
+        last = int(np.max(first_step) + self._numbers.max(initial=-1))
+        if last >= len(file.times):
+            given = f"{n_in} input and {n_out} output time steps, to number {last}"
+            expected = f"at most the {len(file.times)} time steps of {file.path}"
+            todo = "ask for fewer time steps or use a longer file"
+            raise UserError(given, expected, todo)
         if n_in == 0 and (file.forcing_names or not file.input_names):
             given = " with ".join([str(file.path), *file.forcing_names])
             given = f"no input time steps of {given}"
@@ -150,11 +142,10 @@ class WindowDataset(Dataset[Data]):
         self.noise: Tensor | None = None
         self.pairs = False
         self.volumes, self.drop_absent = volumes, drop_absent
-        self.cache = Cache(cache_bytes)
+        self.cache = Cache(2**30)
         # Numbers of the meshes that are left where points are absent.
         self._left: dict[tuple[int, bytes], int] = {}
         self._starts = np.broadcast_to(np.asarray(first_step, np.int64), len(samples))
-        self._numbers = numbers
         each = pandas.Series(self.samples, dtype=np.int64)
         self._ranks = each.groupby(each).cumcount().to_list()  # in their samples
 

@@ -143,7 +143,7 @@ class RunData:
             n_out,
             self.mesh if mesh is None else mesh,
             first_step=np.tile(starts, len(samples)),
-            time_stride=data.time_stride,
+            numbers=data.time_stride * np.arange(n_in + n_out),
             volumes=volumes,
             drop_absent=drop_absent,
         )

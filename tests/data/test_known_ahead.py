@@ -80,7 +80,7 @@ def test_windows_have_the_values_of_their_own_time_steps(
     about = {"points": rng.random((5, 2)), "times": np.arange(12.0)}
     about |= {"parameters": {"nu": [0.5, 1.5]}, "known": ["nu"]}
     file = build(Path("stations"), arrays, **about)
-    more = {"first_step": first, "time_stride": stride, "drop_absent": drop}
+    more = {"numbers": numbers, "drop_absent": drop}
     data = WindowDataset(file, [1, 0], n_in, n_out, every_point(file), **more)
     data.noise = torch.zeros(4)
     for number, sample in enumerate((1, 0)):

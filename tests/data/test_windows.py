@@ -93,7 +93,7 @@ def test_windows_that_do_not_fit_are_refused(file, point_case, one_line):
     mesh = every_point(file)
     assert "5 time steps" in one_line(WindowDataset, file, [0], 2, 4, mesh)
     one_line(WindowDataset, file, [0], 2, 3, mesh, first_step=1)
-    one_line(WindowDataset, file, [0], 1, 2, mesh, time_stride=3)
+    one_line(WindowDataset, file, [0], 1, 2, mesh, numbers=3 * np.arange(3))
     with nfsgeo.data.open(point_case.path) as points:
         one_line(WindowDataset, points, [0], 0, 1, every_point(points))
 
