@@ -1,4 +1,4 @@
-"""Windows of time steps: right values in right places, few reads, bounded memory."""
+"""Windows: right values in right places, few reads and searches, bounded memory."""
 
 import copy
 from collections.abc import Iterator
@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch_geometric.loader import DataLoader
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch_geometric.loader import DataLoader as GraphLoader
 
 import nfsgeo.data
-from nfsgeo.data import Fields, WindowDataset
+from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import STATIC
 from nfsgeo.data.meshes import (
@@ -22,7 +24,8 @@ from nfsgeo.data.meshes import (
     random_subset,
     with_queries,
 )
-from nfsgeo.geometry import Domain, quadrature_weights
+from nfsgeo.data.windows import Cache, ConnectedBatches, WindowDataset, batches
+from nfsgeo.geometry import Domain, GraphBuilder, Graphs, quadrature_weights
 
 
 @pytest.fixture
@@ -68,8 +71,8 @@ def test_positions_keep_their_digits_far_from_the_origin():
 def test_workers_read_the_same(file, method, workers):
     mesh = partial(random_subset, file, 8, 0)
     dataset = WindowDataset(file, range(7), 2, 3, mesh)
-    alone = list(DataLoader(dataset, batch_size=2))
-    loader = DataLoader(
+    alone = list(GraphLoader(dataset, batch_size=2))
+    loader = GraphLoader(
         dataset, batch_size=2, num_workers=workers, multiprocessing_context=method
     )
     for expected, found in zip(alone, loader, strict=True):
@@ -156,3 +159,78 @@ def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file):
         drawn.append(noisy[0].x - clean[0].x)
     std = torch.stack([added[0], *drawn]).std(dim=(0, 1, 2))
     torch.testing.assert_close(std, torch.tensor([0.5, 0, 0]), rtol=0.05, atol=0)
+
+
+def test_memory_is_bounded():
+    made: list[int] = []
+
+    def make(key: int) -> np.ndarray:
+        made.append(key)
+        return np.full(100, key, np.uint8)
+
+    cache = Cache(200)
+    for key in (0, 1, 0, 2, 0, 1):
+        assert cache.get(key, partial(make, key))[0] == key
+    assert made == [0, 1, 2, 1]
+    again = copy.copy(cache)  # as other processes are given it
+    again.get(1, partial(make, 1))
+    none = Cache(99)
+    for _ in range(2):
+        assert none.get(3, partial(make, 3))[0] == 3
+    assert made[4:] == [1, 3, 3]
+
+
+BUILDER = GraphBuilder(Domain.unit(2), 0.2)
+
+
+class Connect:
+    """Joins points to each other and counts how often."""
+
+    calls = 0
+
+    def __call__(self, pos: Tensor) -> Graphs:
+        self.calls += 1
+        near = BUILDER.points_to_points(pos.float())
+        return Graphs(pos.float(), (len(pos),), edges={"near": near})
+
+
+@pytest.fixture
+def long_file(waves: Path) -> nfsgeo.data.Fields:
+    return nfsgeo.data.open(waves)
+
+
+def test_batches_carry_the_graphs_of_their_points(long_file):
+    meshes = [random_subset(long_file, 20 + n, seed=0, sample=n) for n in range(3)]
+    windows = WindowDataset(long_file, range(6), 2, 2, MeshesInTurn(tuple(meshes)))
+    connect = Connect()
+    for epoch in range(2):
+        windows.turn = epoch
+        for batch in batches(windows, 4, connect):
+            assert torch.equal(batch.graphs.pos, batch.pos.float())
+            assert torch.equal(batch.graphs.batch, batch.batch)
+            assert batch.graphs.edges["near"].num_source == len(batch.pos)
+    assert connect.calls == 2 * 3
+
+
+def test_a_mesh_is_connected_once_while_it_fits_into_memory(long_file):
+    windows = WindowDataset(
+        long_file, range(4), 2, 2, partial(random_subset, long_file, 20, 0)
+    )
+    for bound, calls in ((2**20, 4), (0, 8)):
+        connect = Connect()
+        collate = ConnectedBatches(connect, max_bytes=bound)
+        for _ in range(2):
+            list(DataLoader(windows, batch_size=2, collate_fn=collate))
+        assert connect.calls == calls
+
+
+def test_workers_connect(long_file):
+    windows = WindowDataset(
+        long_file, range(4), 2, 2, partial(random_subset, long_file, 20, 0)
+    )
+    collate = ConnectedBatches(Connect())
+    alone = DataLoader(windows, batch_size=2, collate_fn=collate)
+    loader = DataLoader(windows, batch_size=2, collate_fn=collate, num_workers=2)
+    for here, there in zip(alone, loader, strict=True):
+        edges = (batch.graphs.edges["near"].edge_index for batch in (here, there))
+        assert torch.equal(*edges)
