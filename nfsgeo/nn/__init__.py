@@ -56,6 +56,7 @@ PointWaves                 Fourier transform at irregular points, and back
 
 from nfsgeo.nn.attention import Attention, PhysicsAttention
 from nfsgeo.nn.base_interpolation import interpolate
+from nfsgeo.nn.branch_and_trunk import Trunk, UNet
 from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.graph_cells import (
     AdaptiveConv,
@@ -79,7 +80,7 @@ from nfsgeo.nn.kernels import (
 )
 from nfsgeo.nn.message_passing import MPPDELayer, TemporalDecoder
 from nfsgeo.nn.mixer_block import FieldLayerNorm, MixerBlock
-from nfsgeo.nn.neighbour_sum import neighbour_sum, neighbour_sum_reference
+from nfsgeo.nn.neighbour_sums import neighbour_sum, neighbour_sum_reference
 from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
@@ -100,8 +101,6 @@ from nfsgeo.nn.token_mixers import (
     SplitComplex,
     TokenMLP,
 )
-from nfsgeo.nn.trunk import Trunk
-from nfsgeo.nn.unet import UNet
 
 __all__ = [
     "AdaptiveConv",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
-from nfsgeo.nn.neighbour_sum import neighbour_sum
+from nfsgeo.nn.neighbour_sums import neighbour_sum
 
 __all__ = ["interpolate", "interpolate_along", "spline_graph"]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.neighbour_sum import neighbour_sum
+from nfsgeo.nn.neighbour_sums import neighbour_sum
 
 __all__ = [
     "chebyshev_terms",

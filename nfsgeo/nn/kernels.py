@@ -19,16 +19,13 @@ from torch_geometric.nn.inits import reset
 
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.nn.edge_network import EdgeNetwork
-from nfsgeo.nn.matrix_sum import matrix_sum
-from nfsgeo.nn.neighbour_sum import neighbour_sum
+from nfsgeo.nn.neighbour_sums import matrix_sum, neighbour_sum
 
 __all__ = ["ChannelKernel", "DenseKernel", "GaussianKernel", "InterpolationKernel"]
 
 # Time of a multiplication in a sparse product, and in one of many small matrices, over
 # that in a large one; measured on a CPU.
 SPARSE, SMALL = 8, 2
-# Least number of columns for which a sparse product is worth its indices.
-COLUMNS = 8
 
 
 class InterpolationKernel(nn.Module, ABC):
@@ -222,10 +219,6 @@ class ChannelKernel(NetworkKernel):
         """Sum over neighbours, each group of channels under its own weight."""
         base_weight, mean_weight = graph.base_weight.to(x), graph.mean_weight(x.dtype)
         weight = torch.addcmul(base_weight, weight.to(x), mean_weight)
-        if x.size(1) >= COLUMNS:
-            # Fields on a grid have this memory layout: nothing is copied.
-            sums = neighbour_sum(x.permute(2, 0, 1), weight, graph)
-            return sums.permute(1, 2, 0)
         # Channels of a group stay adjacent in memory: longer runs to copy.
         groups = x.unflatten(2, (self.groups, -1)).permute(2, 0, 1, 3)
         sums = neighbour_sum(groups.flatten(2), weight, graph)

@@ -84,11 +84,7 @@ def nearest_graph(pos: Tensor, query_pos: Tensor, domain: Domain) -> BipartiteGr
         query_pos: positions of the queries ``[m, d]``.
         domain: the box, with its periodic axes.
     """
-    ends = pos.detach().cpu().double(), query_pos.detach().cpu().double()
-    near = Search(*ends, domain).nearest(NEIGHBOURS)
-    source, target = near[near >= 0], (near >= 0).nonzero()[:, 0]
-    graph = BipartiteGraph.from_edges(torch.stack([source, target]), ends, domain)
-    weight = graph.displacement.square().sum(1).clamp_min(1e-12).reciprocal()
+    graph, weight = _nearest(pos, query_pos, domain, NEIGHBOURS)
     total = weight.new_zeros(len(query_pos)).index_add(0, graph.edge_index[1], weight)
     weight = weight / total[graph.edge_index[1]]
     return replace(graph, base_weight=weight).to(pos.device)
@@ -101,14 +97,19 @@ def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:
         pos: positions ``[n, d]``.
         domain: the box, with its periodic axes.
     """
-    here = pos.detach().cpu()
-    near = Search(here, here, domain).nearest(NEIGHBOURS + 1)
-    source, target = near[near >= 0], (near >= 0).nonzero()[:, 0]
-    graph = BipartiteGraph.from_edges(
-        torch.stack([source, target]), (here, here), domain
-    )
-    nearness = graph.displacement.square().sum(1)
+    graph, weight = _nearest(pos, pos, domain, NEIGHBOURS + 1)
     # A point is of no use to itself; points at one place are to each other.
     itself = graph.edge_index[0] == graph.edge_index[1]
-    weight = nearness.clamp_min(1e-12).reciprocal().masked_fill(itself, 0)
-    return replace(graph, base_weight=weight).to(pos.device)
+    return replace(graph, base_weight=weight.masked_fill(itself, 0)).to(pos.device)
+
+
+def _nearest(
+    pos: Tensor, query_pos: Tensor, domain: Domain, num: int
+) -> tuple[BipartiteGraph, Tensor]:
+    """The ``num`` nearest points of each query, and 1 / distance² of the edges."""
+    ends = pos.detach().cpu().double(), query_pos.detach().cpu().double()
+    near = Search(*ends, domain).nearest(num)
+    source, target = near[near >= 0], (near >= 0).nonzero()[:, 0]
+    graph = BipartiteGraph.from_edges(torch.stack([source, target]), ends, domain)
+    square = graph.displacement.square().sum(1)
+    return graph, square.clamp_min(1e-12).reciprocal()

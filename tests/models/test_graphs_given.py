@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from nfsgeo.geometry import Domain, Graphs, equispaced_grid, radius_graph
 from nfsgeo.models import MODELS, Model, Problem, build_model
-from nfsgeo.nn.neighbour_sum import _NeighbourSum, neighbour_sum_reference
+from nfsgeo.nn.neighbour_sums import _NeighbourSum, neighbour_sum_reference
 
 SAMPLES, SIZE = 3, 6
 # Operations whose result depends on values: on a GPU each waits for the device.

@@ -1,24 +1,28 @@
-"""Weighted sums over neighbourhoods without a tensor per edge and time step."""
+"""Sums over neighbourhoods without a tensor per edge and time step."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from nfsgeo.geometry import BipartiteGraph, SparseRows
-from nfsgeo.nn.second_derivatives import twice_differentiable
 
-__all__ = ["neighbour_sum", "neighbour_sum_reference"]
+__all__ = [
+    "matrix_sum",
+    "matrix_sum_reference",
+    "neighbour_sum",
+    "neighbour_sum_reference",
+]
 
-# Least columns with which a product sampled at edges is worth its indices.
-COLUMNS = 32
-# Columns of a register. A product at edges of 4 takes nine times as long as of 8.
-VECTOR = 8
+# Numbers of matrices and messages of a matrix_sum that are stored at a time: what fits
+# a core's cache, and on a GPU what keeps it busy.
+BLOCK_CPU, BLOCK_CUDA = 1 << 19, 1 << 26
+
+Backward = Callable[..., tuple[Any, ...]]
 
 
 def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
@@ -91,6 +95,38 @@ def _check(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> None:
         )
 
 
+def twice_differentiable(
+    reference: Callable[..., Tensor],
+) -> Callable[[Backward], Backward]:
+    """Decorates the ``backward`` of a fast path, in place of ``once_differentiable``.
+
+    Where gradients are to be differentiated in turn (``create_graph=True``), they are
+    those of the plain ``reference``, of which torch knows all derivatives.
+
+    Args:
+        reference: called with the arguments of ``forward``, which sets ``ctx.inputs``
+            to a function that gives them.
+    """
+
+    def decorate(backward: Backward) -> Backward:
+        def either(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+            if not torch.is_grad_enabled():
+                return backward(ctx, grad)
+            inputs, found = list(ctx.inputs(*ctx.saved_tensors)), {}
+            for i, needed in enumerate(ctx.needs_input_grad):
+                if needed:  # A view, since one tensor may be several arguments.
+                    inputs[i] = found[i] = inputs[i].view_as(inputs[i])
+            gradients = torch.autograd.grad(
+                reference(*inputs), list(found.values()), grad, create_graph=True
+            )
+            by_argument = dict(zip(found, gradients, strict=True))
+            return tuple(by_argument.get(i) for i in range(len(inputs)))
+
+        return either
+
+    return decorate
+
+
 class _NeighbourSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
@@ -126,22 +162,11 @@ class _NeighbourSum(torch.autograd.Function):
             grad_weight = torch.zeros_like(weight)
             for r, values in enumerate(grad_weight):
                 pattern = _matrix(graph.csr, values, graph.num_source)
-                fields = x if x.size(0) == 1 else x[r * each : (r + 1) * each]
-                grads = grad[r * each : (r + 1) * each]
-                pairs = zip(_side_by_side(grads), _side_by_side(fields), strict=True)
-                for left, right in pairs:
+                for f in range(r * each, (r + 1) * each):
+                    field = x[min(f, x.size(0) - 1)]
                     # Adds to the row of grad_weight that the pattern's values are.
-                    torch.sparse.sampled_addmm(pattern, left, right.t(), out=pattern)
+                    torch.sparse.sampled_addmm(pattern, grad[f], field.t(), out=pattern)
         return grad_x, grad_weight, None
-
-
-def _side_by_side(fields: Tensor) -> Sequence[Tensor]:
-    """Fields side by side, where each has too few columns for a product at edges."""
-    if fields.size(0) > 1 and fields.size(2) < COLUMNS:
-        fields = torch.cat(fields.unbind(), dim=1)[None]
-    if fields.size(2) < VECTOR:
-        fields = pad(fields, (0, VECTOR - fields.size(2)))
-    return fields.unbind()
 
 
 def _matrix(rows: SparseRows, values: Tensor, num_columns: int) -> Tensor:
@@ -155,3 +180,86 @@ def _matrix(rows: SparseRows, values: Tensor, num_columns: int) -> Tensor:
             (rows.ptr.numel() - 1, num_columns),
             check_invariants=False,
         )
+
+
+def matrix_sum(
+    x: Tensor, weight: Tensor, matrix: Tensor, graph: BipartiteGraph
+) -> Tensor:
+    r"""Sum the neighbours of every target, mapped by their edges' matrices.
+
+    .. math:: s_j = \sum_{i \in N(j)} x_i \sum_r w_{r,ij} \, M_r
+
+    Matrices and messages exist for a block of edges at a time, and once more in the
+    backward pass; what a training step keeps is its arguments.
+
+    Args:
+        x: the field at the sources ``[n, T, C]``.
+        weight: ``[R, E]``, in the edge order of ``graph``.
+        matrix: the matrices that all edges share ``[R, C, C']``.
+        graph: edges from sources to targets.
+
+    Returns:
+        ``[m, T, C']``.
+    """
+    dtype = torch.promote_types(x.dtype, weight.dtype)
+    exact = torch.promote_types(dtype, torch.float32)
+    with torch.autocast(x.device.type, enabled=False):
+        summed: Tensor = _MatrixSum.apply(
+            x.to(exact).contiguous(), weight.to(exact), matrix.to(exact), graph
+        )
+    return summed.to(dtype)
+
+
+def matrix_sum_reference(
+    x: Tensor, weight: Tensor, matrix: Tensor, graph: BipartiteGraph
+) -> Tensor:
+    """The same as :func:`matrix_sum`, all edges at a time."""
+    source, target = graph.edge_index
+    message = torch.einsum("etc,re,rcd->etd", x[source], weight, matrix)
+    out = message.new_zeros(graph.num_target, *message.shape[1:])
+    return out.index_add(0, target, message)
+
+
+class _MatrixSum(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, matrix: Tensor, graph: BipartiteGraph
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight, matrix)
+        ctx.graph = graph
+        ctx.inputs = lambda *saved: (*saved, graph)
+        source, target = graph.edge_index
+        out = x.new_zeros(graph.num_target, x.size(1), matrix.size(2))
+        for edges, of_edge in _blocks(x, weight, matrix):
+            field = x.index_select(0, source[edges])
+            out.index_add_(0, target[edges], torch.bmm(field, of_edge))
+        return out
+
+    @staticmethod
+    @twice_differentiable(matrix_sum_reference)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        (x, weight, matrix), grad = ctx.saved_tensors, grad.contiguous()
+        source, target = ctx.graph.edge_index
+        grad_x, grad_matrix = torch.zeros_like(x), torch.zeros_like(matrix).flatten(1)
+        grad_weight, flat = torch.empty_like(weight), matrix.flatten(1)
+        for edges, of_edge in _blocks(x, weight, matrix):
+            given = grad.index_select(0, target[edges])
+            back = torch.bmm(given, of_edge.transpose(1, 2))
+            grad_x.index_add_(0, source[edges], back)
+            field = x.index_select(0, source[edges])
+            of_matrix = torch.bmm(field.transpose(1, 2), given).flatten(1)
+            torch.mm(flat, of_matrix.t(), out=grad_weight[:, edges])
+            grad_matrix.addmm_(weight[:, edges], of_matrix)
+        return grad_x, grad_weight, grad_matrix.view_as(matrix), None
+
+
+def _blocks(
+    x: Tensor, weight: Tensor, matrix: Tensor
+) -> Iterator[tuple[slice, Tensor]]:
+    """Edges whose matrices and messages are held at a time, and their matrices."""
+    num_edges, an_edge = weight.size(1), matrix[0].numel() + x[0].numel()
+    size = max(1, (BLOCK_CUDA if x.is_cuda else BLOCK_CPU) // an_edge)
+    for begin in range(0, num_edges, size):
+        edges = slice(begin, min(begin + size, num_edges))
+        of_edge = weight[:, edges].t() @ matrix.flatten(1)
+        yield edges, of_edge.unflatten(1, matrix.shape[1:])

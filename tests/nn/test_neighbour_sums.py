@@ -1,4 +1,4 @@
-"""Weighted sums over neighbourhoods."""
+"""Sums over neighbourhoods, weighted or under a matrix for every edge."""
 
 from functools import partial
 
@@ -6,8 +6,18 @@ import pytest
 import torch
 
 from nfsgeo.geometry import Domain, bipartite_graph
-from nfsgeo.nn import neighbour_sum, neighbour_sum_reference
+from nfsgeo.nn import (
+    DenseKernel,
+    EdgeNetwork,
+    KernelInterpolation,
+    neighbour_sum,
+    neighbour_sum_reference,
+    neighbour_sums,
+)
+from nfsgeo.nn.neighbour_sums import matrix_sum, matrix_sum_reference
 from nfsgeo.testing import assert_same
+
+CHANNELS, OUT, RANK, NUM_STEPS = 4, 5, 3, 2
 
 
 @pytest.mark.parametrize("fields", [1, 3, 6], ids=["shared", "own", "several"])
@@ -57,3 +67,46 @@ def test_says_what_does_not_fit(case, fields, sources, weights, edges, message):
     weight = torch.randn(weights, edges or case.graph.num_edges)
     with pytest.raises(ValueError, match=message):
         neighbour_sum(x, weight, case.graph)
+
+
+@pytest.fixture(params=[1, 200, 10**6], ids=["single", "blocks", "at once"])
+def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one edge, of some, and of all."""
+    monkeypatch.setattr(neighbour_sums, "BLOCK_CPU", request.param)
+    monkeypatch.setattr(neighbour_sums, "BLOCK_CUDA", request.param)
+
+
+def arguments(case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def draw(*size: int) -> torch.Tensor:
+        return torch.randn(*size, dtype=torch.float64)
+
+    graph = case.graph
+    return (
+        draw(graph.num_source, NUM_STEPS, CHANNELS),
+        draw(RANK, graph.num_edges),
+        draw(RANK, CHANNELS, OUT),
+    )
+
+
+def test_equals_all_edges_at_a_time(case, block, device):
+    graph = case.graph.to(device)
+    assert_same(
+        lambda *given: matrix_sum(*given, graph),
+        lambda *given: matrix_sum_reference(*given, graph),
+        [given.to(device) for given in arguments(case)],
+    )
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_both_orders_give_what_messages_give(case, first, monkeypatch):
+    monkeypatch.setattr(DenseKernel, "_matrices_first", lambda *_: first)
+    kernel = DenseKernel(CHANNELS, EdgeNetwork(case.domain.dim, 3, 5)).double()
+    fused = KernelInterpolation(kernel).double()
+    plain = KernelInterpolation(kernel, fused=False).double()
+    plain.bias = fused.bias
+    assert_same(
+        lambda x, a: fused(x, case.source, case.graph, a),
+        lambda x, a: plain(x, case.source, case.graph, a),
+        (case.x, case.features),
+        fused.parameters(),
+    )
