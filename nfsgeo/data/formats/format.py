@@ -69,7 +69,7 @@ class Look:
     @cached_property
     def zipped(self) -> frozenset[str]:
         """Names of the members of a zip file, those of arrays without ``.npy``."""
-        if self.path.is_dir() or not zipfile.is_zipfile(self.path):
+        if not zipfile.is_zipfile(self.path):
             return frozenset()
         with zipfile.ZipFile(self.path) as archive:
             return frozenset(n.removesuffix(".npy") for n in archive.namelist())
@@ -83,8 +83,7 @@ class Look:
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of arrays of numbers by name, none where they cannot be told."""
         with suppress(Exception):  # whatever breaks in a damaged file
-            arrays = {} if self.path.is_dir() else arrays_of(self.path)
-            return {name: each.shape for name, each in arrays.items()}
+            return {name: each.shape for name, each in arrays_of(self.path).items()}
         return {}
 
 

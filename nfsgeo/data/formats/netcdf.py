@@ -227,8 +227,6 @@ def _role(name: str, dataset: Dataset) -> str | None:
     each = dataset[name]
     about = {key: str(value).lower() for key, value in each.attrs.items()}
     standard, axis = about.get("standard_name", ""), about.get("axis", "")
-    if standard == "forecast_reference_time":
-        return None
     if axis in AXES or standard in STANDARD:
         return AXES.get(axis) or STANDARD[standard]
     if _is_degrees(each, "en"):

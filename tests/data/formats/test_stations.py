@@ -1,9 +1,13 @@
 """Tables with a column for each station, and their positions in another table."""
 
+import math
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nfsgeo.data
 
@@ -56,3 +60,32 @@ def test_what_is_told_must_be_there(tmp_path, sensors, one_line):
         sensors.write_text(places)
         columns = {"points": str(sensors)} | told
         assert words in one_line(nfsgeo.data.open, speeds, columns=columns)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_any_table_is_that_of_its_rows(tmp_path, data):
+    """The same fields as from a table with a row for each point and time step."""
+    num = data.draw(st.integers(1, 4))
+    times = data.draw(st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True))
+    cell = st.one_of(st.just(math.nan), st.floats(-9, 9, width=32))
+    rows = [[data.draw(cell) for _ in range(num)] for _ in times]
+    rows[0][0] = 1.0  # a table without any value is refused
+    names = data.draw(st.permutations([f"s{i}" for i in range(num)]))
+    at = {name: (float(i % 2), i / 7) for i, name in enumerate(names)}
+
+    wide, long, places = (tmp_path / f"{n}.csv" for n in ("u", "long", "places"))
+    stations = [[*at[name], name] for name in sorted(at)]
+    pandas.DataFrame(stations, columns=["x", "y", "id"]).to_csv(places, index=False)
+    table = pandas.DataFrame(rows, times, names).rename_axis("t")
+    table.to_csv(wide)
+    each = [[t, *at[n], table.loc[t, n]] for t in times for n in names]
+    pandas.DataFrame(each, columns=["t", "x", "y", "u"]).to_csv(long, index=False)
+    one = nfsgeo.data.open(wide, columns={"points": str(places)})
+    other = nfsgeo.data.open(long, columns={"field": "u"})
+    assert one.times.tolist() == other.times.tolist()
+    assert one.stations() == names
+    assert one.coordinates().tolist() == [[*at[name]] for name in names]
+    order = sorted(range(num), key=lambda k: at[names[k]])
+    u = one.read(0, slice(None))[order]
+    np.testing.assert_array_equal(u, other.read(0, slice(None)))
