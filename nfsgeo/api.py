@@ -41,6 +41,7 @@ from nfsgeo.evaluation.bands import bands_of
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.training import Experiment, RunPaths, begin_run, load_config
+from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run
 
 __all__ = [
@@ -111,17 +112,16 @@ def fit(
         if isinstance(start_from, RunPaths):
             start_from = start_from.root
         folder = Path(start_from)
-        taken = nfsgeo.training.start_from(experiment.forecaster, folder)
+        lines = nfsgeo.training.start_from(experiment.forecaster, folder)
         config = experiment.config
-        model = config.model.model_copy(update={"start_from": folder})
-        config = config.model_copy(update={"model": model})
-        experiment = replace(experiment, config=config, lines=taken)
+        config = config.changed(model=config.model.changed(start_from=folder))
+        experiment = replace(experiment, config=config, lines=lines)
     run = begin_run(experiment, None if out is None else Path(out))
     nfsgeo.training.fit(experiment, run, callbacks)
     if experiment.config.model.bands:
         config, forecaster = open_run(run)
-        at = experiment.file, experiment.mesh
-        bands_of(ScoredModel(forecaster, config, *at), run)
+        used = RunData(config, experiment.file)
+        bands_of(ScoredModel(forecaster, config, used.file, used.mesh), run)
     return run
 
 

@@ -2,7 +2,7 @@
 
 - :class:`Forecaster`: fields at points to later fields, at these or other points
 - :class:`~nfsgeo.models.Task`: what it maps; :func:`matched`: a file of the same task
-- :mod:`nfsgeo.forecast.transforms`: normalisation, missing values, lead times ...
+- :mod:`nfsgeo.forecast.transforms`: normalisation, gaps, lead times ...
 - :func:`rollout`: predictions further ahead than training
 """
 

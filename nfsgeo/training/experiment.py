@@ -28,7 +28,7 @@ from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
 from nfsgeo.training.processes import check_device
 from nfsgeo.training.resolution import for_series, resolved
-from nfsgeo.training.run_data import Observation, RunData, open_source
+from nfsgeo.training.run_data import RunData, open_source
 from nfsgeo.training.series import fitted_series
 from nfsgeo.training.trainer import check_logger, find_learning_rate
 
@@ -44,7 +44,6 @@ class Experiment:
     Attributes:
         config: Resolved.
         file: The data.
-        mesh: Where validation and test samples are observed.
         data: Training and validation windows.
         module: What Lightning trains.
         lines: What was taken from another run, in lines for the user.
@@ -52,7 +51,6 @@ class Experiment:
 
     config: RunConfig
     file: Fields
-    mesh: Observation
     data: WindowData
     module: TrainingModule
     lines: tuple[str, ...] = ()
@@ -112,7 +110,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     data = WindowData({"train": train, "valid": valid}, forecaster.connect, config)
     if config.optimiser.find_lr:
         config = find_learning_rate(config, module, data)
-    return Experiment(config, file, used.mesh, data, module, lines)
+    return Experiment(config, file, data, module, lines)
 
 
 def _check_bands(config: RunConfig, task: Task, num: int) -> None:

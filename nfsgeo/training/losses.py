@@ -70,12 +70,8 @@ def mse(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
 
     .. math:: \frac{1}{M n_t C} \sum_{i,t,c} w_i \, |\hat u_{itc} - u_{itc}|^2
 
-    Every point counts alike, so that a sample with more points counts for more.
-
-    Args:
-        prediction: normalised fields ``[M, n_t, C]``.
-        target: likewise.
-        points: where they are, with weights.
+    Every point counts alike, so that a sample with more points counts for more. The
+    ``prediction`` and the ``target`` are ``[M, n_t, C]`` at the ``points``.
     """
     return points.mean(mse_loss(prediction, target, reduction="none"))
 

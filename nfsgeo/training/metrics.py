@@ -87,9 +87,6 @@ class FieldErrors(Metric):
     Args:
         mean: Mean of each component in the training data, ``C`` numbers.
         std: Standard deviation of each component there, 0 of a constant one.
-
-    Raises:
-        ValueError: One of the two comes without the other.
     """
 
     full_state_update = False
@@ -102,8 +99,6 @@ class FieldErrors(Metric):
         self, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
     ) -> None:
         super().__init__()
-        if (mean is None) != (std is None):
-            raise ValueError("mean and std of the components: give both or none")
         for name, values in (("mean", mean), ("std", std)):
             known = None if values is None else torch.tensor(values, dtype=DOUBLE)
             self.register_buffer(name, known, persistent=False)

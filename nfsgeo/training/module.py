@@ -208,8 +208,7 @@ def make_optimiser(
     parameters: Iterable[nn.Parameter], section: OptimiserSection
 ) -> optim.Optimizer:
     """Adam or AdamW, of a resolved configuration."""
-    if section.lr is None:
-        raise ValueError("optimiser.lr is None: expected a number; resolve the config")
+    assert section.lr is not None
     kind = {"adam": optim.Adam, "adamw": optim.AdamW}[section.name]
     return kind(
         parameters,
