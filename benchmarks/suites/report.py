@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
-from PIL import Image
 
 from nfsgeo.data.pde import EQUATIONS, find_equation
 from nfsgeo.errors import UserError
@@ -251,13 +250,9 @@ class _Page:
             for path in sorted(figures.glob("fields-*.png"))[:1]:
                 name = row["variant"]
                 caption = f"A test sample, by {name}: one of the smallest errors."
-                with Image.open(path) as image:
-                    source = as_source(image.convert("RGB"))
-                yield {
-                    "name": f"{problem}-{name}",
-                    "caption": caption,
-                    "source": source,
-                }
+                source = as_source(path.read_bytes())
+                about = {"name": f"{problem}-{name}", "caption": caption}
+                yield {**about, "source": source}
 
 
 def _table(rows: Mapping[Any, Any]) -> pd.DataFrame:

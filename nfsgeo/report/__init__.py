@@ -6,7 +6,7 @@
 - :func:`plot_file`: pictures of the first samples of a data file.
 """
 
-from nfsgeo.report.files import plot_file
+from nfsgeo.report.figures import plot_file
 from nfsgeo.report.films import write_animation
 from nfsgeo.report.html import write_comparison, write_report
 

@@ -1,9 +1,10 @@
-"""The pictures of a run: fields of test samples, and curves of errors and losses."""
+"""The pictures of a run and of a data file: fields, and curves of errors and losses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -13,19 +14,22 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, MaxNLocator
 
-from nfsgeo.data.times import EPOCH, dates
+from nfsgeo.data import Fields
+from nfsgeo.data.times import EPOCH, dates, time_texts
 from nfsgeo.geometry import Domain
 from nfsgeo.report.maps import Column, FieldFigure
 from nfsgeo.report.run_folder import Predictions, RunFolder
-from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
-from nfsgeo.report.text import finite, mae_text, time_axis, with_unit
+from nfsgeo.report.style import COLOURS, WIDTH, Picture, drawn, styled
+from nfsgeo.report.text import axis_labels, mae_text, time_axis, with_unit
+from nfsgeo.training.artifacts import write_bytes
 
-__all__ = ["COMPONENTS", "SAMPLES", "Curve", "curves", "evenly", "run_pictures"]
-__all__ += ["sample_figure", "slug"]
+__all__ = ["COMPONENTS", "SAMPLES", "Curve", "curves", "evenly", "plot_file"]
+__all__ += ["run_pictures", "sample_figure"]
 
 SAMPLES = 2  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of each
 SAMPLES_STEADY = 4  # samples shown where the problem has no time
+SAMPLES_FILE = 3  # samples shown of a data file
 COMPONENTS = 3
 
 Curve = tuple[Any, Any, Mapping[str, Any]]  # abscissae, ordinates, look
@@ -52,9 +56,49 @@ def run_pictures(run: RunFolder) -> list[Picture]:
     """Every picture that the files of a run provide for, in the order of the report."""
     with styled():
         e = run.predictions
-        pictures = list(_station_pictures(e)) if e and e.stations else []
-        pictures += list(_field_pictures(e)) if e else []
+        pictures = [*_station_pictures(e), *_field_pictures(e)] if e else []
         return [*pictures, *_curves(run)]
+
+
+def plot_file(file: Fields, out_dir: Path) -> list[Path]:
+    """Draws the first samples of a data file at several time steps.
+
+    Args:
+        file: An open data file.
+        out_dir: Folder for the PNG files, made if need be.
+
+    Returns:
+        The files written, ``sample-<number>-<component>.png``.
+    """
+    out_dir.mkdir(parents=True, exist_ok=True)
+    written = []
+    axes = axis_labels(file.domain, [file.units.get(axis, "") for axis in file.space])
+    shown = evenly(file.num_observed() or len(file.times), TIME_STEPS)
+    times = time_texts(file.times[shown], file.time_unit)
+    times = times if len(file.times) > 1 else ["solution"]
+    for sample in range(min(SAMPLES_FILE, file.num_samples)):
+        look: dict[str, Any] = {"axes": axes, "triangles": file.triangles(sample)}
+        steps = [file.read(sample, slice(k, k + 1))[:, 0] for k in shown]
+        static = file.read_static(sample).T if file.static_names else ()
+        panels = {
+            name: {"static input": values}
+            for name, values in zip(file.static_names, static, strict=False)
+        }
+        for c, name in enumerate(file.component_names):
+            each = zip(times, steps, strict=True)
+            panels[name] = {title: values[:, c] for title, values in each}
+        for name, fields in panels.items():
+            labels, titles = [with_unit(name, file.units.get(name))], list(fields)
+            u = np.stack(list(fields.values()))[:, None].astype(np.float64)
+            if file.domain.dim == 1:  # curves, one below the other
+                labels, titles, u = titles, labels, u.swapaxes(0, 1)
+            pairs = zip(titles, u, strict=True)
+            columns = [Column(title, rows, name) for title, rows in pairs]
+            of = file.domain, file.coordinates(sample), columns, labels
+            written.append(out_dir / f"sample-{sample}-{_slug(name)}.png")
+            with styled():
+                write_bytes(written[-1], drawn(FieldFigure(*of, **look).figure))
+    return written
 
 
 def _field_pictures(e: Predictions) -> Iterator[Picture]:
@@ -63,43 +107,43 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
         if e.steady:
             figure = _steady_figure(e, c)
             caption = f"Test samples, {e.quantities[c]}. {figure.note}"
-            yield Picture(f"fields-{slug(name)}", "fields", caption, figure.figure)
+            yield Picture(f"fields-{_slug(name)}", "fields", caption, figure.figure)
             continue
         for s, number in enumerate(e.samples[:SAMPLES]):
-            suffix = f"{number}-{slug(name)}"
+            suffix = f"{number}-{_slug(name)}"
             which = f"Test sample {number}, {e.quantities[c]}"
             figure = sample_figure(e, s, c, evenly(len(e.times_out), TIME_STEPS))
             caption = f"{which}. {figure.note}"
             yield Picture(f"fields-{suffix}", "fields", caption, figure.figure)
             if e.domain.dim == 1 and len(e.times_out) >= 4:
-                drawn = _space_time(e, figure.columns)
+                made = _space_time(e, figure.columns)
                 caption = f"{which}, over space and time."
-                yield Picture(f"space-time-{suffix}", "fields", caption, drawn)
+                yield Picture(f"space-time-{suffix}", "fields", caption, made)
 
 
 def _station_pictures(e: Predictions) -> Iterator[Picture]:
     """What was observed and predicted at stations over time."""
+    if not e.stations:
+        return
     names, times, truth, prediction = e.stations
     at, n_out = dates(times, e.time_unit), len(e.times_out)
     # A line for each prediction; single time steps are dots.
     breaks = range(n_out, len(times), n_out) if n_out > 1 else []
     apart = np.insert(at, breaks, at[[*breaks]])
     prediction = np.insert(prediction, breaks, np.nan, axis=1)
+    label = with_unit("time", e.time_unit if e.time_unit != EPOCH else "")
     for c, name in enumerate(e.component_names[:COMPONENTS]):
         panels = {
             str(station): {
-                "observed": (at, observed[:, c], OBSERVED),
-                "predicted": (apart, predicted[:, c], PREDICTED),
+                "observed": (at, truth[k, :, c], OBSERVED),
+                "predicted": (apart, prediction[k, :, c], PREDICTED),
             }
-            for station, observed, predicted in zip(
-                names, truth, prediction, strict=True
-            )
+            for k, station in enumerate(names)
         }
-        label = with_unit("time", e.time_unit if e.time_unit != EPOCH else "")
         caption = f"{e.quantities[c]} at stations, at the end of the test part. "
         caption += f"Predictions of {n_out} time steps follow each other."
         figure = curves(panels, label, "linear")
-        yield Picture(f"stations-{slug(name)}", "fields", caption, figure)
+        yield Picture(f"stations-{_slug(name)}", "fields", caption, figure)
 
 
 def sample_figure(e: Predictions, s: int, c: int, rows: Sequence[int]) -> FieldFigure:
@@ -178,10 +222,10 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         caption = "Share of values in error bands of each level. Of level "
         caption += f"{bands['level']:g} it is {min(steps):.2f} to {max(steps):.2f} "
         caption += "at the time steps."
-        lines = {"model": of["coverage"], "level": of["levels"]}
-        looks = METHODS["model"], METHODS["persistence"]
-        pairs = zip(lines.items(), looks, strict=True)
-        shares = {name: (of["levels"], y, look) for (name, y), look in pairs}
+        shares = {
+            "model": (of["levels"], of["coverage"], METHODS["model"]),
+            "level": (of["levels"], of["levels"], METHODS["persistence"]),
+        }
         figure = curves({"coverage": shares}, "level", "linear")
         yield Picture("bands", "errors", caption, figure)
     if {"epoch", "train_loss"} <= set(run.metrics):
@@ -264,8 +308,7 @@ def _unseen_curves(run: RunFolder) -> Figure:
         for column, (label, look) in UNSEEN.items()
         if column in mean and mean[column].notna().any()
     }
-    seen = finite((run.summary.get("test") or {}).get("mae"))
-    if seen is not None:
+    if seen := (run.summary.get("test") or {}).get("mae"):
         look = {"color": COLOURS["muted"], "ls": ":", "marker": ""}
         lines["training mesh"] = (mean.index, np.full(len(mean), seen), look)
     name = "pooled MAE" if run.summary.get("components") else "MAE"
@@ -281,6 +324,6 @@ def evenly(count: int, most: int) -> list[int]:
     return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
 
 
-def slug(name: str) -> str:
+def _slug(name: str) -> str:
     """A name that is safe as part of a file name."""
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in name) or "field"

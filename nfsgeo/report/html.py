@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,22 +14,19 @@ import jinja2
 import pandas as pd
 
 from nfsgeo.errors import UserError
+from nfsgeo.measures import MEASURES
 from nfsgeo.report.figures import COMPONENTS, Curve, curves, run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import COLOURS, Picture, styled
-from nfsgeo.report.tables import (
-    component_tables,
-    cost,
-    error_table,
-    facts,
-    flat,
-    methods_of,
-    settings_tables,
-    unobserved_table,
-    verdict,
+from nfsgeo.report.text import (
+    bytes_text,
+    count_text,
+    error_text,
+    seconds_text,
+    time_axis,
+    with_unit,
 )
-from nfsgeo.report.text import error_text, time_axis
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
@@ -37,14 +35,16 @@ __all__ = ["template", "write_comparison", "write_report"]
 
 HERE = Path(__file__).parent
 SCRIPT = (HERE / "report.js").read_text(encoding="utf-8")
+# The page's security policy knows its one script by this hash.
+SHA256 = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 # Looks of runs: seven of Okabe and Ito's colours, solid, then dashed.
 HUES = [COLOURS[name] for name in ("model", "second", "third", "ink")]
 HUES += ["#cc79a7", "#e69f00", "#56b4e9"]
 RUNS: list[dict[str, Any]] = [
     {"color": hue, "ls": dash} for dash in ("-", "--", ":", "-.") for hue in HUES
 ]
-# The page's security policy knows its one script by this hash.
-SHA256 = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+
+Errors = Mapping[str, Any]
 
 
 def write_report(run_dir: Path) -> Path:
@@ -64,26 +64,29 @@ def write_report(run_dir: Path) -> Path:
         UserError: ``run_dir`` holds no run, or one of its files is damaged.
     """
     run = read_run_folder(Path(run_dir))
+    summary, paths = run.summary, RunPaths(run.path)
     pictures: dict[str, list[Picture]] = defaultdict(list)
-    paths = RunPaths(run.path)
     paths.figures.mkdir(exist_ok=True)
     for picture in run_pictures(run):
         write_bytes(paths.figures / f"{picture.name}.png", picture.png)
         pictures[picture.section].append(picture)
+    data = {"file": summary.get("data"), **(summary.get("provenance") or {})}
+    settings = {"Configuration": run.config, "Data": data}
+    settings["Environment"] = run.environment
+    model = summary.get("model") or run.path.name
+    about = summary.get("equation") or summary.get("data")
     page = template("report.html.j2").render(
-        title=_title(run),
-        facts=facts(run),
-        errors=error_table(methods_of(run.summary)),
-        components=list(component_tables(run.summary)),
-        unobserved=unobserved_table(run.summary),
-        pooled=run.summary.get("pooled"),
-        verdict=verdict(run.summary),
-        units=run.summary.get("units"),
+        title=f"{model} on {Path(str(about)).name}" if about else model,
+        facts=_facts(run),
+        errors=list(_errors(summary)),
+        pooled=summary.get("pooled"),
+        verdict=_verdict(summary),
+        units=summary.get("units"),
         pictures=pictures,
         frames=frames_of(run.predictions),
         script=SCRIPT,
         script_hash=f"sha256-{SHA256}",
-        tables=list(settings_tables(run)),
+        settings={title: rows for title, of in settings.items() if (rows := _flat(of))},
     )
     write_bytes(paths.report, page.encode())
     return paths.report
@@ -115,18 +118,20 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
     own = len({path.name for path in folders}) == len(folders)
     names = [path.resolve().name if own else str(path) for path in folders]
     runs = dict(zip(names, map(read_run_folder, folders), strict=True))
-    components: dict[str, dict[str, Any]] = {}
-    for name, run in runs.items():
-        for component, errors in (run.summary.get("components") or {}).items():
-            components.setdefault(component, {})[name] = errors
-    errors = {name: run.summary.get("test") or {} for name, run in runs.items()}
+    summaries = {name: run.summary for name, run in runs.items()}
+    errors = {"": {name: of.get("test") or {} for name, of in summaries.items()}}
+    for name, summary in summaries.items():
+        for component, each in (summary.get("components") or {}).items():
+            errors.setdefault(component, {})[name] = each
+    tables = {title: _table(methods) for title, methods in errors.items()}
+    flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
+    settings = pd.DataFrame(flat, dtype=object).fillna("–")
     page = template("comparison.html.j2").render(
         names=names,
-        errors=error_table(errors),
-        components=[(title, error_table(e)) for title, e in components.items()],
-        pictures=list(_pictures(runs)),
-        settings=_differing(runs),
-        same_data=len({run.summary.get("data") for run in runs.values()}) == 1,
+        errors={title: table for title, table in tables.items() if table.size},
+        pictures=list(_charts(runs)),
+        settings=settings[settings.nunique(axis=1) > 1],
+        same_data=len({summary.get("data") for summary in summaries.values()}) == 1,
     )
     write_bytes(target, page.encode())
     return target
@@ -151,24 +156,97 @@ def template(name: str, *folders: Path) -> jinja2.Template:
     return environment.get_template(name)
 
 
-def _title(run: RunFolder) -> str:
-    model = run.summary.get("model") or run.config.get("model") or run.path.name
-    if isinstance(model, Mapping):
-        model = model.get("name", run.path.name)
-    about = run.summary.get("equation") or run.summary.get("data")
-    return f"{model} on {Path(str(about)).name}" if about else str(model)
+def _facts(run: RunFolder) -> dict[str, str]:
+    """The run in a few numbers; a steady problem has no time steps."""
+    summary, e = run.summary, run.predictions
+    steps = f"{count_text(summary.get('n_t'))} → {count_text(summary.get('n_t_out'))}"
+    named = {
+        "points": count_text(summary.get("n_s")),
+        **({"problem": "steady"} if e and e.steady else {"time steps in → out": steps}),
+        "epochs": count_text(summary.get("epochs")),
+        **_cost(summary),
+    }
+    return {name: text for name, text in named.items() if set(text) - set("– →")}
 
 
-def _pictures(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
+def _cost(summary: Errors) -> dict[str, str]:
+    """Size of the model, and what its training took."""
+    return {
+        "parameters": count_text(summary.get("parameters")),
+        "time per epoch": seconds_text(summary.get("seconds_per_epoch")),
+        "peak memory": bytes_text(summary.get("peak_memory_bytes")),
+    }
+
+
+def _methods(summary: Errors, errors: Errors) -> dict[str, Errors]:
+    """Errors of the model and, from ``errors``, of every baseline, by names to show."""
+    methods = {str(summary.get("model", "model")): errors}
+    for name, each in (errors.get("baselines") or {}).items():
+        label = "training mean" if name == "mean" else name.replace("_", " ")
+        methods[label.capitalize()] = each
+    return methods
+
+
+def _table(methods: Mapping[str, Errors]) -> pd.DataFrame:
+    """Errors, with a column for each measure that any of the methods has."""
+    table = pd.DataFrame([*methods.values()], [*methods], [*MEASURES], dtype=float)
+    return table.rename(columns=MEASURES).dropna(axis="columns", how="all")
+
+
+def _whole(summary: Errors) -> dict[str, Any]:
+    """Errors of all components, with the baselines."""
+    return {**(summary.get("test") or {}), "baselines": summary.get("baselines")}
+
+
+def _errors(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Titles, remarks and tables: of all components, of each, at unobserved points."""
+    components, away = summary.get("components") or {}, summary.get("unobserved")
+    parts = [("All components, pooled" if components else "", "", _whole(summary))]
+    for name, errors in components.items():
+        remark = f"standard deviation {error_text(errors.get('std'))}"
+        parts.append((with_unit(name, errors.get("unit")), remark, errors))
+    if away:
+        title = f"At the {count_text(away.get('num_points'))} points not observed"
+        parts.append((title + ", pooled" * bool(components), "", away))
+    for title, remark, errors in parts:
+        if (table := _table(_methods(summary, errors))).size:
+            yield title, remark, table
+
+
+def _verdict(summary: Errors) -> str:
+    """How the model's error compares with the best of the baselines, in words."""
+    mae = _table(_methods(summary, _whole(summary))).get("MAE", pd.Series(dtype=float))
+    rivals = mae[1:].dropna()
+    if not (len(rivals) and mae.iloc[0] > 0):
+        return ""
+    name, rival = rivals.idxmin(), rivals.min()
+    pooled = "Pooled test" if summary.get("components") else "Test"
+    return (
+        f"{pooled} MAE {error_text(mae.iloc[0])}: {mae.iloc[0] / rival:.3g} times that "
+        f"of the best baseline, {name[0].lower()}{name[1:]} ({error_text(rival)})."
+    )
+
+
+def _flat(settings: Errors) -> dict[str, str]:
+    """Nested settings by their dotted names, as text."""
+    found = pd.json_normalize(dict(settings)).to_dict("records")[0]
+    return {
+        str(name): value if isinstance(value, str) else json.dumps(value, default=str)
+        for name, value in found.items()
+        if value is not None and value != []
+    }
+
+
+def _charts(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
     """Validation error over epochs, and test error over the horizon."""
     charts: dict[tuple[str, str, str], dict[str, Curve]] = {}
-    styled_runs = list(zip(RUNS, runs.items(), strict=False))
-    for look, (name, run) in styled_runs:
+    looks = list(zip(RUNS, runs.items(), strict=False))
+    for look, (name, run) in looks:
         if {"epoch", "valid_mae"} <= set(run.metrics):
             key = "Validation error after each epoch.", "epoch", "validation MAE"
             curve = run.metrics["epoch"] + 1, run.metrics["valid_mae"], look
             charts.setdefault(key, {})[name] = curve
-    for look, (name, run) in styled_runs:
+    for look, (name, run) in looks:
         e = run.predictions
         if e is None or e.steady or "model" not in e.error_by_time_step:
             continue
@@ -181,11 +259,3 @@ def _pictures(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
         with styled():
             figure = curves({quantity: lines}, xlabel)
         yield Picture(f"chart-{number}", "errors", caption, figure)
-
-
-def _differing(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
-    """Settings and facts that are not the same in all runs, a row for each."""
-    tables = {k: {**dict(flat(run.config)), **cost(run)} for k, run in runs.items()}
-    keys = dict.fromkeys(key for table in tables.values() for key in table)
-    frame = pd.DataFrame(tables, list(keys), dtype=object).fillna("–")
-    return frame[frame.nunique(axis=1) > 1]

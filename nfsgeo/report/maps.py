@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,7 +25,6 @@ from nfsgeo.report.style import COLOURS, WIDTH
 __all__ = ["Column", "FieldFigure", "colour_scale", "on_surface"]
 
 DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
-SLICES = (0.25, 0.5, 0.75)  # of the last axis, where there is room for several
 IN_SLICE = 256  # points of a slice at least, the nearest ones
 SIDES = {"from +x −y +z": (30, -45), "from −x +y −z": (-30, 135)}  # opposite
 NEIGHBOURS = 12
@@ -73,11 +72,11 @@ def colour_scale(values: Doubles, error: bool = False) -> ScalarMappable:
 class FieldFigure:
     """Fields at points, a row for each of several time steps or samples.
 
-    Over an interval fields are curves. Between points of a plane they are interpolated,
-    see :class:`~nfsgeo.report.raster.Raster`. Points :func:`on_surface` have a row of
-    maps for either side, and a volume one for each of several slices across its last
-    axis. Domains more than three times as high as wide, or seven times as wide as high,
-    are not drawn to scale.
+    Over an interval fields are curves. Between points of a plane, or next to the one in
+    the middle of a volume, they are interpolated, see
+    :class:`~nfsgeo.report.raster.Raster`. Points :func:`on_surface` are discs, seen
+    from two opposite sides. Planes more than three times as high as wide, or seven
+    times as wide as high, are not drawn to scale.
 
     Args:
         domain: Box that holds the points.
@@ -105,17 +104,35 @@ class FieldFigure:
     slope: float | None = None
 
     def __post_init__(self) -> None:
-        self.rows = range(len(self.labels)) if self.rows is None else self.rows
+        rows = range(len(self.labels)) if self.rows is None else self.rows
         self._updates: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
+        self.note = "Dots are the points; colours between are interpolated."
         if self.domain.dim == 1:
-            self._curves(self.rows)
+            self._curves(rows)
+        elif self.domain.dim == 2 or on_surface(self.pos):
+            self._maps(rows)
         else:
-            self._maps(self.rows)
+            self._slice()
+            self._maps(rows)
 
     def show(self, row: int) -> None:
         """Shows another row, by its number, in place of the only one."""
         for update, values in self._updates:
             update(values[row])
+
+    def _slice(self) -> None:
+        """Takes the points next to the middle of the last axis for those of a plane."""
+        self.note = "Dots are the points next to the plane that is shown."
+        domain, level = self.domain, (self.domain.lower[2] + self.domain.upper[2]) / 2
+        away = np.abs(self.pos[:, 2] - level)
+        count = max(IN_SLICE, int(np.sum(away <= 0.05 * domain.lengths[2])))
+        near = np.argsort(away, kind="stable")[:count]
+        name, _, unit = self.axes[2].partition(" (")
+        label = f"{name} = {level:.3g} {unit.rstrip(')')}".rstrip()
+        ends = domain.lower[:2], domain.upper[:2], domain.periodic[:2]
+        self.domain, self.pos = Domain(*ends), self.pos[near, :2]
+        self.columns = [replace(c, values=c.values[:, near]) for c in self.columns]
+        self.labels = [f"{text}\n{label}".strip() for text in self.labels]
 
     def _curves(self, rows: Sequence[int]) -> None:
         self.note = "Dots are the points."
@@ -143,46 +160,85 @@ class FieldFigure:
             self.figure.legend(*legend, loc="outside upper left", ncols=2)
 
     def _maps(self, rows: Sequence[int]) -> None:
-        views = self._views(several=len(rows) == 1)
-        first, places = views[0], list(product(rows, views))
-        self.note = first.note
-        panels, colours = self._panels(len(places), first)
-        for (row, view), line in zip(places, panels, strict=True):
-            texts = [_lines(label, view.label) for label in self.labels]
+        domain, space = self.domain, self.domain.dim == 3
+        slope = 0.8
+        look: dict[str, Any] = {"projection": "3d", "proj_type": "ortho"}
+        if space:
+            self.note = "Discs are the points, seen from two opposite sides."
+        else:
+            slope = self.slope or domain.lengths[1] / domain.lengths[0]
+            slope = float(np.clip(slope, FLATTEST, STEEPEST))
+            look = {"box_aspect": slope}
+        draw = self._discs() if space else self._image()
+        places = list(product(rows, SIDES if space else [""]))
+        panels, colours = self._panels(len(places), slope, look)
+        for (row, side), line in zip(places, panels, strict=True):
+            texts = [f"{label}\n{side}".strip() for label in self.labels]
             label = self._beside(line[0], texts[row], 0, 0.5)
             self._updates.append((label.set_text, texts))
             for ax, column in zip(line, self.columns, strict=True):
-                draw = view.draw(ax, column.values[row], colours[column.scale])
-                self._updates.append((draw, list(column.values)))
-        ends = zip(self.domain.lower, self.domain.upper, strict=True)
-        spans = [f"{low:.7g} to {up:.7g}".replace("-", "−") for low, up in ends]
-        names = [_lines(*pair) for pair in zip(self.axes, spans, strict=False)]
-        below, right = ("", _lines(*names)) if first.label in SIDES else names[:2]
+                shown = draw(ax, column.values[row], colours[column.scale])
+                self._updates.append((shown, list(column.values)))
+                if space:
+                    ax.view_init(*SIDES[side])
+        ends = zip(self.axes, domain.lower, domain.upper, strict=False)
+        names = [f"{name}\n{low:.7g} to {up:.7g}" for name, low, up in ends]
+        names = [name.replace("-", "−") for name in names]
+        below, right = ("", "\n".join(names)) if space else names
         self._beside(panels[-1, -1], below, 0.5, 0)
         self._beside(panels[-1, -1], right, 1, 0.5)
 
-    def _views(self, *, several: bool) -> list[View]:
-        """The plane, a surface from either side, or slices across the last axis."""
-        domain, pos = self.domain, self.pos
-        if domain.dim == 2:
-            return [_plane(domain, pos, triangles=self.triangles, slope=self.slope)]
-        if on_surface(pos):
-            return [_surface(pos, label) for label in SIDES]
-        levels = domain.lower[2] + domain.lengths[2] * np.array(SLICES)
-        chosen = levels if several else levels[1:2]
-        return [_plane(domain, pos, self.axes[2], float(level)) for level in chosen]
+    def _image(self) -> Callable[..., Callable[[Doubles], object]]:
+        """What draws a field on axes, and returns what shows another there."""
+        domain, pos, extent = self.domain, self.pos, _limits(self.domain)
+        raster = Raster(domain, pos, self.triangles)
 
-    def _panels(self, rows: int, view: View) -> tuple[Any, dict[str, ScalarMappable]]:
+        def draw(ax: Any, field: Doubles, colours: ScalarMappable) -> Any:
+            ax.set_facecolor(COLOURS["hairline"])  # shows where the image has no value
+            look = {"cmap": colours.cmap, "norm": colours.norm, "origin": "lower"}
+            image = ax.imshow(raster.image(field), aspect="auto", extent=extent, **look)
+            if len(pos) <= DOTTED_UP_TO:
+                ax.plot(*pos.T, ".", ms=1.3, mew=0, c="k", alpha=0.5)
+            if domain.region is not None:
+                edges = list(domain.region.facets)
+                ax.add_collection(LineCollection(edges, lw=0.6, color=COLOURS["muted"]))
+            ax.set(xlim=extent[:2], ylim=extent[2:], xticks=[], yticks=[])
+            ax.spines[:].set_visible(True)
+            return lambda field: image.set_data(raster.image(field))
+
+        return draw
+
+    def _discs(self) -> Callable[..., Callable[[Doubles], object]]:
+        """The same of points in space, of which near ones hide others."""
+        pos, size = self.pos, np.ptp(self.pos, axis=0)
+        distance = KDTree(pos).query(pos, min(4, len(pos)))[0][:, -1]
+        distance = np.minimum(distance, 3 * np.median(distance))
+        width = 67 * min(WIDEST, WIDTH / len(self.columns))  # points of a page
+        area = (1.7 * width * distance / np.linalg.norm(size)) ** 2
+
+        def draw(ax: Any, field: Doubles, colours: ScalarMappable) -> Any:
+            look = {"cmap": colours.cmap, "norm": colours.norm, "depthshade": False}
+            discs = ax.scatter(*pos.T, c=field, s=area, lw=0, **look)
+            ax.set_box_aspect(size, zoom=1.5)
+            ax.set_axis_off()
+            return discs.set_array
+
+        return draw
+
+    def _panels(
+        self, rows: int, slope: float, look: dict[str, Any]
+    ) -> tuple[Any, dict[str, ScalarMappable]]:
         """Equal panels whose columns have titles, and colour bars by their scale."""
         columns = self.columns
-        low = view.slope * (WIDTH - 1.2) / len(columns) < TURNED
+        low = slope * (WIDTH - 1.2) / len(columns) < TURNED
         room = (WIDTH - (2.2 if low else 1.2)) / len(columns)
-        width = min(WIDEST, TALLEST / view.slope, room)
-        height = rows * (max(view.slope * width, 0.35) + 0.1) + 1.1
+        width = min(WIDEST, TALLEST / slope, room)
+        height = rows * (max(slope * width, 0.35) + 0.1) + 1.1
         self._turned = 0 if low else 90
         self.figure = Figure((WIDTH, height), layout="compressed")
-        look: dict[str, Any] = {"squeeze": False, "subplot_kw": view.look}
-        panels = self.figure.subplots(rows, len(columns), **look)
+        panels = self.figure.subplots(
+            rows, len(columns), squeeze=False, subplot_kw=look
+        )
         for ax, column in zip(panels[0], columns, strict=True):
             self._beside(ax, column.title, 0.5, 1)
         colours = {}
@@ -212,84 +268,12 @@ class FieldFigure:
         return ax.annotate(text, (x, y), away, "axes fraction", "offset points", **look)
 
 
-class View(NamedTuple):
-    """One way to see points: what its rows and its caption say, and how it draws."""
-
-    label: str
-    note: str
-    slope: float  # height of a panel over its width
-    look: dict[str, Any]
-    # Draws a field [n], and returns what shows another.
-    draw: Callable[[Any, Doubles, ScalarMappable], Callable[[Doubles], Any]]
-
-
-def _plane(
-    domain: Domain,
-    pos: Doubles,
-    axis: str = "",
-    level: float | None = None,
-    triangles: Indices | None = None,
-    slope: float | None = None,
-) -> View:
-    """Points of the plane, or of a volume those next to a level of the last axis."""
-    points: Any = slice(None)
-    label, note = "", "Dots are the points; colours between are interpolated."
-    if level is not None:
-        away = np.abs(pos[:, 2] - level)
-        count = max(IN_SLICE, int(np.sum(away <= 0.05 * domain.lengths[2])))
-        points = np.argsort(away, kind="stable")[:count]
-        name, _, unit = axis.partition(" (")
-        note = "Dots are the points next to the plane that is shown."
-        label = f"{name} = {level:.3g} {unit.rstrip(')')}".rstrip()
-    pos = pos[points, :2]
-    raster, extent = Raster(domain, pos, level, triangles), _limits(domain)
-
-    def draw(ax: Any, values: Doubles, colours: ScalarMappable) -> Any:
-        ax.set_facecolor(COLOURS["hairline"])  # shows where the image has no value
-        look = {"cmap": colours.cmap, "norm": colours.norm, "origin": "lower"}
-        content = raster.image(values[points])
-        image = ax.imshow(content, aspect="auto", extent=extent, **look)
-        if len(pos) <= DOTTED_UP_TO:
-            ax.plot(*pos.T, ".", ms=1.3, mew=0, c="k", alpha=0.5)
-        if domain.region is not None and domain.dim == 2:
-            edges = list(domain.region.facets)
-            ax.add_collection(LineCollection(edges, lw=0.6, color=COLOURS["muted"]))
-        ax.set(xlim=extent[:2], ylim=extent[2:], xticks=[], yticks=[])
-        ax.spines[:].set_visible(True)
-        return lambda field: image.set_data(raster.image(field[points]))
-
-    slope = slope or domain.lengths[1] / domain.lengths[0]
-    slope = float(np.clip(slope, FLATTEST, STEEPEST))
-    return View(label, note, slope, {"box_aspect": slope}, draw)
-
-
-def _surface(pos: Doubles, label: str) -> View:
-    """Points on a surface in space as discs, of which near ones hide others."""
-    distance = KDTree(pos).query(pos, min(4, len(pos)))[0][:, -1]
-    distance = np.minimum(distance, 3 * np.median(distance))
-    relative = 1.7 * distance / np.linalg.norm(np.ptp(pos, axis=0))
-
-    def draw(ax: Any, values: Doubles, colours: ScalarMappable) -> Any:
-        look = {"cmap": colours.cmap, "norm": colours.norm, "depthshade": False}
-        columns = ax.get_subplotspec().get_geometry()[1]
-        size = (67 * min(WIDEST, WIDTH / columns) * relative) ** 2  # points of a page
-        discs = ax.scatter(*pos.T, c=values, s=size, lw=0, **look)
-        ax.view_init(*SIDES[label])
-        ax.set_box_aspect(np.ptp(pos, axis=0), zoom=1.5)
-        ax.set_axis_off()
-        return discs.set_array
-
-    note = "Discs are the points, seen from two opposite sides."
-    return View(label, note, 0.8, {"projection": "3d", "proj_type": "ortho"}, draw)
-
-
 def on_surface(pos: Doubles) -> bool:
     """Whether points ``[n, 3]`` lie on a surface, and do not fill a volume.
 
-    They do if most of them and their nearest neighbours lie almost in a plane: of the
-    principal components of the neighbours' positions, the least has a variance of at
-    most :data:`FLAT` times the middle one. Points in a slab that is thinner than their
-    distances count as a surface, and few points never do.
+    They do if most of them and their nearest neighbours lie almost in a plane, by the
+    principal components of the neighbours' positions. Points in a slab that is thinner
+    than their distances count as a surface, and few points never do.
     """
     if len(pos) < 4 * NEIGHBOURS:
         return False
@@ -297,17 +281,12 @@ def on_surface(pos: Doubles) -> bool:
     near = pos[KDTree(pos).query(some, NEIGHBOURS)[1]]
     centred = near - near.mean(axis=1, keepdims=True)
     variances = np.linalg.svd(centred, compute_uv=False) ** 2
-    flat = variances[:, 2] <= FLAT * variances[:, 1]
-    return bool(flat.mean() > 0.5)
-
-
-def _lines(*texts: str) -> str:
-    return "\n".join(filter(None, texts))
+    return bool(np.mean(variances[:, 2] <= FLAT * variances[:, 1]) > 0.5)
 
 
 def _limits(domain: Domain) -> tuple[float, ...]:
-    """Lower and upper end of the first two axes in turn."""
-    return tuple(np.ravel([domain.lower[:2], domain.upper[:2]], "F").tolist())
+    """Lower and upper end of each axis in turn."""
+    return tuple(np.ravel([domain.lower, domain.upper], "F").tolist())
 
 
 def _along(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:

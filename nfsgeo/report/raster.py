@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 
 import numpy as np
 import torch
 from matplotlib.tri import Triangulation
-from scipy.spatial import Delaunay, KDTree, QhullError
+from scipy.spatial import KDTree
 
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.geometry import Domain
@@ -29,47 +28,42 @@ class Raster:
     others take nothing from behind a wall.
 
     Args:
-        domain: The box, whose first two axes are shown.
+        domain: The box.
         pos: Points ``[n, 2]``.
-        level: In space, the coordinate of the pixels along the third axis.
         triangles: Those of the mesh, point numbers ``[m, 3]``; not used where they
             overlap.
     """
 
     def __init__(
-        self,
-        domain: Domain,
-        pos: Doubles,
-        level: float | None = None,
-        triangles: Indices | None = None,
+        self, domain: Domain, pos: Doubles, triangles: Indices | None = None
     ) -> None:
-        low, lengths = np.array(domain.lower[:2]), np.array(domain.lengths[:2])
+        low, lengths = np.array(domain.lower), np.array(domain.lengths)
         sizes = np.maximum(1, np.rint(PIXELS * lengths / lengths.max())).astype(int)
         self.shape = int(sizes[1]), int(sizes[0])
         rows, columns = (np.indices(self.shape) + 0.5).reshape(2, -1)
         pixels = low + np.stack([columns, rows], axis=1) * lengths / sizes
         points, origin = pos, np.arange(len(pos))
-        corners = None if triangles is None else _in_mesh(pos, triangles, pixels)
-        if corners is None:
+        mesh = None if triangles is None else _mesh(points, triangles)
+        if mesh is None:
             points, origin = _with_images(domain, pos)
-            # Edges look long on a map near the poles.
-            longest = math.inf if domain.curved else LONG_EDGE
-            corners = _in_delaunay(points, pixels, longest)
-        if corners is None:
+            if (mesh := _mesh(points)) and not domain.curved:
+                # On a map near the poles, edges look long.
+                edges = points[mesh.triangles] - points[np.roll(mesh.triangles, 1, 1)]
+                longest = np.linalg.norm(edges, axis=2).max(axis=1)
+                mesh.set_mask(longest > LONG_EDGE * np.median(longest))
+        if mesh is None:
             corners = KDTree(points).query(pixels)[1][:, None]
             self.weights = np.ones(corners.shape)
         else:
+            found = np.asarray(mesh.get_trifinder()(*pixels.T))
+            corners = mesh.triangles[found]
             self.weights = _barycentric(points[corners], pixels)
-            self.weights[corners[:, 0] < 0] = np.nan
+            self.weights[found < 0] = np.nan
         self.points = origin[corners]
-        at = torch.from_numpy(pixels)
-        if level is not None:
-            at = torch.nn.functional.pad(at, (0, 1), value=level)
-        else:
-            ends = torch.from_numpy(points[corners])
-            self.weights[~domain.visible(at[:, None].expand_as(ends), ends)] = 0
-            with np.errstate(invalid="ignore"):
-                self.weights /= self.weights.sum(axis=1, keepdims=True)
+        at, ends = torch.from_numpy(pixels), torch.from_numpy(points[corners])
+        self.weights[~domain.visible(at[:, None].expand_as(ends), ends)] = 0
+        with np.errstate(invalid="ignore"):
+            self.weights /= self.weights.sum(axis=1, keepdims=True)
         self.weights[~domain.contains(at).numpy()] = np.nan
 
     def image(self, values: Doubles) -> Doubles:
@@ -79,45 +73,29 @@ class Raster:
         return np.sum(parts, axis=1).reshape(self.shape)
 
 
+def _mesh(pos: Doubles, triangles: Indices | None = None) -> Triangulation | None:
+    """A triangulation; None where triangles overlap, or points are few or in a line."""
+    try:
+        mesh = Triangulation(pos[:, 0], pos[:, 1], triangles)
+        mesh.get_trifinder()
+    except (RuntimeError, ValueError):
+        return None
+    return mesh
+
+
 def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:
     """Points and their periodic images near the box, with the index of the original."""
-    low, high = np.array(domain.lower[:2]), np.array(domain.upper[:2])
-    lengths = high - low
+    low, lengths = np.array(domain.lower), np.array(domain.lengths)
     copies = [pos]
     if domain.curved:  # across a pole, the map goes on half a turn away
-        turn = lengths[0] / 2
-        copies += [pos * [1, -1] + [turn, 2 * pole] for pole in (low[1], high[1])]
-    steps = product(*((-1, 0, 1) if each else (0,) for each in domain.periodic[:2]))
-    points = np.concatenate(
-        [copy + lengths * step for step in steps for copy in copies]
-    )
+        turn, poles = lengths[0] / 2, (low[1], low[1] + lengths[1])
+        copies += [pos * [1, -1] + [turn, 2 * pole] for pole in poles]
+    steps = product(*((-1, 0, 1) if each else (0,) for each in domain.periodic))
+    moved = [copy + lengths * step for step in steps for copy in copies]
+    points, origin = np.concatenate(moved), np.tile(np.arange(len(pos)), len(moved))
     margin = lengths * np.clip(4 / np.sqrt(len(pos)), 0.15, 1)
-    near = ((points >= low - margin) & (points <= high + margin)).all(axis=1)
-    return points[near], (np.arange(len(points)) % len(pos))[near]
-
-
-def _in_mesh(pos: Doubles, triangles: Indices, pixels: Doubles) -> Indices | None:
-    """Corners ``[p, 3]`` of the triangle of each pixel, -1 for none."""
-    try:
-        finder = Triangulation(pos[:, 0], pos[:, 1], triangles).get_trifinder()
-    except (RuntimeError, ValueError):  # triangles overlap
-        return None
-    found = np.asarray(finder(*pixels.T))
-    return np.where(found[:, None] < 0, -1, triangles[found])
-
-
-def _in_delaunay(points: Doubles, pixels: Doubles, longest: float) -> Indices | None:
-    """The same of Delaunay's triangles; None for fewer than three points or a line."""
-    try:
-        mesh = Delaunay(points)
-    except (QhullError, ValueError):
-        return None
-    found = mesh.find_simplex(pixels)
-    ends = points[mesh.simplices]
-    edges = np.linalg.norm(ends - np.roll(ends, 1, axis=1), axis=2).max(axis=1)
-    bridging = edges > longest * np.median(edges)
-    none = (found < 0) | bridging[found]
-    return np.where(none[:, None], -1, mesh.simplices[found])
+    near = (np.abs(points - low - lengths / 2) <= lengths / 2 + margin).all(axis=1)
+    return points[near], origin[near]
 
 
 def _barycentric(corners: Doubles, pixels: Doubles) -> Doubles:

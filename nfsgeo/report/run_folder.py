@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
-from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.times import clock, time_texts
@@ -25,29 +24,41 @@ from nfsgeo.training import RunPaths
 __all__ = ["Predictions", "RunFolder", "read_run_folder"]
 
 
-@dataclass(frozen=True)
 class Predictions:
-    """Predictions for a few test samples, in the data's own units."""
+    """Predictions for a few test samples, in the data's own units.
 
-    domain: Domain
-    pos: Doubles  # points [n, d]
-    times: Doubles  # of all time steps, inputs first [n_in + n_out]
-    samples: NDArray[np.int64]  # their numbers in the data file [S]
-    x: Doubles  # inputs [S, n, n_in, F]
-    truth: Doubles  # [S, n, n_out, C]
-    prediction: Doubles  # [S, n, n_out, C]
-    # Mean absolute error over the test set, of the model and the baselines [n_out], or
-    # [n_out, C] for several components.
-    error_by_time_step: dict[str, Doubles]
-    component_names: list[str]
-    quantities: list[str]  # the same, followed by their units where they are known
-    axes: list[str]  # their names, with their units where they are known
-    input_names: list[str]  # of static inputs of a problem without time, if known
-    time_unit: str  # "" where it is not known
-    triangles: Indices | None  # of a mesh in the plane, point numbers [m, 3]
-    # Names of a few stations [K], times [T], and what was observed and predicted there
-    # [K, T, C]; empty where points have no names.
-    stations: tuple[NDArray[Any], ...]
+    Args:
+        arrays: The content of ``evaluation.npz``.
+    """
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        def texts(name: str) -> list[str]:
+            return [str(text) for text in arrays.get(name, ())]
+
+        self.domain = Domain.from_dict(arrays)
+        parts = ("pos", "times", "x", "truth", "prediction")
+        # Points [n, d], times [n_in + n_out], and fields [S, n, time steps, C].
+        self.pos, self.times, self.x, self.truth, self.prediction = (
+            arrays[name].astype(np.float64) for name in parts
+        )
+        self.samples: Indices = arrays["sample"]  # their numbers in the data file [S]
+        # Mean over the test set, by method, [n_out(, C)].
+        self.error_by_time_step: dict[str, Doubles] = {
+            name: arrays[key] for name, key in BY_TIME_STEP.items() if key in arrays
+        }
+        names, units = texts("component_names"), texts("component_units")
+        units = units or [""] * len(names)
+        if not len(units) == len(names) == self.truth.shape[-1]:
+            raise ValueError(f"{len(names)} names and {len(units)} units of components")
+        # Components, and the same with their units where they are known.
+        self.component_names = names
+        self.quantities = [with_unit(*pair) for pair in zip(names, units, strict=True)]
+        self.input_names = texts("input_names")  # of a problem without time
+        self.axes = axis_labels(self.domain, texts("axis_units"))
+        self.time_unit = str(arrays.get("time_unit", ""))  # "" where it is not known
+        self.triangles: Indices | None = arrays.get("triangles")  # of a mesh [m, 3]
+        # As station_series returns them; empty where points have no names.
+        self.stations = [arrays[name] for name in SERIES if name in arrays]
 
     @property
     def steady(self) -> bool:
@@ -62,7 +73,8 @@ class Predictions:
     @property
     def times_out(self) -> Doubles:
         """Times of the predicted time steps ``[n_out]``."""
-        return self.times[-self.truth.shape[2] :]
+        times: Doubles = self.times[-self.truth.shape[2] :]
+        return times
 
     @property
     def leads(self) -> tuple[Doubles, str]:
@@ -86,14 +98,6 @@ class RunFolder:
     metrics: pd.DataFrame = field(default_factory=pd.DataFrame)
     unseen: pd.DataFrame = field(default_factory=pd.DataFrame)
     predictions: Predictions | None = None
-
-    @property
-    def steady(self) -> bool:
-        """Whether the problem has no time, as far as the files tell."""
-        if self.predictions is not None:
-            return self.predictions.steady
-        data = self.config.get("data")
-        return isinstance(data, dict) and data.get("n_in") == 0
 
 
 def read_run_folder(path: Path) -> RunFolder:
@@ -143,27 +147,5 @@ def _numbers(file: Path) -> pd.DataFrame:
 
 
 def _predictions(file: Path) -> Predictions:
-    with np.load(file, allow_pickle=False) as stored:
-        arrays = dict(stored)
-    domain = Domain.from_dict(arrays)
-    names = [str(name) for name in arrays["component_names"]]
-    units = [str(unit) for unit in arrays.get("component_units", [""] * len(names))]
-    if not len(units) == len(names) == arrays["truth"].shape[-1]:
-        raise ValueError(f"{len(names)} names and {len(units)} units of components")
-    fields = ("pos", "x", "truth", "prediction")
-    return Predictions(
-        domain=domain,
-        **{name: arrays[name].astype(np.float64) for name in fields},
-        times=arrays["times"].astype(np.float64).reshape(-1),
-        samples=arrays["sample"],
-        error_by_time_step={
-            name: arrays[key] for name, key in BY_TIME_STEP.items() if key in arrays
-        },
-        component_names=names,
-        quantities=[with_unit(*pair) for pair in zip(names, units, strict=True)],
-        input_names=[str(name) for name in arrays.get("input_names", ())],
-        time_unit=str(arrays.get("time_unit", "")),
-        triangles=arrays.get("triangles"),
-        stations=tuple(arrays[name] for name in SERIES if name in arrays),
-        axes=axis_labels(domain, [str(unit) for unit in arrays.get("axis_units", ())]),
-    )
+    with np.load(file, allow_pickle=False) as arrays:
+        return Predictions(dict(arrays))

@@ -18,7 +18,6 @@ __all__ = [
     "bytes_text",
     "count_text",
     "error_text",
-    "finite",
     "mae_text",
     "seconds_text",
     "time_axis",
@@ -29,17 +28,13 @@ UNKNOWN = "–"
 SPANS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 
 
-def finite(value: Any) -> float | None:
-    """A finite number as float; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
+def _known(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def error_text(value: Any) -> str:
     """An error with three digits."""
-    number = finite(value)
-    return UNKNOWN if number is None else f"{number:#.3g}".rstrip(".")
+    return f"{value:#.3g}".rstrip(".") if _known(value) else UNKNOWN
 
 
 def mae_text(error: Doubles) -> str:
@@ -50,25 +45,22 @@ def mae_text(error: Doubles) -> str:
 
 def count_text(value: Any) -> str:
     """A whole number with its thousands separated."""
-    number = finite(value)
-    return UNKNOWN if number is None else f"{number:,.0f}".replace(",", "\u202f")
+    return f"{value:,.0f}".replace(",", "\u202f") if _known(value) else UNKNOWN
 
 
 def bytes_text(value: Any) -> str:
     """An amount of memory."""
-    number = finite(value)
-    if number is None:
+    if not _known(value):
         return UNKNOWN
-    power = min(3, int(math.log(max(number, 1), 1024)))
-    return f"{number / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
+    power = min(3, int(math.log(max(value, 1), 1024)))
+    return f"{value / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 
 
 def seconds_text(value: Any) -> str:
     """A span of time, above 100 seconds as hours, minutes and seconds."""
-    number = finite(value)
-    if number is None:
+    if not _known(value):
         return UNKNOWN
-    return f"{number:.3g} s" if number < 100 else f"{timedelta(seconds=round(number))}"
+    return f"{value:.3g} s" if value < 100 else f"{timedelta(seconds=round(value))}"
 
 
 def with_unit(name: str, unit: str | None) -> str:

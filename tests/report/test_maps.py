@@ -186,10 +186,10 @@ def test_a_surface_is_seen_from_two_opposite_sides() -> None:
         np.testing.assert_allclose(shown, np.sin(pos.sum(axis=1)))
 
 
-def test_a_volume_is_shown_in_named_slices() -> None:
+def test_a_volume_is_shown_in_a_named_slice() -> None:
     figure = maps(Domain.unit(3), points(1500, 1, 1, 1), 1, ["x (m)", "y (m)", "z (m)"])
     words = {line for text in texts(figure) for line in text.get_text().splitlines()}
-    assert {"z = 0.25 m", "z = 0.5 m", "z = 0.75 m"} <= words
+    assert "z = 0.5 m" in words
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
@@ -202,8 +202,8 @@ def test_another_row_is_shown_as_if_it_had_been_drawn(dim: int) -> None:
             of = Domain.unit(dim), pos, columns(field), ["t = 0", "t = 1"], [first]
             figure = FieldFigure(*of)
             figure.show(1)
-            made.append(np.asarray(drawn(figure.figure)))
-    np.testing.assert_array_equal(*made)
+            made.append(drawn(figure.figure))
+    assert made[0] == made[1]
 
 
 def texts(figure: Figure) -> list[Text]:
