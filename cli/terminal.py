@@ -156,19 +156,18 @@ def error_table(summary: Mapping[str, Any]) -> str:
     """
     import pandas as pd
 
-    from nfsgeo.report import tables
+    from nfsgeo.report.tables import error_tables
 
-    everything, pooled = summary.get("scored", {}).get("part") == "all", ""
-    if unit := summary.get("units"):
-        pooled = f" ({unit})"
+    everything, unit = summary.get("scored", {}).get("part") == "all", ""
+    if summary.get("units"):
+        unit = f" ({summary['units']})"
     elif summary.get("components"):
-        pooled = ", pooled*"
-    title = f"{'errors' if everything else 'test errors'}{pooled}"
-    found = [(title, tables.error_table(tables.methods_of(summary)))]
-    for title, std, errors in tables.component_tables(summary):
-        found.append((f"{title}, {std}", errors))
-    if away := tables.unobserved_table(summary):
-        found.append(away)
+        unit = ", pooled*"
+    found = [
+        (title + f", {remark}" * bool(remark), errors)
+        for title, remark, errors in error_tables(summary)
+    ]
+    found[0] = f"{'errors' if everything else 'test errors'}{unit}", found[0][1]
     if bands := summary.get("bands"):
         rows = {summary["model"]: bands, **bands}
         shown = [summary["model"], "constant", "persistence"]
@@ -180,7 +179,7 @@ def error_table(summary: Mapping[str, Any]) -> str:
     for title, errors in found:
         named = errors.rename(str.lower).rename({"training mean": mean})
         parts.append(f"{title}\n{table('', named)}\n")
-    parts += [f"* {summary['pooled']}"] if "*" in pooled else []
+    parts += [f"* {summary['pooled']}"] if "*" in unit else []
     return "\n".join([*parts, *([_scored(summary)] if "scored" in summary else [])])
 
 

@@ -14,18 +14,17 @@ import jinja2
 import pandas as pd
 
 from nfsgeo.errors import UserError
-from nfsgeo.measures import MEASURES
 from nfsgeo.report.figures import COMPONENTS, Curve, curves, run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import COLOURS, Picture, styled
+from nfsgeo.report.tables import error_table, error_tables, verdict
 from nfsgeo.report.text import (
     bytes_text,
     count_text,
     error_text,
     seconds_text,
     time_axis,
-    with_unit,
 )
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
@@ -43,8 +42,6 @@ HUES += ["#cc79a7", "#e69f00", "#56b4e9"]
 RUNS: list[dict[str, Any]] = [
     {"color": hue, "ls": dash} for dash in ("-", "--", ":", "-.") for hue in HUES
 ]
-
-Errors = Mapping[str, Any]
 
 
 def write_report(run_dir: Path) -> Path:
@@ -78,9 +75,9 @@ def write_report(run_dir: Path) -> Path:
     page = template("report.html.j2").render(
         title=f"{model} on {Path(str(about)).name}" if about else model,
         facts=_facts(run),
-        errors=list(_errors(summary)),
+        errors=list(error_tables(summary)),
         pooled=summary.get("pooled"),
-        verdict=_verdict(summary),
+        verdict=verdict(summary),
         units=summary.get("units"),
         pictures=pictures,
         frames=frames_of(run.predictions),
@@ -123,7 +120,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
     for name, summary in summaries.items():
         for component, each in (summary.get("components") or {}).items():
             errors.setdefault(component, {})[name] = each
-    tables = {title: _table(methods) for title, methods in errors.items()}
+    tables = {title: error_table(methods) for title, methods in errors.items()}
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
     page = template("comparison.html.j2").render(
@@ -169,7 +166,7 @@ def _facts(run: RunFolder) -> dict[str, str]:
     return {name: text for name, text in named.items() if set(text) - set("– →")}
 
 
-def _cost(summary: Errors) -> dict[str, str]:
+def _cost(summary: Mapping[str, Any]) -> dict[str, str]:
     """Size of the model, and what its training took."""
     return {
         "parameters": count_text(summary.get("parameters")),
@@ -178,56 +175,7 @@ def _cost(summary: Errors) -> dict[str, str]:
     }
 
 
-def _methods(summary: Errors, errors: Errors) -> dict[str, Errors]:
-    """Errors of the model and, from ``errors``, of every baseline, by names to show."""
-    methods = {str(summary.get("model", "model")): errors}
-    for name, each in (errors.get("baselines") or {}).items():
-        label = "training mean" if name == "mean" else name.replace("_", " ")
-        methods[label.capitalize()] = each
-    return methods
-
-
-def _table(methods: Mapping[str, Errors]) -> pd.DataFrame:
-    """Errors, with a column for each measure that any of the methods has."""
-    table = pd.DataFrame([*methods.values()], [*methods], [*MEASURES], dtype=float)
-    return table.rename(columns=MEASURES).dropna(axis="columns", how="all")
-
-
-def _whole(summary: Errors) -> dict[str, Any]:
-    """Errors of all components, with the baselines."""
-    return {**(summary.get("test") or {}), "baselines": summary.get("baselines")}
-
-
-def _errors(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Titles, remarks and tables: of all components, of each, at unobserved points."""
-    components, away = summary.get("components") or {}, summary.get("unobserved")
-    parts = [("All components, pooled" if components else "", "", _whole(summary))]
-    for name, errors in components.items():
-        remark = f"standard deviation {error_text(errors.get('std'))}"
-        parts.append((with_unit(name, errors.get("unit")), remark, errors))
-    if away:
-        title = f"At the {count_text(away.get('num_points'))} points not observed"
-        parts.append((title + ", pooled" * bool(components), "", away))
-    for title, remark, errors in parts:
-        if (table := _table(_methods(summary, errors))).size:
-            yield title, remark, table
-
-
-def _verdict(summary: Errors) -> str:
-    """How the model's error compares with the best of the baselines, in words."""
-    mae = _table(_methods(summary, _whole(summary))).get("MAE", pd.Series(dtype=float))
-    rivals = mae[1:].dropna()
-    if not (len(rivals) and mae.iloc[0] > 0):
-        return ""
-    name, rival = rivals.idxmin(), rivals.min()
-    pooled = "Pooled test" if summary.get("components") else "Test"
-    return (
-        f"{pooled} MAE {error_text(mae.iloc[0])}: {mae.iloc[0] / rival:.3g} times that "
-        f"of the best baseline, {name[0].lower()}{name[1:]} ({error_text(rival)})."
-    )
-
-
-def _flat(settings: Errors) -> dict[str, str]:
+def _flat(settings: Mapping[str, Any]) -> dict[str, str]:
     """Nested settings by their dotted names, as text."""
     found = pd.json_normalize(dict(settings)).to_dict("records")[0]
     return {

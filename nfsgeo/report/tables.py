@@ -1,0 +1,61 @@
+"""Errors of a run, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from nfsgeo.measures import MEASURES
+from nfsgeo.report.text import count_text, error_text, with_unit
+
+__all__ = ["error_table", "error_tables", "verdict"]
+
+Errors = Mapping[str, Any]
+
+
+def _methods(summary: Errors, errors: Errors) -> dict[str, Errors]:
+    """Errors of the model and, from ``errors``, of every baseline, by names to show."""
+    methods = {str(summary.get("model", "model")): errors}
+    for name, each in (errors.get("baselines") or {}).items():
+        label = "training mean" if name == "mean" else name.replace("_", " ")
+        methods[label.capitalize()] = each
+    return methods
+
+
+def error_table(methods: Mapping[str, Errors]) -> pd.DataFrame:
+    """Errors, with a column for each measure that any of the methods has."""
+    table = pd.DataFrame([*methods.values()], [*methods], [*MEASURES], dtype=float)
+    return table.rename(columns=MEASURES).dropna(axis="columns", how="all")
+
+
+def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Titles, remarks and tables: of all components, of each, at unobserved points."""
+    components, away = summary.get("components") or {}, summary.get("unobserved")
+    whole = {**(summary.get("test") or {}), "baselines": summary.get("baselines")}
+    parts = [("All components, pooled" if components else "", "", whole)]
+    for name, errors in components.items():
+        remark = f"standard deviation {error_text(errors.get('std'))}"
+        parts.append((with_unit(name, errors.get("unit")), remark, errors))
+    if away:
+        title = f"At the {count_text(away.get('num_points'))} points not observed"
+        parts.append((title + ", pooled" * bool(components), "", away))
+    for title, remark, errors in parts:
+        if (table := error_table(_methods(summary, errors))).size:
+            yield title, remark, table
+
+
+def verdict(summary: Errors) -> str:
+    """How the model's error compares with the best of the baselines, in words."""
+    whole = next(error_tables(summary), ("", "", pd.DataFrame()))[2]
+    mae = whole.get("MAE", pd.Series(dtype=float))
+    rivals = mae[1:].dropna()
+    if not (len(rivals) and mae.iloc[0] > 0):
+        return ""
+    name, rival = rivals.idxmin(), rivals.min()
+    pooled = "Pooled test" if summary.get("components") else "Test"
+    return (
+        f"{pooled} MAE {error_text(mae.iloc[0])}: {mae.iloc[0] / rival:.3g} times that "
+        f"of the best baseline, {name[0].lower()}{name[1:]} ({error_text(rival)})."
+    )
