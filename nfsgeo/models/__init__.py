@@ -35,12 +35,10 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models.base import BatchLoss, LossWeighting, Model
 from nfsgeo.models.deeponet import DeepONetU, DeepONetV
-from nfsgeo.models.dse import DSE
-from nfsgeo.models.fno import FNO
+from nfsgeo.models.fourier import DSE, FNO, NFS, FNOSpline
 from nfsgeo.models.mixer import MixerOperator
 from nfsgeo.models.mppde import MPPDE
 from nfsgeo.models.neuraloperator import GINO, NeuralopFNO
-from nfsgeo.models.nfs import NFS, FNOSpline
 from nfsgeo.models.patch_mixers import (
     GFN,
     NFSGFN,

@@ -37,18 +37,17 @@ class Model(nn.Module, ABC):
     :meth:`nfsgeo.geometry.Domain.normalise`: results do not depend on their origin and
     units.
 
-    A subclass names the class of its settings as ``Settings``. It is then built with
-    their fields as keyword arguments, ``NFS(problem, width=64)``, and finds them as
-    ``self.settings``. Its other class attributes say what it accepts, where it comes
-    from, and how it is trained by default.
+    A model is built with its settings, ``NFS(problem, width=64)``, and finds them as
+    ``self.settings``. Class attributes say what it accepts, where it comes from, and
+    how it is trained by default.
 
     Args:
         problem: sizes and domain of the fields.
-        settings: fields of ``Settings``.
+        settings: fields of ``Settings``, by name.
 
     Raises:
-        UserError: when a setting is no field of ``Settings`` or has a value that does
-            not fit, or the model does not work on the domain.
+        UserError: when there is no such setting, its value does not fit, or the model
+            does not work on the domain.
 
     Shapes:
         ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
@@ -66,13 +65,11 @@ class Model(nn.Module, ABC):
             :meth:`nfsgeo.geometry.Domain.sphere`.
         differentiable_points: whether gradients reach the observed positions; those
             with respect to query positions exist if it ``predicts_anywhere``.
-        point_sets: default number of point sets that training samples cycle through,
-            where points are drawn.
-        query_points: default number of unobserved points of the file, for each sample,
-            at which training asks for a prediction; 0 for a model that predicts at the
-            observed points only.
-        loss_weighting: default weights of the points in the training loss, where points
-            are drawn evenly from a grid; elsewhere they are uniform.
+        point_sets: default of ``data.point_sets``, where points are drawn.
+        query_points: default of ``data.query_points``; 0 for a model that predicts at
+            the observed points only.
+        loss_weighting: default of ``loss.weighting``, where points are drawn evenly
+            from a grid.
         autoregressive: whether its predictions become inputs of its own, and are
             therefore fields in the scale of the input. It is trained on its
             :meth:`training_loss`, at the learning rate of the paper's graph models.
@@ -93,6 +90,7 @@ class Model(nn.Module, ABC):
     query_points = 0
     loss_weighting: ClassVar[LossWeighting] = "uniform"
     autoregressive = False
+    steps_beyond = 0
     settings: Any
     lengths: Tensor
 
@@ -118,11 +116,6 @@ class Model(nn.Module, ABC):
         fields = inspect.signature(cls.Settings).parameters.values()
         signature = inspect.Signature([problem, *fields])
         cls.__signature__ = signature  # type: ignore[attr-defined]
-
-    @property
-    def steps_beyond(self) -> int:
-        """See the class."""
-        return 0
 
     def forward(
         self,
@@ -186,7 +179,7 @@ class Model(nn.Module, ABC):
         sampling, the pushforward trick). Validation and test are those of all models.
 
         Args:
-            x: normalised input fields ``[N, n_t, F]``.
+            x: input fields, as for :meth:`predict`.
             target: normalised time steps after them, ``[N, n_t' or more, F']``.
             graphs: from :meth:`connect`.
             loss: of predictions and true fields at the points of this batch.
@@ -202,14 +195,8 @@ class Model(nn.Module, ABC):
     ) -> Graphs:
         """The graphs of a batch, with the :meth:`edges` of the model in each sample.
 
-        If positions require gradients, the graphs carry them: first and second
-        derivatives, for fixed neighbours.
-
-        Args:
-            pos: positions of the observed points, in the units of the domain.
-            batch: sample of each, sorted; ``None`` for one sample.
-            query_pos: where to predict; ``None`` for the observed points.
-            query_batch: sample of each query point, sorted.
+        Positions are those of :meth:`forward`. If they require gradients, the graphs
+        carry them: first and second derivatives, for fixed neighbours.
 
         Raises:
             UserError: when a point is outside the domain, the model cannot predict at

@@ -86,18 +86,10 @@ class MPPDE(Model):
         )
         elapsed = torch.arange(1, self.window + 1) / self.window
         self.register_buffer("elapsed", elapsed[:, None], persistent=False)
-
-    @property
-    def steps_beyond(self) -> int:
-        """Time steps after the predicted ones that the pushforward trick can use.
-
-        None where fields are known ahead, which they are not there.
-        """
-        problem = self.problem
-        if not self.settings.pushforward or not problem.has_time or problem.forcings:
-            return 0
-        known = max(problem.n_in, self.window) + problem.n_out
-        return max(0, 3 * self.window - known)
+        # What is known ahead is not known there.
+        if settings.pushforward and problem.has_time and not problem.forcings:
+            used = max(problem.n_in, self.window) + problem.n_out
+            self.steps_beyond = max(0, 3 * self.window - used)
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """All pairs within the radius."""
