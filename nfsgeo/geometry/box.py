@@ -88,11 +88,6 @@ class Box:
         return len(self.lower)
 
     @property
-    def intrinsic_dim(self) -> int:
-        """Dimensions of the domain itself: 2 of a sphere, whatever its axes."""
-        return self.dim
-
-    @property
     def lengths(self) -> tuple[float, ...]:
         """Length of every axis."""
         return tuple(b - a for a, b in zip(self.lower, self.upper, strict=True))
@@ -132,10 +127,7 @@ class Box:
         return sum(others, start=first).sqrt()
 
     def tangent(self, a: Tensor, b: Tensor) -> Tensor:
-        """Coordinates of ``b`` in a plane around ``a``, ``[..., intrinsic_dim]``.
-
-        The displacement; on the unit sphere, in the tangent plane at ``a``.
-        """
+        """The displacement; on the unit sphere two coordinates in a plane at ``a``."""
         return self.displacement(a, b)
 
     def wrap(self, pos: Tensor) -> Tensor:

@@ -288,7 +288,6 @@ class UnitSphere(Domain):
     upper: tuple[float, ...] = (1.0, 1.0, 1.0)
     periodic: tuple[bool, ...] = (False, False, False)
     curved: ClassVar[bool] = True
-    intrinsic_dim: ClassVar[int] = 2
     volume: ClassVar[float] = 4 * math.pi
 
     @property

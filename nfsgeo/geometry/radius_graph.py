@@ -144,7 +144,7 @@ class GraphBuilder:
 
     def grid_to_points(self, grid: Tensor, pos: Tensor) -> BipartiteGraph:
         """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
-        num = spline_neighbours(self.domain.intrinsic_dim, on_grid=True)
+        num = spline_neighbours(self.domain, on_grid=True)
         return self._graph(grid, pos, ball=self.ball_from_grid, nearest=num)
 
     def points_to_points(self, pos: Tensor) -> BipartiteGraph:
@@ -181,7 +181,7 @@ def _sample_graph(
     if radius is not None:
         edges = search.within(radius, backend)
     if interpolation == "spline":
-        near = search.nearest(nearest or spline_neighbours(domain.intrinsic_dim))
+        near = search.nearest(nearest or spline_neighbours(domain))
         edges, weight = _with_splines(edges, near, source, target, domain)
     else:
         edges = _widened(edges, search)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry.box import length
+from nfsgeo.geometry.domain import Domain
 
 __all__ = ["moving_least_squares", "polyharmonic_spline", "spline_neighbours"]
 
@@ -32,12 +33,12 @@ SMALLEST_RIDGE = 1e-10
 GIVEN_UP = 1e8
 
 
-def spline_neighbours(dim: int, *, on_grid: bool = False) -> int:
-    """How many of the nearest points a spline in ``dim`` dimensions goes through.
+def spline_neighbours(domain: Domain, *, on_grid: bool = False) -> int:
+    """How many of the nearest points a spline in a ``domain`` goes through.
 
     Fewer will do if they are ``on_grid``.
     """
-    return (ON_GRID if on_grid else SCATTERED)[dim]
+    return (ON_GRID if on_grid else SCATTERED)[2 if domain.curved else domain.dim]
 
 
 def polyharmonic_spline(displacement: Tensor) -> Tensor:

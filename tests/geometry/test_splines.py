@@ -26,7 +26,7 @@ NEIGHBOURS = {1: 12, 2: 30, 3: 60}
 
 def neighbours(source: Tensor, target: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
     """Indices and displacements of the neighbours of every target."""
-    near = Search(source, target, domain).nearest(spline_neighbours(domain.dim))
+    near = Search(source, target, domain).nearest(spline_neighbours(domain))
     targets = target[:, None].expand(*near.shape, -1)
     return near, domain.displacement(targets, source[near])
 
