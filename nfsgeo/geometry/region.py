@@ -122,8 +122,7 @@ class Region:
         need to be a few spacings wide.
 
         Args:
-            x: Coordinates along the first axis ``[n]``, increasing.
-            y: Coordinates along the second axis ``[m]``, increasing.
+            x, y: Coordinates along the axes ``[n]`` and ``[m]``, increasing.
             distance: ``[n, m]``, negative in obstacles; any function of that sign.
 
         Raises:
@@ -153,12 +152,10 @@ class Region:
     def surface(
         cls, corners: ArrayLike, triangles: ArrayLike, *, inside: bool = False
     ) -> Region:
-        """The region outside of closed surfaces in space, or inside of them.
+        """The region outside of closed surfaces in space, or ``inside`` of them.
 
-        Args:
-            corners: ``[V, 3]``. Corners at one place are one.
-            triangles: Numbers of the corners of each triangle, ``[F, 3]``.
-            inside: Whether fields live inside.
+        ``triangles [F, 3]`` are numbers of ``corners [V, 3]``; those at one place are
+        one.
 
         Raises:
             UserError: The surface is not closed.

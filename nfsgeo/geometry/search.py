@@ -97,11 +97,7 @@ def radius_for(num_points: int, domain: Domain, c: float) -> float:
 
 
 def sample_sizes(pos: Tensor, batch: Tensor | None) -> list[int]:
-    """Number of points of each sample.
-
-    Args:
-        pos: Points ``[N, d]``.
-        batch: Sample of each ``[N]``, sorted; None for one sample.
+    """Number of points ``pos [N, d]`` of each sample, by their ``batch [N]``.
 
     Raises:
         ValueError: If ``batch`` is of another shape or type, or not sorted.
