@@ -191,7 +191,7 @@ class Search:
         key.numpy().sort()
         key = torch.unique_consecutive(key)
         edges = torch.stack([key & ((1 << bits) - 1), key >> bits])
-        return edges[:, self.visible(*edges)]
+        return edges if self._clearance is None else edges[:, self._visible(*edges)]
 
     def nearest(self, num: int) -> Tensor:
         """The nearest sources of each target, nearest first.
@@ -229,10 +229,9 @@ class Search:
                 size *= 4
         return result if there is None else self._around_corners(result, there)
 
-    def visible(self, source: Tensor, target: Tensor) -> Tensor:
+    def _visible(self, source: Tensor, target: Tensor) -> Tensor:
         """Whether no wall is between sources and targets of these numbers ``[e]``."""
-        if self._clearance is None:
-            return torch.ones_like(source, dtype=torch.bool)
+        assert self._clearance is not None
         free = self._distance(source, target) < self._clearance[target]
         left = (~free).nonzero().squeeze(1)
         ends = self.target[target[left]], self.source[source[left]]
@@ -339,7 +338,7 @@ class Search:
     def _seen_first(self, some: Tensor, found: Tensor) -> Tensor:
         """The sources ``[m, k]`` that each target sees, then -1 for others."""
         asking = some[:, None].expand_as(found)
-        seen = self.visible(found.flatten(), asking.flatten()).view_as(found)
+        seen = self._visible(found.flatten(), asking.flatten()).view_as(found)
         order = seen.int().argsort(dim=1, descending=True, stable=True)
         return found.masked_fill(~seen, -1).gather(1, order)
 
