@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
+from torch.nn.functional import pad
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry.domain import Domain, Sphere
 
-__all__ = ["Search", "by_sample", "radius_edges", "radius_for", "sample_sizes"]
+__all__ = ["Search", "by_sample", "radius_edges", "radius_for"]
 
 BACKENDS = ("auto", "scipy", "torch_cluster")
 # torch-cluster compares all pairs on CUDA: fast for few points only.
@@ -96,24 +97,6 @@ def radius_for(num_points: int, domain: Domain, c: float) -> float:
     return domain.ball_radius(c * math.log(num_points) / num_points)
 
 
-def sample_sizes(pos: Tensor, batch: Tensor | None) -> list[int]:
-    """Number of points ``pos [N, d]`` of each sample, by their ``batch [N]``.
-
-    Raises:
-        ValueError: If ``batch`` is of another shape or type, or not sorted.
-    """
-    if batch is None:
-        return [len(pos)]
-    fits = batch.shape == pos.shape[:1] and not batch.is_floating_point()
-    if not fits or (batch[:1] < 0).any() or (batch[1:] < batch[:-1]).any():
-        raise ValueError(
-            f"a batch vector of shape {list(batch.shape)} and type {batch.dtype}: "
-            f"expected the sample of each of the {len(pos)} points, integers from 0, "
-            "sorted; sort the points by sample"
-        )
-    return torch.bincount(batch).tolist() or [0]
-
-
 def by_sample(
     source: Tensor,
     target: Tensor,
@@ -121,16 +104,27 @@ def by_sample(
     target_batch: Tensor | None,
 ) -> list[tuple[Tensor, Tensor]]:
     """Sources and targets of each sample; arguments as of :func:`radius_edges`."""
-    if (source_batch is None) != (target_batch is None):
-        raise ValueError(
-            "one batch vector alone: expected the sample of every source and target, "
-            "or of none; give both"
-        )
-    sizes = sample_sizes(source, source_batch), sample_sizes(target, target_batch)
-    most = max(map(len, sizes))
-    ends = zip((source, target), sizes, strict=True)
-    split = [pos.split(num + [0] * (most - len(num))) for pos, num in ends]
+    if source_batch is None and target_batch is None:
+        return [(source, target)]
+    counts = []
+    for pos, batch in ((source, source_batch), (target, target_batch)):
+        fits = batch is not None and batch.shape == pos.shape[:1]
+        if batch is None or not fits or not _is_sorted(batch):
+            raise ValueError(
+                f"a batch vector of shape {None if batch is None else [*batch.shape]} "
+                f"for {len(pos)} points: expected the sample of every source and of "
+                "every target, integers from 0, or of none; sort the points by sample"
+            )
+        counts.append(torch.bincount(batch))
+    num = max(1, *map(len, counts))
+    sizes = [pad(count, (0, num - len(count))).tolist() for count in counts]
+    split = source.split(sizes[0]), target.split(sizes[1])
     return list(zip(*split, strict=True))
+
+
+def _is_sorted(batch: Tensor) -> bool:
+    steps = batch.diff(prepend=batch.new_zeros(1))
+    return not batch.is_floating_point() and bool((steps >= 0).all())
 
 
 class Search:

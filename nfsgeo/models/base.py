@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.geometry.search import sample_sizes
+from nfsgeo.geometry.search import by_sample
 from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import grid_shape
@@ -217,26 +217,19 @@ class Model(nn.Module, ABC):
                     "a model that does, such as nfs or a variant (nfs-...)",
                     "use such a model, or detach the positions",
                 )
-        sizes = sample_sizes(pos, batch)
-        if len(sizes) > 1 and 0 in sizes:
-            raise ValueError(
-                f"sample {sizes.index(0)} of {len(sizes)} has no point: expected at "
-                "least one in every sample; leave it out of the batch"
-            )
-        if len(sizes) > 1 and query_pos is not None and query_batch is None:
-            raise ValueError(
-                f"query_batch is None for a batch of {len(sizes)} samples; "
-                "expected the sample of each query point"
-            )
+        own = query_pos is None
         with torch.set_grad_enabled(differentiated):
-            places = self._normalised(pos).split(sizes)
-            queries: list[Tensor | None] = [None] * len(sizes)
-            if query_pos is not None:
-                some = sample_sizes(query_pos, query_batch)
-                some += [0] * (len(sizes) - len(some))
-                queries = list(self._normalised(query_pos).split(some))
+            places = self._normalised(pos)
+            queries = places if query_pos is None else self._normalised(query_pos)
+            ends = by_sample(places, queries, batch, batch if own else query_batch)
             samples: list[Graphs] = []
-            for place, query in zip(places, queries, strict=True):
+            for number, (place, others) in enumerate(ends):
+                if len(ends) > 1 and not len(place):
+                    raise ValueError(
+                        f"sample {number} of {len(ends)} has no point: expected at "
+                        "least one in every sample; leave it out of the batch"
+                    )
+                query = None if own else others
                 shared = bool(samples) and not differentiated
                 if shared and _same(samples[0], place, query):
                     samples.append(samples[0])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain, Graphs, bipartite_graph
-from nfsgeo.geometry.search import sample_sizes
+from nfsgeo.geometry.search import by_sample
 
 TORUS = Domain.unit(2)
 
@@ -88,10 +88,12 @@ def test_rows_are_some_of_the_targets():
         torch.testing.assert_close(sums(part), sums(near)[slice(*rows)])
 
 
-def test_sizes_of_samples():
-    pos = torch.zeros(5, 2)
-    assert sample_sizes(pos, None) == [5]
-    assert sample_sizes(pos, torch.tensor([0, 0, 2, 2, 2])) == [2, 0, 3]
-    for wrong in (torch.tensor([0, 1, 0, 0, 0]), torch.tensor([0, 0])):
+def test_points_of_samples():
+    pos, few = torch.rand(5, 2), torch.rand(2, 2)
+    assert by_sample(pos, few, None, None) == [(pos, few)]
+    batch = torch.tensor([0, 0, 2, 2, 2])
+    found = by_sample(pos, few, batch, torch.tensor([1, 2]))
+    assert [[*map(len, ends)] for ends in found] == [[2, 0], [0, 1], [3, 1]]
+    for wrong in (torch.tensor([0, 1, 0, 0, 0]), torch.tensor([0, 0]), None):
         with pytest.raises(ValueError, match="sort the points by sample"):
-            sample_sizes(pos, wrong)
+            by_sample(pos, pos, wrong, batch)
