@@ -97,8 +97,12 @@ def generate(
     num_steps = _number("--records", num_steps, solver.num_steps)
     workers = _number("--workers", workers, 1)
     if out is None:
-        name = _cached_name(solver, resolution, num_steps, samples, seed)
-        out = cache_folder() / name
+        sizes = f"{resolution}-{num_steps}-{samples}-seed{seed}"
+        told = solver.model_dump(exclude_defaults=True).items()
+        name = "-".join(
+            [solver.name, sizes, *(f"{key}={value}" for key, value in told)]
+        )
+        out = cache_folder() / f"{name.replace('/', '_')}.nc"
         if out.exists():
             return out
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -121,8 +125,15 @@ def generate(
     begun = sum(each.stat().st_size for each in folder.rglob("*.npy"))
     values = num_steps * len(solver.component_names) + len(solver.static_names)
     check_room(out, 4 * samples * points * values - begun)
-    about = [solver.name, solver.model_dump(), resolution, num_steps, seed, GENERATOR]
-    _begin(folder, json.dumps(about, sort_keys=True))
+    settings = solver.model_dump(), resolution, num_steps, seed, GENERATOR
+    header, about = folder / "about.json", json.dumps([solver.name, *settings])
+    folder.mkdir(exist_ok=True)
+    if not any(folder.iterdir()):
+        write_bytes(header, about.encode())
+    if not header.exists() or header.read_text() != about:
+        same = "samples staged with the same settings"
+        todo = "repeat the settings it was begun with or remove it"
+        raise UserError(f"{folder}", same, todo)
     ranges = [range(samples)[i : i + batch_size] for i in range(0, samples, batch_size)]
     todo = [each for each in ranges if not _staged_at(folder, "u", each).exists()]
     finished = samples - sum(map(len, todo))
@@ -224,22 +235,6 @@ def end_with_parent() -> None:
         os._exit(1)
 
 
-def _begin(folder: Path, about: str) -> None:
-    """Makes the folder of finished batches, or goes on with one of the same settings.
-
-    Raises:
-        UserError: It holds samples of something else.
-    """
-    header = folder / "about.json"
-    folder.mkdir(exist_ok=True)
-    if not any(folder.iterdir()):
-        write_bytes(header, about.encode())
-    if not header.exists() or header.read_text() != about:
-        same = "samples staged with the same settings"
-        todo = "repeat the settings it was begun with or remove it"
-        raise UserError(f"{folder}", same, todo)
-
-
 def _staged_at(folder: Path, name: str, batch: range) -> Path:
     return folder / f"{name}-{batch.start}-{batch.stop}.npy"
 
@@ -292,14 +287,6 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
         },
         units=dict.fromkeys(named, "1") | dict(solver.units),
     )
-
-
-def _cached_name(solver: Solver, *numbers: int) -> str:
-    """Name in the cache: the equation, its sizes, seed and options."""
-    name = "{}-{}-{}-{}-seed{}".format(solver.name, *numbers)
-    for key, value in solver.model_dump(exclude_defaults=True).items():
-        name += f"-{key}={value}".replace("/", "_")
-    return f"{name}.nc"
 
 
 def _number(name: str, value: int | None, usual: int, least: int = 1) -> int:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.checks import as_real, finite, missing_values, on_cpu
+from nfsgeo.data.layout import Doubles
 from nfsgeo.errors import UserError
-
-Doubles = NDArray[np.float64]
 
 __all__ = [
     "EPOCH",
@@ -45,7 +44,7 @@ DIGITS = range(4, 18)
 FORMS = {6: "%Y%m", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
-def as_times(values: Any, what: str) -> NDArray[np.float64]:
+def as_times(values: Any, what: str) -> Doubles:
     """Times as float64; dates become seconds since 1970-01-01, time spans seconds.
 
     Raises:
@@ -69,9 +68,7 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
     return finite(as_real(values, what).astype(np.float64), what)
 
 
-def time_variable(
-    times: Any, what: str, unit: str | None = "", todo: str = "give them as dates"
-) -> Variable:
+def time_variable(times: Any, what: str, unit: str | None = "") -> Variable:
     """The coordinate of the time steps, with its unit where that is known.
 
     Raises:
@@ -79,7 +76,7 @@ def time_variable(
     """
     found, unit = np.atleast_1d(as_times(times, what)), unit_of_times(times) or unit
     if unit != EPOCH:
-        check_no_dates(found, what, todo)
+        check_no_dates(found, what)
     if found.ndim != 1:
         given = f"{what} with shape {found.shape}"
         raise UserError(given, "one axis, that of the time steps", "flatten them")
@@ -101,7 +98,7 @@ def dates(times: NDArray[np.float64], unit: str) -> NDArray[Any]:
     return np.round(times * 1e6).astype(np.int64).astype("M8[us]")
 
 
-def check_no_dates(times: NDArray[Any], what: str, todo: str) -> None:
+def check_no_dates(times: Doubles, what: str) -> None:
     """Asks whether numbers are dates without hyphens, such as 20260131 or 202601.
 
     Raises:
@@ -118,7 +115,8 @@ def check_no_dates(times: NDArray[Any], what: str, todo: str) -> None:
         return
     if found[0].year >= 1800 and found[-1].year < 2200:
         given = f"{what} with {texts[0]}, a number or the date {found[0]:%Y-%m-%d}"
-        raise UserError(given, "dates such as 2026-01-31, or times that are none", todo)
+        expected = "dates with hyphens, such as 2026-01-31, or times that are none"
+        raise UserError(given, expected, "write them so, or count from another origin")
 
 
 def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
@@ -132,13 +130,7 @@ def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
 
 
 def later(steps: Doubles, times: Doubles, unit: str) -> Doubles:
-    """Times that are so much later than the last of ``times``, or earlier.
-
-    Args:
-        steps: In the ``unit``.
-        times: Increasing; those of a calendar where the unit is :data:`MONTHS`.
-        unit: Of :func:`clock`.
-    """
+    """Times that are steps, in a ``unit`` of :func:`clock`, after the last of others."""
     found = _calendar(times) if unit == MONTHS else None
     if found is None:
         return times[-1] + steps
@@ -170,9 +162,7 @@ def filled(times: Doubles) -> tuple[Doubles, NDArray[np.int64]]:
 
 
 def _calendar(times: Doubles) -> tuple[NDArray[Any], float, float] | None:
-    """Months of dates and their one place there, as a share of the month and seconds
-    from there; None where they are at several places.
-    """
+    """Months of dates and where all of them are there: seconds from a share of it."""
     months = dates(times, EPOCH).astype("M8[M]")
     apart = len(np.unique(months)) == len(months)
     last_day = times[0] >= _within(months[:1], 1)[0] - DAY
@@ -184,7 +174,6 @@ def _calendar(times: Doubles) -> tuple[NDArray[Any], float, float] | None:
 
 
 def _within(months: NDArray[Any], share: float) -> Doubles:
-    """The times at which a share of months is over."""
     begin, end = ((months + k).astype("M8[s]").astype(float) for k in (0, 1))
     return begin + share * (end - begin)
 
