@@ -115,8 +115,8 @@ def check_no_dates(times: Doubles, what: str) -> None:
         return
     if found[0].year >= 1800 and found[-1].year < 2200:
         given = f"{what} with {texts[0]}, a number or the date {found[0]:%Y-%m-%d}"
-        expected = "dates with hyphens, such as 2026-01-31, or times that are none"
-        raise UserError(given, expected, "write them so, or count from another origin")
+        expected = "dates such as 2026-01-31, or times that are none"
+        raise UserError(given, expected, "give them as dates")
 
 
 def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
@@ -130,7 +130,7 @@ def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
 
 
 def later(steps: Doubles, times: Doubles, unit: str) -> Doubles:
-    """Times that are steps, in a ``unit`` of :func:`clock`, after the last of others."""
+    """Times that are steps, in the unit of :func:`clock`, after the last of others."""
     found = _calendar(times) if unit == MONTHS else None
     if found is None:
         return times[-1] + steps
