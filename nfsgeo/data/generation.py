@@ -132,8 +132,8 @@ def generate(
         write_bytes(header, about.encode())
     if not header.exists() or header.read_text() != about:
         same = "samples staged with the same settings"
-        todo = "repeat the settings it was begun with or remove it"
-        raise UserError(f"{folder}", same, todo)
+        again = "repeat the settings it was begun with or remove it"
+        raise UserError(f"{folder}", same, again)
     ranges = [range(samples)[i : i + batch_size] for i in range(0, samples, batch_size)]
     todo = [each for each in ranges if not _staged_at(folder, "u", each).exists()]
     finished = samples - sum(map(len, todo))
