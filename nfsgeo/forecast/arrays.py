@@ -132,9 +132,8 @@ def _tensor(values: Any, what: str, device: torch.device) -> Tensor:
     """Numbers on a device, all of them finite but for missing values."""
     if what == "times":
         return torch.as_tensor(as_times(values, what), device=device)
-    gaps = what in ("x", "forcing")
-    numbers = as_real(values, what, gaps=gaps)
-    (not_infinite if gaps else finite)(numbers, what)
+    numbers = as_real(values, what, gaps=what == "x")
+    (not_infinite if what == "x" else finite)(numbers, what)
     given = values if isinstance(values, Tensor) else numbers
     return torch.as_tensor(given, device=device)
 
@@ -147,12 +146,6 @@ def _check_values(task: Task, arrays: Mapping[str, Tensor]) -> None:
             "x with a static input that changes in time or is missing",
             "the same finite value at all time steps",
             "repeat the static input, whose components follow those of the field",
-        )
-    if "forcing" in arrays and not bool(arrays["forcing"].isfinite().all()):
-        raise UserError(
-            f"a forcing ({', '.join(task.forcings)}) with missing values",
-            "a value at every point and time step",
-            "give them all",
         )
     if (times := arrays.get("times")) is None:
         return

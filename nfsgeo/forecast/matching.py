@@ -95,7 +95,8 @@ def matched(file: Fields, task: Task) -> Fields:
             )
             wrong[_counted(what, given)] = _counted(what, asked), advice
     for name in sorted(task.units.keys() & file.units.keys()):
-        one, other = (_unit(units[name]) for units in (file.units, task.units))
+        units = (file.units[name], task.units[name])
+        one, other = ("s" if unit == EPOCH else unit for unit in units)
         if name == "time" and other == MONTHS and file.time_unit == EPOCH:
             continue  # whose steps are compared, see check_times
         if one != other:
@@ -191,10 +192,6 @@ def _counted(what: str, names: Sequence[str]) -> str:
     if not names:
         return f"no {what}"
     return f"{len(names)} {what}{'s' * (len(names) > 1)} ({listed(names)})"
-
-
-def _unit(unit: str) -> str:
-    return "s" if unit == EPOCH else unit
 
 
 def _box(domain: Domain) -> str:

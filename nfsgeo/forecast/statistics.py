@@ -75,8 +75,7 @@ class Statistics:
         """
         if self.n_in == 0:
             return []
-        tiny = torch.finfo(torch.float64).tiny
-        trend = self._product / self._square.clamp_min(tiny)
+        trend = self._product / self._square.clamp_min(1e-300)
         return torch.atleast_1d(trend.clamp(0, 1)).tolist()
 
     def _add_trend(self, change: Tensor) -> None:

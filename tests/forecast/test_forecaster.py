@@ -241,7 +241,10 @@ def test_what_a_mask_hides_is_no_input(everything: Forecaster) -> None:
         ({"times": ["now", "then"]}, "times as text"),
         ({"times": np.arange(5.0)}, r"times of shape \[5\].*: expected"),
         ({"forcing": None}, r"x of .*: expected .*forcing .* \(f\)"),
-        ({"forcing": np.full((40, 5, 1), np.nan)}, "a forcing .f. with missing values"),
+        (
+            {"forcing": np.full((40, 5, 1), np.nan)},
+            "forcing with 200 of 200 values",
+        ),
     ],
 )
 def test_arrays_that_cannot_be_predicted_from(

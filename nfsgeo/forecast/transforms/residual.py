@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.utils import scatter
 
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
@@ -20,6 +21,7 @@ __all__ = ["Residual"]
 
 # Adam moves every weight by about the learning rate, and a factor has farther to go.
 SPEED = 10.0
+MAPS = ("own", "regional")
 
 
 class Residual(Transform):
@@ -76,7 +78,7 @@ class Residual(Transform):
         self.form, self.lead_std, self.level = form, lead_std, level
         for name, values in (("mean", mean), ("std", std)):
             self.register_buffer(name, torch.tensor(values, dtype=torch.float64))
-        for name in ("own", "regional"):
+        for name in MAPS:
             weights = None if linear is None else torch.tensor(linear[name]).double()
             self.register_buffer(name, weights)
 
@@ -93,21 +95,15 @@ class Residual(Transform):
                 mean=[0.0] * len(std),
                 std=std,
                 covariance=_plain(series.covariance, series.std),
-                linear={
-                    "own": series.own.tolist(),
-                    "regional": series.regional.tolist(),
-                },
+                linear={of: getattr(series, of).tolist() for of in MAPS},
                 level=series.level,
             )
-        form = "residual" if form == "linear" else form
         changes = statistics.rates if form == "rate" else statistics.changes
-        own, lead_std = slice(len(changes.mean)), None
-        offset, unit = statistics.inputs.mean[own], statistics.inputs.scale[own]
-        if statistics.any_time:
-            lead_std = float(statistics.forcings.scale[-1])
-        change = unit
-        if form == "rate" and lead_std is not None:
-            change = unit / lead_std
+        own, inputs = slice(len(changes.mean)), statistics.inputs
+        offset, unit = inputs.mean[own], inputs.scale[own]
+        leads = statistics.forcings.scale if statistics.any_time else None
+        lead_std = None if leads is None else float(leads[-1])
+        change = unit / (lead_std or 1) if form == "rate" else unit
         return cls(
             form=form,
             mean=(changes.mean / change).tolist(),
@@ -135,19 +131,13 @@ class Residual(Transform):
     def connect(self, graphs: Graphs) -> Graphs:
         if graphs.query_pos is None:
             return graphs
+        queries = graphs.query_pos.split([*(graphs.query_sizes or ())])
+        pairs = zip(graphs.pos.split(graphs.sizes), queries, strict=True)
         if self.covariance is None:
-            ends, of = (
-                (graphs.pos, graphs.query_pos),
-                (graphs.batch, graphs.query_batch),
-            )
-            last = spline_graph(*ends, self.domain, batch=of[0], query_batch=of[1])
+            last = [spline_graph(*pair, self.domain) for pair in pairs]
         else:
-            assert graphs.query_sizes is not None
-            observed = graphs.pos.split(graphs.sizes)
-            queries = graphs.query_pos.split(graphs.query_sizes)
-            samples = zip(observed, queries, strict=True)
-            last = batch_graphs([kriging_graph(self.covariance, *s) for s in samples])
-        return replace(graphs, edges={**graphs.edges, "last": last})
+            last = [kriging_graph(self.covariance, *pair) for pair in pairs]
+        return replace(graphs, edges={**graphs.edges, "last": batch_graphs(last)})
 
     def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
         seen = given
@@ -170,7 +160,9 @@ class Residual(Transform):
             prediction = prediction * passed[:, None, None]
         if self.form == "linear":
             at, here = given.graphs.batch, given.graphs.query_batch
-            mean = _mean(seen.double(), at, num)
+            mean = seen.double().mean(0, keepdim=True)
+            if at is not None:
+                mean = scatter(seen.double(), at, dim_size=num, reduce="mean")
             mean = torch.einsum("tkc,skc->stc", self.regional, mean)
             last = torch.einsum("tkc,nkc->ntc", self.own, last.double())
             last = last + (mean if here is None else mean[here])
@@ -202,11 +194,3 @@ def _plain(
         return None
     expected = ((covariance.expected - offset) / unit).tolist()
     return {"parameters": covariance.fitted.tolist(), "expected": expected}
-
-
-def _mean(x: Tensor, batch: Tensor | None, num: int) -> Tensor:
-    """The mean ``[S, T, C]`` over the points of each sample."""
-    if batch is None:
-        return x.mean(0, keepdim=True)
-    total = x.new_zeros(num, *x.shape[1:]).index_add(0, batch, x)
-    return total / torch.bincount(batch, minlength=num)[:, None, None]
