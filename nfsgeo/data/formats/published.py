@@ -13,16 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
-from nfsgeo.data.domains import check_within
-from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields, reading
+from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields
 from nfsgeo.data.formats.containers import arrays_of, attributes
 from nfsgeo.data.formats.format import Format
 from nfsgeo.data.splits import published_split
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 Arrays = Mapping[str, Variable]
@@ -229,9 +226,6 @@ def _camlab(path: Path, found: Arrays) -> Fields:
     dims, dim = ["sample", "point", "d"][len(x) == 1 :], x.shape[3]
     at = Variable(dims, x[:, 0] if len(x) > 1 else x[0, 0])
     periodic = name in CAMLAB and name[:3] in ("ns-", "ce-")
-    if periodic:
-        square, meshes = Domain.unit(dim, periodic=False), (m.values for m in x)
-        check_within(square, (mesh[0] for mesh in meshes), path)
     return build(
         path,
         arrays,
@@ -250,7 +244,8 @@ def _geo_fno(path: Path, found: Arrays) -> Fields:
     published: the last ones, or those that follow; 100 others are for validation.
     """
     component, channel, beside = GEO_FNO[path.name]
-    u, *axes = (_load(path, name) for name in (path.name, *beside))
+    files = [path.with_name(name) for name in (path.name, *beside)]
+    u, *axes = (np.load(file, mmap_mode="r", allow_pickle=False) for file in files)
     u = u[:, channel] if channel >= 0 else u.T
     axes = axes if channel >= 0 else [*np.moveaxis(axes[0], 0, -1)]
     if len(axes) != 2 or any(axis.shape != u.shape for axis in axes):
@@ -264,15 +259,6 @@ def _geo_fno(path: Path, found: Arrays) -> Fields:
         points=at,
         split=published_split(len(u), 1000, 100, 200, test_last=channel < 0),
     )
-
-
-def _load(path: Path, name: str) -> NDArray[Any]:
-    """The array in a file beside another one."""
-    beside = path.with_name(name)
-    if not beside.exists():
-        raise UserError(f"{path} without {name}", "both in one folder", "put it there")
-    with reading(beside, "an undamaged array (.npy)"):
-        return np.asarray(np.load(beside, mmap_mode="r", allow_pickle=False))
 
 
 class _Set(NamedTuple):

@@ -93,7 +93,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         points=np.split(points[there], starts[1:]) if own else points,
         times=times if "time" in roles else None,
         units={"time": unit},
-        stations=stations[there] if own and stations is not None else stations,
+        stations=None if stations is None else stations[there],
     )
     return named.mark_longitude(fields, roles["x"])
 

@@ -90,7 +90,6 @@ def test_times_domains_and_names_of_published_sets(examples, tmp_path):
         ("own", {"x": np.full((1, 1, 6, 2), np.nan)}, "finite"),
         ("own", {"c": np.zeros((3, 1, 5, 1))}, "dimension 'point'"),
         ("own", {"c": np.zeros((3, 6))}, "own.nc"),
-        ("NS-SL", {"x": 1.5 + np.zeros((1, 1, 6, 2))}, "domain"),
         ("NS-SL", {"u": np.zeros((3, 21, 6, 1))}, "velocity_y"),
         ("Poisson-Gauss", {}, "'c'"),
     ],
