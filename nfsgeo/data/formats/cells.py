@@ -23,7 +23,7 @@ from nfsgeo.errors import UserError
 
 __all__ = ["STATIONS", "frame_of", "header", "is_number", "is_table", "values_of"]
 
-LONGEST, COMMENTS = 2**20, 100  # letters of a line with names, lines of comments above
+LONGEST, COMMENTS = 2**20, 100  # bytes up to the first row, lines of comments above
 SPACES = r"\s+"  # any white space separates columns
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 MISSING = [*ABSENT, *map(str.upper, ABSENT), *map(str.title, ABSENT), "NaN", "NaT"]
@@ -45,15 +45,11 @@ def is_table(look: Look) -> bool:
     """Whether it is Parquet, or text whose first line has several names or numbers."""
     if look.head.startswith(b"PAR1"):
         return True
-    names, separator, _, encoding, first = _first_lines(look.path, "replace")
-    with _opened(look.path) as stream:
-        head = stream.read(512)
-    binary = encoding == "utf-8-sig" and b"\0" in head
-    if binary or len(names) < 2 or head.lstrip()[:1] in (b"<", b"{"):
-        return False
+    names, separator, *_, first = _first_lines(look.path)
     # Words in a line are no names unless there are as many numbers in the next one.
     cells = first.split() if separator == SPACES else names
-    return cells is names or (len(cells) == len(names) and any(map(is_number, cells)))
+    fits = cells is names or (len(cells) == len(names) and any(map(is_number, cells)))
+    return len(names) > 1 and fits
 
 
 def frame_of(
@@ -158,14 +154,16 @@ def is_number(cell: str) -> bool:
     return False
 
 
-def _first_lines(path: Path, errors: str = "strict") -> _Text:
+def _first_lines(path: Path) -> _Text:
     with _opened(path) as stream:
-        head, encoding = stream.read(512), "utf-8-sig"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    with io.TextIOWrapper(_opened(path), encoding, errors) as stream:
-        lines = [stream.readline(LONGEST) for _ in range(COMMENTS)]
-    number = next((n for n, line in enumerate(lines) if line.lstrip()[:1] != "#"), 0)
+        head = stream.read(LONGEST)
+    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = head.decode(encoding := "utf-16" if wide else "utf-8-sig", "replace")
+    if "\0" in text[:512] or text.lstrip()[:1] in ("<", "{"):
+        return _Text([], ",", 0, encoding, "")
+    lines = text.split("\n")
+    above = enumerate(lines[:COMMENTS])
+    number = next((n for n, line in above if line.lstrip()[:1] != "#"), 0)
     names, separator = header(lines[number])
     if len(names) < 2 or any(map(is_number, names)):  # those of a comment
         names, separator, number = *header(lines[0]), 0
