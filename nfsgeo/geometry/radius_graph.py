@@ -95,7 +95,7 @@ def bipartite_graph(
             "or detach the sources"
         )
     samples = by_sample(source, target, source_batch, target_batch)
-    if any(len(points) > 0 == len(sources) for sources, points in samples):
+    if any(len(points) and not len(sources) for sources, points in samples):
         raise ValueError(
             "a sample without a source: expected at least one source in every sample; "
             "add points or drop the sample"

@@ -71,7 +71,7 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
     there = points_there(file, sample)
     _check_enough(file, num_points, len(there))
     rng = philox(seed, Stream.RANDOM_SUBSET, sample)
-    return _subset(file, sample, _drawn(file, there, num_points, rng))
+    return _drawn(file, sample, there, num_points, rng)
 
 
 def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
@@ -214,19 +214,20 @@ def _unseen(
             "ask for fewer, take points between them (off-grid) where the file "
             "permits, or train with a smaller data.point_sets",
         )
-    return _subset(file, sample, _drawn(file, others, wanted, rng))
+    return _drawn(file, sample, others, wanted, rng)
 
 
 def _drawn(
-    file: Fields, numbers: Indices, num: int, rng: np.random.Generator
-) -> Indices:
-    """Some of these points of a file, at random."""
+    file: Fields, sample: int, numbers: Indices, num: int, rng: np.random.Generator
+) -> Mesh:
+    """Some of these points of a sample, at random."""
     weight = None
     if file.domain.curved and file.shape is not None:
         # A pole of a grid is many points at one place.
         latitude = np.deg2rad(file.coordinates()[numbers, 1])
         weight = np.cos(latitude).clip(min=1e-12)
-    return numbers[shuffled(len(numbers), rng, weight)[:num]]
+    chosen = numbers[shuffled(len(numbers), rng, weight)[:num]]
+    return _subset(file, sample, chosen)
 
 
 def _subset(file: Fields, sample: int, chosen: Indices) -> Mesh:
@@ -259,15 +260,13 @@ class MeshKind:
 
     Attributes:
         sampler: Called with a file, a size, a seed and the number of a sample.
-        help: What the points are, one line.
         size: What the size is: the number of ``"points"``, or of points along each axis
             of a ``"grid"``; None where it is not used.
         drawn: Whether the points are random, others for each seed.
-        even: Whether their density is the same everywhere.
+        even: Whether drawn points are as dense everywhere.
     """
 
     sampler: Callable[..., Mesh]
-    help: str
     size: Literal["points", "grid"] | None = "points"
     drawn: bool = True
     even: bool = True
@@ -275,11 +274,9 @@ class MeshKind:
 
 # By the name in the configuration, ``data.mesh``, and on the command line.
 MESH_KINDS: dict[str, MeshKind] = {
-    "random-subset": MeshKind(random_subset, "points of the file, drawn uniformly"),
-    "grid": MeshKind(sub_grid, "a coarser grid", "grid", drawn=False),
-    "all": MeshKind(
-        every_point, "all points of the file", None, drawn=False, even=False
-    ),
-    "off-grid": MeshKind(off_grid, "uniform, between the points of a periodic grid"),
-    "clustered": MeshKind(clustered, "tenfold as dense at one place", even=False),
+    "random-subset": MeshKind(random_subset),
+    "grid": MeshKind(sub_grid, "grid", drawn=False),
+    "all": MeshKind(every_point, None, drawn=False),
+    "off-grid": MeshKind(off_grid),
+    "clustered": MeshKind(clustered, even=False),
 }
