@@ -15,7 +15,7 @@ from nfsgeo.models.patch_mixers import AttentionSettings, attention_block
 from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import GridResampling, PatchEmbedding, Pointwise, Trunk, UNet
-from nfsgeo.nn.patches import patches_of
+from nfsgeo.nn.token_mixers import patches_of
 
 __all__ = ["DeepONet", "DeepONetU", "DeepONetV"]
 

@@ -35,7 +35,7 @@ from nfsgeo.nn import (
     SplitComplex,
     TokenMLP,
 )
-from nfsgeo.nn.patches import patches_of
+from nfsgeo.nn.token_mixers import patches_of
 
 __all__ = [
     "GFN",

@@ -57,7 +57,6 @@ PointWaves                 Fourier transform at irregular points, and back
 from nfsgeo.nn.attention import Attention, PhysicsAttention
 from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.branch_and_trunk import Trunk, UNet
-from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.graph_cells import (
     AdaptiveConv,
     AdaptiveGRU,
@@ -65,8 +64,6 @@ from nfsgeo.nn.graph_cells import (
     ChebyshevConv,
     DiffusionConv,
     DiffusionGRU,
-)
-from nfsgeo.nn.graph_shift import (
     node_graph,
     scaled_laplacian,
     transition_matrices,
@@ -75,15 +72,20 @@ from nfsgeo.nn.interpolation import KernelInterpolation
 from nfsgeo.nn.kernels import (
     ChannelKernel,
     DenseKernel,
+    EdgeNetwork,
     GaussianKernel,
     InterpolationKernel,
 )
 from nfsgeo.nn.message_passing import MPPDELayer, TemporalDecoder
-from nfsgeo.nn.mixer_block import FieldLayerNorm, MixerBlock
+from nfsgeo.nn.mixer_block import (
+    FieldLayerNorm,
+    Lift,
+    MixerBlock,
+    Pointwise,
+    Projector,
+)
 from nfsgeo.nn.neighbour_sums import neighbour_sum, neighbour_sum_reference
-from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
-from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
 from nfsgeo.nn.resampling import (
     GridResampling,
     InterpolationResampling,
@@ -97,6 +99,8 @@ from nfsgeo.nn.token_mixers import (
     FourierTokens,
     GlobalFilter,
     ModulusGELU,
+    PatchEmbedding,
+    PatchUnembedding,
     RealPart,
     SplitComplex,
     TokenMLP,

@@ -7,8 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.nn.mixer_block import FieldLayerNorm
-from nfsgeo.nn.pointwise import Lift
+from nfsgeo.nn.mixer_block import FieldLayerNorm, Lift
 
 __all__ = ["Trunk", "UNet"]
 

@@ -1,15 +1,15 @@
-"""Convolutions on graphs by Chebyshev polynomials, and recurrent cells made of them."""
+"""Operators of graphs, convolutions by their polynomials, and cells made of these."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.graph_shift import chebyshev_terms, shifted
+from nfsgeo.nn.neighbour_sums import neighbour_sum
 
 __all__ = [
     "AdaptiveConv",
@@ -18,7 +18,101 @@ __all__ = [
     "ChebyshevConv",
     "DiffusionConv",
     "DiffusionGRU",
+    "node_graph",
+    "scaled_laplacian",
+    "shifted",
+    "transition_matrices",
 ]
+
+
+def shifted(x: Tensor, shift: BipartiteGraph | Tensor) -> Tensor:
+    r"""The product of a graph shift operator with a signal on the nodes.
+
+    .. math:: (S x)_j = \sum_{(i, j) \in E} w_{ij} \, x_i
+
+    Args:
+        x: the signal ``[N, D]``.
+        shift: a graph from nodes to nodes, its ``base_weight`` the entries of ``S``; or
+            the matrix itself.
+    """
+    if isinstance(shift, Tensor):
+        return shift @ x
+    return neighbour_sum(x[None], shift.base_weight[None].to(x.dtype), shift)[0]
+
+
+def node_graph(edge_index: Tensor, num_nodes: int) -> BipartiteGraph:
+    """A graph in PyTorch Geometric's format, for the operators below.
+
+    Args:
+        edge_index: ``[2, E]``, sources and targets, in any order.
+        num_nodes: number of nodes.
+    """
+    nowhere = torch.empty(num_nodes, 0, device=edge_index.device)
+    return BipartiteGraph.from_edges(edge_index, (nowhere, nowhere))
+
+
+def scaled_laplacian(
+    graph: BipartiteGraph, dtype: torch.dtype = torch.float32
+) -> BipartiteGraph:
+    r"""The scaled Laplacian of a graph, for Chebyshev polynomials.
+
+    .. math:: \tilde L = \frac{2}{\lambda_{max}} L - I = -D^{-1/2} A D^{-1/2}
+
+    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
+    with the bound :math:`\lambda_{max} = 2` of the symmetric normalisation. Self-loops
+    do not count.
+
+    Args:
+        graph: edges from nodes to nodes.
+        dtype: of the entries, which the result has as its ``base_weight``.
+    """
+    source, target = graph.edge_index
+    loop = source == target
+    degree = torch.zeros(graph.num_source, dtype=torch.float64, device=source.device)
+    degree = degree.index_add(0, source, (~loop).to(torch.float64))
+    scale = torch.where(degree > 0, degree.rsqrt(), 0)
+    weight = (-scale[source] * scale[target]).masked_fill(loop, 0)
+    return replace(graph, base_weight=weight.to(dtype))
+
+
+def transition_matrices(
+    graph: BipartiteGraph, dtype: torch.dtype = torch.float32
+) -> tuple[BipartiteGraph, BipartiteGraph]:
+    r"""Transition matrices of random walks along the edges of a graph and against them.
+
+    .. math:: (D_O^{-1} W)^T, \qquad (D_I^{-1} W^T)^T
+
+    Those of "Diffusion Convolutional Recurrent Neural Network", equation (2), in the
+    orientation of its authors' program: the value of a node is distributed among its
+    neighbours. On a symmetric graph, such as that of all pairs within a radius, both
+    are the same object.
+
+    Args:
+        graph: edges from nodes to nodes.
+        dtype: of the entries, which the results have as their ``base_weight``.
+    """
+    along = _walk(graph, dtype)
+    reverse = node_graph(graph.edge_index.flip(0), graph.num_source)
+    if torch.equal(reverse.edge_index, graph.edge_index):
+        return along, along
+    return along, _walk(reverse, dtype)
+
+
+def _walk(graph: BipartiteGraph, dtype: torch.dtype) -> BipartiteGraph:
+    """Every edge weighs one over the number of edges that leave its source."""
+    fraction = graph.transpose.ptr.diff().to(torch.float64).reciprocal()
+    return replace(graph, base_weight=fraction[graph.edge_index[0]].to(dtype))
+
+
+def chebyshev_terms(
+    shift: BipartiteGraph | Tensor, x: Tensor, order: int
+) -> list[Tensor]:
+    """``T_0(S) x`` to ``T_{order - 1}(S) x``, Chebyshev polynomials of a matrix."""
+    terms = [x]
+    while len(terms) < order:
+        term = shifted(terms[-1], shift)
+        terms.append(term if len(terms) == 1 else 2 * term - terms[-2])
+    return terms
 
 
 class GraphConvolution(nn.Module):
@@ -78,8 +172,7 @@ class ChebyshevConv(GraphConvolution):
 
     def forward(self, x: Tensor, laplacian: BipartiteGraph) -> Tensor:
         """Convolve ``x``; ``laplacian`` is a :func:`~nfsgeo.nn.scaled_laplacian`."""
-        product = partial(shifted, shift=laplacian)
-        terms = chebyshev_terms(product, x, self.weight.size(0))
+        terms = chebyshev_terms(laplacian, x, self.weight.size(0))
         return torch.cat(terms, dim=-1) @ self.weight.flatten(0, 1) + self.bias
 
 
@@ -103,12 +196,12 @@ class DiffusionConv(GraphConvolution):
         """Convolve ``x``; ``walks`` are of :func:`~nfsgeo.nn.transition_matrices`."""
         along, against = walks
         order = self.weight.size(1)
-        terms = chebyshev_terms(partial(shifted, shift=along), x, order)
+        terms = chebyshev_terms(along, x, order)
         if against is along:
             # Both directions multiply the same terms, so their weights add up.
             weight = self.weight.sum(0).flatten(0, 1)
         else:
-            terms += chebyshev_terms(partial(shifted, shift=against), x, order)
+            terms += chebyshev_terms(against, x, order)
             weight = self.weight.flatten(0, 2)
         return torch.cat(terms, dim=-1) @ weight + self.bias
 
@@ -146,7 +239,7 @@ class AdaptiveConv(GraphConvolution):
     def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
         """Convolve the fields of all samples."""
         size, order = self.weight.shape[:2]
-        terms = torch.cat(chebyshev_terms(adjacency.matmul, x, order), dim=-1)
+        terms = torch.cat(chebyshev_terms(adjacency, x, order), dim=-1)
         weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
         parts = (terms @ weight).unflatten(-1, (size, -1))
         return torch.einsum("nd,bndo->bno", embedding, parts) + embedding @ self.bias
@@ -188,11 +281,7 @@ class ChebConvGRU(GraphGRU):
         h' &= z \odot h + (1 - z) \odot c
 
     Model 2 of "Structured Sequence Modeling with Graph Convolutional Recurrent
-    Networks", with gated recurrent units for its LSTM. In a pipeline on PyTorch
-    Geometric's graphs::
-
-        laplacian = scaled_laplacian(node_graph(edge_index, num_nodes))
-        h = cell(x, h, laplacian)
+    Networks", with gated recurrent units for its LSTM.
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
@@ -220,11 +309,7 @@ class DiffusionGRU(GraphGRU):
         c &= \tanh([x, r \odot h] * \Theta_c) \\
         h' &= z \odot h + (1 - z) \odot c
 
-    The DCGRU of "Diffusion Convolutional Recurrent Neural Network", section 2.3. In
-    a pipeline on PyTorch Geometric's graphs::
-
-        walks = transition_matrices(node_graph(edge_index, num_nodes))
-        h = cell(x, h, walks)
+    The DCGRU of "Diffusion Convolutional Recurrent Neural Network", section 2.3.
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -48,11 +49,6 @@ class StationaryCovariance(nn.Module):
 
     def __init__(self, domain: Domain, parameters: Tensor, expected: Tensor) -> None:
         super().__init__()
-        if parameters.shape != (domain.dim + 4,):
-            raise ValueError(
-                f"parameters of shape {tuple(parameters.shape)}; expected "
-                f"[{domain.dim + 4}] in {domain.dim} dimensions"
-            )
         self.domain = domain
         self.register_buffer("fitted", parameters.to(torch.float64))
         self.register_buffer("expected", expected.to(torch.float64))
@@ -150,24 +146,18 @@ def kriging_graph(
         near = others.topk(num, dim=1).indices.sort(dim=1).values
         pairs = zip(near.split(ROWS), others.split(ROWS), strict=True)
         weight = torch.cat([_solved(own, k.gather(1, some), some) for some, k in pairs])
-    displacement = covariance.domain.displacement(query_pos[:, None], pos[near])
-    here = (displacement == 0).all(2)
+    count = len(query_pos)
+    target = torch.arange(count, device=pos.device).repeat_interleave(num)
+    edges, domain = torch.stack([near.flatten(), target]), covariance.domain
+    graph = BipartiteGraph.from_edges(edges, (pos, query_pos), domain)
+    here = (graph.displacement == 0).all(1).view(count, num)
     here = here & (here.cumsum(1) == 1)
     alone, own = here.any(1, keepdim=True), here.to(weight)
     if weight.requires_grad:  # Derivatives are those of queries nearby.
         weight = weight + torch.where(alone, own - weight.detach(), 0)
     else:
         weight = torch.where(alone, own, weight)
-    count = len(query_pos)
-    target = torch.arange(count, device=pos.device).repeat_interleave(num)
-    return BipartiteGraph(
-        torch.stack([near.flatten(), target]),
-        torch.arange(0, count * num + 1, num, device=pos.device),
-        displacement.flatten(0, 1),
-        weight.flatten(),
-        len(pos),
-        count,
-    )
+    return replace(graph, base_weight=weight.flatten())
 
 
 def seen_points(domain: Domain, pos: Tensor, query_pos: Tensor) -> Tensor | None:

@@ -129,26 +129,19 @@ def grid_shape(pos: Tensor) -> tuple[int, ...]:
         UserError: when the points are anything else.
     """
     axes = [column.unique() for column in pos.unbind(1)]
-    shape = tuple(len(axis) for axis in axes)
-    if math.prod(shape) == len(pos) and _equispaced(axes):
-        grid = torch.cartesian_prod(*axes).view(len(pos), -1)
-        if ((pos - grid).abs() <= 1e-4 * _spacing(axes)).all():
+    shape = tuple(map(len, axes))
+    if math.prod(shape) == len(pos):
+        steps = torch.stack([(a[-1] - a[0]) / max(1, len(a) - 1) for a in axes])
+        numbers = torch.cartesian_prod(*(torch.arange(n) for n in shape))
+        place = numbers.view(len(pos), -1).to(pos) * steps
+        low = torch.stack([a[0] for a in axes])
+        if ((pos - low - place).abs() <= 1e-3 * steps).all():
             return shape
     raise UserError(
         f"{len(pos)} points that are no grid",
         "an equispaced grid, in row-major order",
         "train with --grid, or use a model that takes points, such as nfs",
     )
-
-
-def _spacing(axes: list[Tensor]) -> Tensor:
-    gaps = [a.diff().amin() if a.numel() > 1 else a.new_ones(()) for a in axes]
-    return torch.stack(gaps)
-
-
-def _equispaced(axes: list[Tensor]) -> bool:
-    gaps = [axis.diff() for axis in axes if axis.numel() > 2]
-    return all(bool((g - g.mean()).abs().amax() <= 1e-3 * g.mean()) for g in gaps)
 
 
 class InterpolationResampling(Resampling):

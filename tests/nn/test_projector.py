@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nfsgeo.nn import Projector, pointwise
+from nfsgeo.nn import Projector, mixer_block
 from nfsgeo.testing import assert_same
 
 ROWS, CHANNELS, HIDDEN = 24, 3, 5
@@ -12,8 +12,8 @@ ROWS, CHANNELS, HIDDEN = 24, 3, 5
 @pytest.fixture(params=[1, 4 * HIDDEN, 10**6], ids=["single", "blocks", "at once"])
 def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of one row, of some, and of all."""
-    monkeypatch.setattr(pointwise, "BLOCK_CPU", request.param)
-    monkeypatch.setattr(pointwise, "BLOCK_CUDA", request.param)
+    monkeypatch.setattr(mixer_block, "BLOCK_CPU", request.param)
+    monkeypatch.setattr(mixer_block, "BLOCK_CUDA", request.param)
 
 
 @pytest.mark.parametrize("out", [1, 2])
