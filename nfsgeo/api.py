@@ -120,8 +120,7 @@ def fit(
     nfsgeo.training.fit(experiment, run, callbacks)
     if experiment.config.model.bands:
         config, forecaster = open_run(run)
-        used = RunData(config, experiment.file)
-        bands_of(ScoredModel(forecaster, config, used.file, used.mesh), run)
+        bands_of(ScoredModel(forecaster, RunData(config, experiment.file)), run)
     return run
 
 

@@ -10,11 +10,11 @@
 - :func:`export_run`: a trained model as a program of ``torch.export`` or ONNX;
   :func:`program_inputs`: its arguments
 - :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo
-- :func:`persistence`, :func:`extrapolation`, :func:`training_mean`: baselines
-- :class:`StationReferences`: climatology and regressions, of a single series
+- :class:`References`: all that predicts without a network: :func:`persistence`,
+  :func:`extrapolation`, :func:`training_mean` and, of a single series, the climatology
+  and regressions of :class:`StationReferences`
 """
 
-from nfsgeo.evaluation.baselines import extrapolation, persistence, training_mean
 from nfsgeo.evaluation.convergence import (
     KeepStates,
     deviation,
@@ -25,13 +25,20 @@ from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.interpolation_memory import interpolation_memory
 from nfsgeo.evaluation.predict import predict
 from nfsgeo.evaluation.query_points import read_points
+from nfsgeo.evaluation.references import (
+    References,
+    StationReferences,
+    extrapolation,
+    persistence,
+    training_mean,
+)
 from nfsgeo.evaluation.run_evaluation import evaluate_run
-from nfsgeo.evaluation.station_references import StationReferences
 from nfsgeo.evaluation.unseen import evaluate_meshes
 from nfsgeo.training.run_paths import find_run
 
 __all__ = [
     "KeepStates",
+    "References",
     "StationReferences",
     "deviation",
     "evaluate_meshes",

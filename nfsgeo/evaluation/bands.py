@@ -113,8 +113,9 @@ def _conditions(scored: ScoredModel) -> Iterator[tuple[Any, ...]]:
     """Meshes, shares of values to remove, of what condition errors at observed and at
     unobserved points are, -1 for none, and the windows, as far as there are any.
     """
-    config, file, mesh = scored.config, scored.file, scored.mesh
-    info, data, used = MODELS[config.model.name], config.data, RunData(config, file)
+    used = scored.used
+    config, file, mesh = used.config, used.file, used.mesh
+    info, data = MODELS[config.model.name], config.data
     every, sample = slice(None), int(used.samples("test")[0])
     anywhere = info.query_points and info.unseen_meshes
     seen = mesh
@@ -222,7 +223,7 @@ def bands_of(
             f"bands, and {needed(LEVEL)} samples for the level {LEVEL:g}",
             "use a file with more samples" if bands else "train with --bands",
         )
-    if calibrate or (scored.config.model.bands and not bands):
+    if calibrate or (scored.used.config.model.bands and not bands):
         bands, content = fit_bands(scored, bands), io.BytesIO()
         torch.save({name: of.state() for name, of in bands.items()}, content)
         write_bytes(paths.bands, content.getbuffer())

@@ -13,14 +13,10 @@ from nfsgeo.data import Fields
 from nfsgeo.data.memory import kept
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.bands import band_scores, bands_of
+from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
-from nfsgeo.evaluation.scores import (
-    Scores,
-    score,
-    station_references,
-    unobserved_errors,
-)
+from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
 from nfsgeo.evaluation.station_series import station_series
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
@@ -118,17 +114,16 @@ def evaluate_run(
         config, file, part = scoped(
             trained, file, task.num_points, own=own, part=part, around=bool(factors)
         )
-        mesh = RunData(config, file).mesh
-        scored = ScoredModel(forecaster, config, file, mesh)
-        references = station_references(scored, boosting=boosting)
-        found = score(scored, references=references, progress=progress)
+        scored = ScoredModel(forecaster, RunData(config, file))
+        references = References(scored, boosting=boosting)
+        found = score(scored, references, progress=progress)
         summary = _costs(paths, scored)
         summary["scored"] = describe_scored(trained, found.windows, part, found.points)
         summary |= found.summary()
         summary |= unobserved_errors(scored, references)
         if steps is not None:
-            ahead = station_references(scored, steps=steps)
-            further = score(scored, steps=steps, references=ahead, progress=progress)
+            ahead = References(scored, steps=steps)
+            further = score(scored, ahead, steps=steps, progress=progress)
             summary["rollout"] = further.rollout()
         if bands := bands_of(scored, paths, calibrate=calibrate):
             summary["bands"] = band_scores(scored, bands)
@@ -154,7 +149,7 @@ def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
     None where there is no last checkpoint. ``stopped_early`` is true where training
     ran out of ``trainer.patience`` before its last epoch.
     """
-    config, file, forecaster = scored.config, scored.file, scored.forecaster
+    config, file, forecaster = scored.used.config, scored.used.file, scored.forecaster
     rows, task = read_history(paths.metrics), forecaster.task
     memory, early = None, False
     if paths.last.exists():

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from nfsgeo.data import Fields
 from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.forecast.bands import Bands
@@ -26,12 +25,10 @@ __all__ = ["ScoredModel", "open_run", "predictions", "read_bands"]
 
 @dataclass(frozen=True)
 class ScoredModel:
-    """A trained model, and the fields that it is scored on, observed on a mesh."""
+    """A trained model, and the fields that it is scored on, where it observes them."""
 
     forecaster: Forecaster
-    config: RunConfig
-    file: Fields
-    mesh: Observation
+    used: RunData
 
     def windows(
         self,
@@ -46,12 +43,9 @@ class ScoredModel:
         ``noise`` is its standard deviation on the inputs, in that of the training data;
         None for that of training, as for the others.
         """
-        data, scale = self.config.data, self.forecaster.find(Normalise)
-        mesh = self.mesh if mesh is None else mesh
-        absent = self.forecaster.drops_absent
-        used = RunData(self.config, self.file)
-        found = used.windows(part, mesh, n_out=n_out, drop_absent=absent)
-        if noise := data.input_noise if noise is None else noise:
+        scale, absent = self.forecaster.find(Normalise), self.forecaster.drops_absent
+        found = self.used.windows(part, mesh, n_out=n_out, drop_absent=absent)
+        if noise := self.used.config.data.input_noise if noise is None else noise:
             assert scale is not None
             found.noise = noise * scale.fields.std.cpu()
         return found
@@ -70,7 +64,7 @@ class ScoredModel:
         Errors are NaN where there are no points.
         """
         found = tuple(self.errors() for _ in range(3))
-        size = self.config.data.batch_size
+        size = self.used.config.data.batch_size
         for batch, prediction in predictions(self.forecaster, windows, size):
             graphs, nums = batch.graphs, batch.graphs.sizes
             truth = batch.y if graphs.query_sizes is None else batch.query_y

@@ -1,4 +1,4 @@
-"""Errors of a model and of the baselines, over all samples."""
+"""Errors of a model and of the references, over all samples."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from torch_geometric.data import Batch
 
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
-from nfsgeo.evaluation.baselines import baselines
+from nfsgeo.evaluation.references import MAX_QUERIES, References
 from nfsgeo.evaluation.scored_model import ScoredModel, predictions
-from nfsgeo.evaluation.station_references import StationReferences
 from nfsgeo.forecast.matching import check_times
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
@@ -22,10 +21,9 @@ from nfsgeo.progress import Progress, silent
 from nfsgeo.training import ErrorByTimeStep, FieldErrors
 from nfsgeo.training.experiment import check_observed
 from nfsgeo.training.metrics import errors_by_sample
-from nfsgeo.training.run_data import RunData, queried
-from nfsgeo.training.series import fitted_climatology
+from nfsgeo.training.run_data import queried
 
-__all__ = ["Scores", "score", "station_references", "unobserved_errors"]
+__all__ = ["Scores", "score", "unobserved_errors"]
 
 POOLED = (
     "Pooled errors are means over the components: of MAE and RMSE divided by the "
@@ -33,8 +31,6 @@ POOLED = (
     "and L1 with the component's mean removed from the fields."
 )
 EXAMPLES = 4
-# Query points per sample; more of them tell nothing new.
-MAX_QUERIES = 4096
 
 
 @dataclass(frozen=True)
@@ -108,27 +104,21 @@ class Scores:
 @torch.no_grad()
 def score(
     scored: ScoredModel,
+    references: References,
     *,
     steps: int | None = None,
-    references: StationReferences | None = None,
     progress: Progress = silent,
 ) -> Scores:
-    """Scores the model, the baselines and the references on every test sample.
+    """Scores the model and the references on every test sample.
 
     Time steps have to be those of training, but for a rollout of so many ``steps``.
     """
-    forecaster, file = scored.forecaster, scored.file
-    test = scored.windows(n_out=steps)
-    # The mean of the training targets is a baseline; a named file may have none.
-    has_train = len(RunData(scored.config, file).samples("train"))
-    train = scored.windows("train", n_out=steps) if has_train else test
+    forecaster, file = scored.forecaster, scored.used.file
+    test, predictors = scored.windows(n_out=steps), references.predictors
     if steps is None:
         times = (test[item].times.tolist() for item in range(len(test)))
         check_times(forecaster.task, file, times)
         check_observed("test", test)
-    predictors = baselines(train)
-    if references is not None:
-        predictors |= references.predictors()
     names = ("model", *predictors)
     errors = {name: scored.errors() for name in names}
     last: dict[str, list[Tensor]] = {name: [] for name in names}
@@ -139,7 +129,7 @@ def score(
     alike = len(set(test.samples)) == len(test)
     alike &= isinstance(test.mesh, Mesh) and not test.drop_absent
     wanted, sizes = EXAMPLES if alike else 1, list[int]()
-    size = scored.config.data.batch_size
+    size = scored.used.config.data.batch_size
     for batch, prediction in predictions(forecaster, test, size, steps=steps):
         known = _known(scored, batch)
         fields = {"model": prediction}
@@ -172,62 +162,40 @@ def score(
     )
 
 
-def station_references(
-    scored: ScoredModel, *, steps: int | None = None, boosting: bool = False
-) -> StationReferences | None:
-    """References of a single series that is split by time, None of other data.
-
-    Args:
-        scored: What is scored.
-        steps: Of a rollout; None for those of training.
-        boosting: As of :class:`~nfsgeo.evaluation.StationReferences`.
-    """
-    file, mesh = scored.file, scored.mesh
-    used = RunData(scored.config, file)
-    if not isinstance(mesh, Mesh) or mesh.index is None:
-        return None
-    season = fitted_climatology(used)
-    if season is None:
-        return None
-    seen, n_out = queried(mesh, file, MAX_QUERIES, 0)(0), scored.config.data.n_out or 1
-    return StationReferences(used, season, seen, steps or n_out, boosting=boosting)
-
-
-def unobserved_errors(
-    scored: ScoredModel, references: StationReferences | None = None
-) -> dict[str, Any]:
+def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, Any]:
     """Errors at points of the file where samples are not observed, ``"unobserved"``.
 
-    With ``references``, those of these and of the baselines beside them, all followed
-    by kriging; so is a model that predicts at observed points alone, which has no
-    errors without. Empty where the file has no other points.
+    Of a single series, those of the references beside them, all followed by kriging; so
+    is a model that predicts at observed points alone, which has no errors of other
+    data. Empty where the file has no other points.
     """
-    able = MODELS[scored.config.model.name].query_points
-    if not able and references is None:
+    able = MODELS[scored.used.config.model.name].query_points
+    if not able and references.series is None:
         return {}
     # Where all samples share a mesh, its query points and graphs are made once.
-    seen = queried(scored.mesh, scored.file, MAX_QUERIES, 0)
+    seen = queried(scored.used.mesh, scored.used.file, MAX_QUERIES, 0)
     test = scored.windows(mesh=seen)
     num = max(len(seen(s).queries or ()) for s in set(test.samples))
     if not num:
         return {}
-    if references is None:
+    if references.series is None:
         return {"unobserved": {"num_points": num, **scored.errors_in_parts(test)[2]}}
-    predictors = baselines(scored.windows("train")) | references.predictors()
-    names = ("model", "persistence", "mean", *references.predictors())
-    errors = {name: scored.errors() for name in names}
+    names = ("persistence", "mean", *references.series.predictors())
+    errors = {name: scored.errors() for name in ("model", *names)}
     connect = scored.forecaster.connect
 
     def observed(pos: Tensor, **queries: Tensor) -> Graphs:
         return connect(pos, **queries if able else {})
 
     for batch, prediction in predictions(scored.forecaster, test, 1, connect=observed):
-        known, there = _known(scored, batch), len(batch.pos)
-        for name in names:
-            field = prediction if name == "model" else predictors[name](known)
-            if name != "model" or not able:
-                field = references.at_queries(known, field)
-            errors[name].update(field[there:], batch.query_y[there:])
+        known = _known(scored, batch)
+        fields = {name: references.predictors[name](known) for name in names}
+        fields |= {} if able else {"model": prediction}
+        at_all = references.series.at_queries
+        fields = {name: at_all(known, field) for name, field in fields.items()}
+        for name, field in ({"model": prediction} | fields).items():
+            there = slice(len(batch.pos), None)
+            errors[name].update(field[there], batch.query_y[there])
     found = {name: each.compute() for name, each in errors.items()}
     own = found.pop("model") | {"kriging": not able}
     return {"unobserved": {"num_points": num, **own, "baselines": found}}

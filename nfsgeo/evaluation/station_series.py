@@ -34,12 +34,13 @@ def station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
         ``station``: names ``[K]``; ``station_times`` ``[T]``; ``station_truth`` and
         ``station_prediction`` ``[K, T, C]``.
     """
-    forecaster, file, data = scored.forecaster, scored.file, scored.config.data
-    names, mesh, n_in, n_out = file.stations(), scored.mesh, data.n_in, data.n_out or 1
+    forecaster, used = scored.forecaster, scored.used
+    file, mesh, data = used.file, used.mesh, used.config.data
+    names, n_in, n_out = file.stations(), data.n_in, data.n_out or 1
     if not (names and n_in and isinstance(mesh, Mesh)) or mesh.index is None:
         return {}
     apart = data.changed(evaluation_stride=n_out * data.time_stride)
-    used = RunData(scored.config.changed(data=apart), file)
+    used = RunData(used.config.changed(data=apart), file)
     starts = used.starts("test", n_in + n_out)[-max(1, TIME_STEPS // n_out) :]
     samples = np.repeat(used.samples("test")[:1], len(starts))
     steps = data.time_stride * np.arange(n_in + n_out)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -57,6 +59,7 @@ MESHES = (
     *("quarter", "clustered", "own", "noise-1", "noise-10"),
 )
 NUMBERED = re.compile(r"(nested|noise)-\d+(\.\d+)?")
+SAME = re.compile(r"seen|equispaced|noise-")  # meshes of training
 SHARES = {"disjoint": 1.0, "half": 0.5, "quarter": 0.25}
 
 logger = logging.getLogger(__name__)
@@ -82,48 +85,46 @@ def evaluate_unseen(
     lie, ``at``, and of the ``points`` of a test sample how many any point set of
     training contains, ``trained``.
     """
-    config, file, mesh = scored.config, scored.file, scored.mesh
+    used, rows = scored.used, []
+    name, file, mesh = used.config.model.name, used.file, used.mesh
     able = [name for name, model in MODELS.items() if model.any_mesh]
-    if config.model.name not in able or not min(factors) > 1:
+    if name not in able or not min(factors) > 1:
         raise UserError(
-            f"{min(factors):g} times as many points with model {config.model.name}",
+            f"{min(factors):g} times as many points with model {name}",
             "a model that takes any points, and more of them",
             f"ask for 2, of one of {', '.join(able)}",
         )
-    limited = at != "file" and is_band_limited(file, _looked_at(file))
+    first = _looked_at(file)
+    limited = at != "file" and is_band_limited(file, first)
     if at == "off-grid" and not limited:
         raise UserError(
             f"unseen points off the grid of {file.path}",
             "fields on a grid equispaced along a periodic axis that resolves them",
             "give --unseen-at file",
         )
-    trained, rows = RunData(config, file).trained_points, []
-    for factor in factors:
-        for repeat in range(repeats):
-            seed = derived_seed(config.seed, round(1000 * factor), repeat)
 
-            def draw(sample: int, factor: float = factor, seed: int = seed) -> Mesh:
-                seen = mesh(sample)
-                # Without numbers in the file, others lie between the file's points.
-                seen = Mesh(seen.pos, None) if limited else seen
-                known = None if limited else trained(sample)
-                num = round(factor * len(seen))
-                return nested(seen, file, num, seed, sample, trained=known)
+    def larger(sample: int, factor: float, seed: int) -> Mesh:
+        seen = mesh(sample)
+        known = None if limited else used.trained_points(sample)
+        # Without numbers in the file, others lie between the file's points.
+        of = Mesh(seen.pos, None) if limited else seen
+        return nested(of, file, round(factor * len(seen)), seed, sample, trained=known)
 
-            # Samples with meshes of their own have draws of their own.
-            larger = _in_turn(draw, DRAWS if isinstance(mesh, Mesh) else None)
-            test = scored.windows(mesh=larger)
-            errors, at_seen, at_others = scored.errors_in_parts(
-                test, lambda sample: len(mesh(sample))
-            )
-            size = len(larger(test.samples[0]))
-            row = {"factor": factor, "repeat": repeat, "num_points": size, **errors}
-            row |= {"mae_seen": at_seen["mae"], "mae_unseen": at_others["mae"]}
-            rows.append(row)
-            progress("unseen meshes", len(rows), len(factors) * repeats)
-    first = int(_looked_at(file)[0])
-    where = {"at": "off-grid" if limited else "file", "points": file.num_points(first)}
-    return rows, where | {"trained": len(trained(first))}
+    for factor, repeat in product(factors, range(repeats)):
+        seed = derived_seed(used.config.seed, round(1000 * factor), repeat)
+        draw = partial(larger, factor=factor, seed=seed)
+        # Samples with meshes of their own have draws of their own.
+        draws = isinstance(mesh, Mesh) and tuple(map(draw, range(DRAWS)))
+        drawn = MeshesInTurn(draws) if draws else draw
+        test = scored.windows(mesh=drawn)
+        parts = scored.errors_in_parts(test, lambda sample: len(mesh(sample)))
+        row = {"factor": factor, "repeat": repeat, **parts[0]}
+        row |= {"num_points": len(drawn(test.samples[0]))}
+        rows.append(row | {"mae_seen": parts[1]["mae"], "mae_unseen": parts[2]["mae"]})
+        progress("unseen meshes", len(rows), len(factors) * repeats)
+    sample = int(first[0])
+    where = {"at": "off-grid" if limited else "file", "points": file.num_points(sample)}
+    return rows, where | {"trained": len(used.trained_points(sample))}
 
 
 def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -142,22 +143,20 @@ def evaluate_meshes(
 ) -> list[dict[str, Any]]:
     """Observes the test samples on other meshes; scores observed and other points.
 
-    Meshes are drawn from the run's seed, :data:`DRAWS` of each kind, which samples
-    cycle through. With ``n`` the points of the mesh that the run was trained on,
-    ``seen`` is that mesh, the first of several, or ``equispaced`` where it is a grid,
-    and then the only one. ``off-grid`` has ``n`` points between those of the file,
-    where the fields are known there
+    Meshes are drawn from the run's seed, for each sample anew. ``seen`` is that of
+    training, with ``n`` points, the first of several; it is ``equispaced`` where it is
+    a grid, and then the only one. ``off-grid`` has ``n`` points between those of the
+    file, where the fields are known there
     (:func:`~nfsgeo.data.meshes.trigonometric.is_band_limited`), ``nested-k`` those of
     ``seen`` and more, ``k n`` in all, ``disjoint``, ``half`` and ``quarter`` ``n``,
-    ``n / 2`` and ``n / 4``, all of them in no point set of training. ``clustered`` has
-    ``n`` of the file, ten times as dense in one place as in another, ``own`` ``n`` for
-    each sample, and ``noise-p`` is ``seen`` with noise on the inputs, ``p`` percent of
-    their standard deviation.
+    ``n / 2`` and ``n / 4`` in no point set of training. ``clustered`` has ``n`` of the
+    file, ten times as dense in one place as in another, ``own`` ``n`` at random, and
+    ``noise-p`` is ``seen`` with noise on the inputs, ``p`` percent of their standard
+    deviation. A mesh of more points than training has left is left out, with a warning.
 
-    Meshes for which training has seen too many points of the file are left out, with a
-    warning. Fields are predicted at the observed points and at as many that were
-    neither observed nor trained on, or as there are: points between those of the file
-    where the fields are known there, else points of the file.
+    Fields are predicted at the observed points and at as many that were neither
+    observed nor trained on, or as there are: between those of the file where the fields
+    are known there, else points of the file.
 
     Args:
         run: The run, in whose folder ``meshes.csv`` is written.
@@ -180,43 +179,35 @@ def evaluate_meshes(
                 "choose one of these",
             )
     config, forecaster = open_run(run, device)
-    rows, seed = [], config.seed
+    rows: list[dict[str, Any]] = []
     with open_source(config.data) as file:
-        file = matched(file, forecaster.task)
-        seen = RunData(config, file).mesh
-        scored = ScoredModel(forecaster, config, file, seen)
-        trained = RunData(config, file).trained_points
-        limited = is_band_limited(file, _looked_at(file))
+        used = RunData(config, matched(file, forecaster.task))
+        scored, first = ScoredModel(forecaster, used), _looked_at(used.file)
+        limited = is_band_limited(used.file, first)
 
-        def with_others(mesh: Mesh, sample: int) -> Mesh:
-            rng = philox(seed, Stream.UNSEEN_POINTS, sample)
+        def draw(sample: int, name: str) -> Mesh:
+            mesh = _drawn(name, used, sample)
+            rng = philox(config.seed, Stream.UNSEEN_POINTS, sample)
             if limited:
-                return replace(mesh, queries=Mesh(between(file, len(mesh), rng), None))
-            known = trained(sample)
-            taken = known if mesh.index is None else np.union1d(known, mesh.index)
-            rest = np.setdiff1d(points_there(file, sample), taken)
+                others = Mesh(between(used.file, len(mesh), rng), None)
+                return replace(mesh, queries=others)
+            taken, known = mesh.index, used.trained_points(sample)
+            taken = known if taken is None else np.union1d(known, taken)
+            rest = np.setdiff1d(points_there(used.file, sample), taken)
             chosen = rest[shuffled(len(rest), rng)[: len(mesh)]]
-            return replace(mesh, queries=Mesh(file.coordinates(sample)[chosen], chosen))
+            others = Mesh(used.file.coordinates(sample)[chosen], chosen)
+            return replace(mesh, queries=others)
 
         for name in ("equispaced",) if config.data.mesh == "grid" else names:
-            kind, _, number = name.rpartition("-")
-            same = kind == "noise" or name in ("seen", "equispaced")
-            num = None if name == "own" or callable(seen) else 1 if same else DRAWS
-
-            def draw(sample: int, name: str = name, same: bool = same) -> Mesh:
-                mesh = seen(sample)
-                if not same:
-                    mesh = _drawn(name, mesh, file, seed, sample, trained)
-                return with_others(mesh, sample)
-
             if name == "off-grid" and not limited:
                 continue
+            mesh = partial(draw, name=name)
             try:
-                mesh = _in_turn(draw, num)
-                size = len(mesh(int(_looked_at(file)[0])))
+                size = len(mesh(int(first[0])))
             except UserError as error:
                 logger.warning("mesh %s is left out: %s", name, error)
                 continue
+            kind, _, number = name.rpartition("-")
             noise = float(number) / 100 if kind == "noise" else None
             parts = scored.errors_in_parts(scored.windows(mesh=mesh, noise=noise))
             mae, observed, unobserved = (errors["mae"] for errors in parts)
@@ -238,30 +229,22 @@ def mesh_columns(names: Sequence[str]) -> list[str]:
     return [f"{column}_{name}" for name in meshes for column in errors]
 
 
-def _drawn(
-    name: str,
-    seen: Mesh,
-    file: Fields,
-    seed: int,
-    sample: int,
-    trained: Callable[[int], Indices],
-) -> Mesh:
+def _drawn(name: str, used: RunData, sample: int) -> Mesh:
     """The mesh of this name for a sample."""
-    num = len(seen)
+    seen, file, seed = used.mesh(sample), used.file, used.config.seed
+    if SAME.match(name):
+        return seen
+    kind, _, factor = name.rpartition("-")
+    known = used.trained_points(sample) if name in SHARES or kind == "nested" else None
     if name in SHARES:
-        num, known = int(SHARES[name] * num), trained(sample)
+        num = int(SHARES[name] * len(seen))
         return disjoint(seen, file, num, seed, sample, trained=known)
-    if name.startswith("nested-"):
-        num, known = round(float(name[len("nested-") :]) * num), trained(sample)
+    if kind == "nested":
+        num = round(float(factor) * len(seen))
         return nested(seen, file, num, seed, sample, trained=known)
     # The training mesh may be drawn by the same sampler from the same seed.
-    kind = MESH_KINDS["random-subset" if name == "own" else name]
-    return kind.sampler(file, num, seed + 1_000_003, sample)
-
-
-def _in_turn(mesh: Callable[[int], Mesh], num: int | None) -> Callable[[int], Mesh]:
-    """Cycles through the first ``num`` meshes; each sample has its own if None."""
-    return mesh if num is None else MeshesInTurn(tuple(map(mesh, range(num))))
+    sampler = MESH_KINDS["random-subset" if name == "own" else name].sampler
+    return sampler(file, len(seen), seed + 1_000_003, sample)
 
 
 def _looked_at(file: Fields) -> Indices:

@@ -22,8 +22,7 @@ def rows_of(
 ) -> list[dict[str, Any]]:
     config = read_config(run.config)
     with nfsgeo.data.open(waves) as file:
-        mesh = RunData(config, file).mesh
-        scored = ScoredModel(nfsgeo.load(run), config, file, mesh)
+        scored = ScoredModel(nfsgeo.load(run), RunData(config, file))
         return evaluate_unseen(scored, [factor], repeats, **options)[0]
 
 
@@ -87,7 +86,7 @@ def unseen(
                 points.update(places(item.pos[num_first(int(item.sample)) :]))
             return super().errors_in_parts(windows, num_first)
 
-    scored = Watched(e.forecaster, e.config, e.file, e.mesh)
+    scored = Watched(e.forecaster, RunData(e.config, e.file))
     rows, told = evaluate_unseen(scored, factors, 2, **options)
     assert points and all(np.isfinite(row["mae_unseen"]) for row in rows)
     return points, told

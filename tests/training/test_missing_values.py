@@ -14,8 +14,7 @@ from nfsgeo.data import WindowDataset
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import every_point
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation import evaluate_run
-from nfsgeo.evaluation.baselines import training_mean
+from nfsgeo.evaluation import evaluate_run, training_mean
 from nfsgeo.forecast.transforms import values
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS

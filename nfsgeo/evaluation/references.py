@@ -1,33 +1,44 @@
-"""References for one series at stations, such as a statistician would fit to it.
+"""Predictions without a network, as references for a model.
 
-They know the climatology of each station, and how anomalies, the differences from it,
-go on. At unobserved points, anomalies come from kriging.
+They are persistence, polynomials in time, the mean of the training targets, and for one
+series at stations what a statistician would fit to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.interpolate import KroghInterpolator
 from scipy.spatial import cKDTree
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.meshes import Mesh
-from nfsgeo.evaluation.baselines import Predictor
+from nfsgeo.data.windows import WindowDataset
+from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.forecast.transforms import harmonics
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import kriging_graph
 from nfsgeo.nn.missing_values import fill_in_time
-from nfsgeo.training.run_data import RunData
-from nfsgeo.training.series import Climatology
+from nfsgeo.training.run_data import RunData, queried
+from nfsgeo.training.series import Climatology, fitted_climatology
 
-__all__ = ["StationReferences"]
+__all__ = ["MAX_QUERIES", "References", "StationReferences"]
+__all__ += ["extrapolation", "persistence", "training_mean"]
 
+# From a batch without gaps in ``x``, whose raw inputs are ``given``.
+Predictor = Callable[[Batch], Tensor]
+
+# Polynomials in time through the last observed values, from the first degree on.
+DEGREES = ("linear", "quadratic", "cubic")
+# Unobserved points per sample that errors are at; more of them tell nothing new.
+MAX_QUERIES = 4096
 # Ridge over the mean square of the lags; windows that the regression of all stations
 # counts for in that of one.
 RIDGE, COMMON = 1e-3, 50.0
@@ -36,6 +47,102 @@ MOST_VALUES = 2**24
 # Of gradient boosting: rows to fit, and neighbours whose last anomalies it sees.
 ROWS, NEIGHBOURS = 100_000, 4
 TINY = 1e-30
+
+
+class References:
+    """Everything that predicts what a model does, fitted to the training windows.
+
+    Persistence needs one observed time step, extrapolation by a polynomial one more
+    than its degree, and :class:`StationReferences` a single series split by time.
+
+    Args:
+        scored: What is scored.
+        steps: Time steps to predict; None for those of training.
+        boosting: As of :class:`StationReferences`.
+
+    Attributes:
+        predictors: Each reference by its name in a summary.
+        series: Those of a single series, None of other data.
+    """
+
+    def __init__(
+        self, scored: ScoredModel, *, steps: int | None = None, boosting: bool = False
+    ) -> None:
+        used, mesh = scored.used, scored.used.mesh
+        # A named file may have no training samples.
+        part = "train" if len(used.samples("train")) else "test"
+        train = scored.windows(part, n_out=steps)
+        self.predictors: dict[str, Predictor] = {}
+        if train.n_in:
+            self.predictors["persistence"] = partial(_persistent, train)
+        for degree, name in enumerate(DEGREES[: max(0, train.n_in - 1)], start=1):
+            predict = partial(_extrapolated, train.file.components, degree)
+            self.predictors[f"{name}_extrapolation"] = predict
+        self.predictors["mean"] = training_mean(train)
+        self.series: StationReferences | None = None
+        if not isinstance(mesh, Mesh) or mesh.index is None:
+            return
+        if season := fitted_climatology(used):
+            seen = queried(mesh, used.file, MAX_QUERIES, 0)(0)
+            of = used, season, seen, train.n_out
+            self.series = StationReferences(*of, boosting=boosting)
+            self.predictors |= self.series.predictors()
+
+
+def _persistent(train: WindowDataset, batch: Batch) -> Tensor:
+    return persistence(batch.x[..., : train.file.components], train.n_out)
+
+
+def _extrapolated(components: int, degree: int, batch: Batch) -> Tensor:
+    fields = batch.x[..., :components].split(batch.graphs.sizes)
+    samples = zip(fields, _times(batch), strict=True)
+    return torch.cat([extrapolation(u, at, degree) for u, at in samples])
+
+
+def persistence(u: Tensor, num_out: int) -> Tensor:
+    """The last time step of ``u [N, n_in, C]``, repeated: ``[N, num_out, C]``."""
+    return u[:, -1:].expand(-1, num_out, -1)
+
+
+def extrapolation(u: Tensor, times: Tensor, degree: int) -> Tensor:
+    """The polynomial in time through the last observed values, ``[N, n_out, C]``.
+
+    Args:
+        u: Fields at the observed time steps ``[N, n_in, C]``, more than ``degree``.
+        times: Times of all time steps ``[n_in + n_out]``, which may be uneven.
+        degree: Of the polynomial: 1 for linear extrapolation.
+    """
+    n_in, at = u.size(1), times.cpu().double().numpy()
+    # In double precision: the weights of cubics are large and cancel.
+    last = u[:, n_in - degree - 1 :].cpu().double().numpy()
+    through = KroghInterpolator(at[n_in - degree - 1 : n_in], last, axis=1)
+    return torch.from_numpy(through(at[n_in:])).to(u)
+
+
+def training_mean(train: WindowDataset) -> Predictor:
+    """The mean of the targets of the training samples ``train``.
+
+    It is taken at each point and time step where all samples share one mesh, else at
+    each time step over all points. Missing values do not count; where there are no
+    others, it is the mean of each component.
+    """
+    sizes = {len(train[item].pos) for item in range(len(train))}
+    shared = isinstance(train.mesh, Mesh) and len(sizes) == 1
+    total, count = torch.zeros((), dtype=torch.float64), torch.zeros(())
+    for item in range(len(train)):
+        y = train[item].y.double()
+        y = y if shared else y.nanmean(dim=0, keepdim=True)
+        total = total + y.nan_to_num(0.0)
+        count = count + (~y.isnan()).double()
+    overall = total.sum((0, 1)) / count.sum((0, 1))
+    mean = torch.where(count > 0, total / count, overall)
+
+    def predict(batch: Batch) -> Tensor:
+        if shared and len(batch.y) == batch.num_graphs * len(mean):
+            return mean.to(batch.y).repeat(batch.num_graphs, 1, 1)
+        return mean.mean(0, keepdim=True).to(batch.y).expand_as(batch.y)
+
+    return predict
 
 
 class StationReferences:
@@ -114,14 +221,15 @@ class StationReferences:
 
             there = ~np.isnan(targets).any((2, 3))
             some = np.random.default_rng(0).permutation(np.argwhere(there))[:ROWS].T
-            seen = self._features(lags, used.file.times[numbers[:, self.n_in]])
+            begin = torch.from_numpy(used.file.times[numbers[:, self.n_in]])
+            seen = self._features(lags, begin)
             x, y = seen[*some], targets[*some]
             self.trees = [
                 [Trees(random_state=0).fit(x, y[:, t, c]) for c in range(components)]
                 for t in range(n_out)
             ]
 
-    def _features(self, lags: Doubles, times: Doubles) -> Doubles:
+    def _features(self, lags: Doubles, times: Tensor) -> Doubles:
         """What trees see of windows: ``[P, W, F]`` of lags ``[P, W, n_in, C]``."""
         pos = self.pos[: self.num].numpy()
         near = cKDTree(pos).query(pos, min(1 + NEIGHBOURS, len(pos)))[1][:, 1:]
@@ -140,7 +248,7 @@ class StationReferences:
         given = batch.given[..., : expected.shape[-1]].cpu().double().numpy()
         lags = _filled(given - expected[:, : self.n_in])
         if name == "boosting":
-            window, times = batch.batch.cpu().numpy(), self._times(batch)
+            window, times = batch.batch.cpu().numpy(), _times(batch)
             windows = np.zeros((self.num, len(times), *lags.shape[1:]))
             windows[rows, window] = lags
             seen = self._features(windows, times[:, self.n_in])[rows, window]
@@ -184,20 +292,21 @@ class StationReferences:
         """Numbers of points by their positions."""
         return np.asarray(self.tree.query(pos.cpu().numpy())[1])
 
-    def _times(self, batch: Batch) -> Doubles:
-        """Times of each window ``[W, n_in + n_out]``."""
-        return np.asarray(batch.times.view(batch.num_graphs, -1).cpu().numpy())
-
-    def _basis(self, times: Doubles) -> Doubles:
+    def _basis(self, times: Tensor) -> Doubles:
         """Harmonics of the climatology ``[..., K]``."""
-        return harmonics(torch.from_numpy(times), self.season.periods).numpy()
+        return harmonics(times, self.season.periods).numpy()
 
     def _expected(self, pos: Tensor, batch: Batch) -> Doubles:
         """The climatology at points of the windows ``[n, n_in + n_out, C]``."""
-        basis, at = self._basis(self._times(batch)), self._rows(pos)
+        basis, at = self._basis(_times(batch)), self._rows(pos)
         of = batch.batch.cpu().numpy() if len(basis) > 1 else np.zeros(len(at), int)
         each = basis[of], self.coefficients[at]
         return np.asarray(np.einsum("ntk,nkc->ntc", *each, optimize=True))
+
+
+def _times(batch: Batch) -> Tensor:
+    """Times of each window ``[W, n_in + n_out]``."""
+    return torch.as_tensor(batch.times).view(batch.num_graphs, -1).cpu()
 
 
 def _filled(x: Doubles) -> Doubles:

@@ -7,11 +7,18 @@ import pytest
 import torch
 from torch_geometric.loader import DataLoader
 
+import nfsgeo
 import nfsgeo.data
 from nfsgeo.data import WindowDataset
 from nfsgeo.data.meshes import random_subset
-from nfsgeo.evaluation import extrapolation, persistence, training_mean
-from nfsgeo.evaluation.baselines import baselines
+from nfsgeo.evaluation import (
+    References,
+    extrapolation,
+    persistence,
+    training_mean,
+)
+from nfsgeo.evaluation.scored_model import ScoredModel
+from nfsgeo.training.run_data import RunData
 
 
 def test_persistence_repeats_the_last_record() -> None:
@@ -44,8 +51,8 @@ def test_training_mean(waves: Path, shared: bool) -> None:
     assert torch.allclose(prediction, mean.repeat(2, 1, 1), atol=1e-6)
 
 
-def test_a_baseline_without_its_records_is_left_out(waves: Path) -> None:
-    with nfsgeo.data.open(waves) as file:
-        mesh = random_subset(file, 20, 0)
-        found = baselines(WindowDataset(file, [0], 1, 3, mesh))
-    assert set(found) == {"persistence", "mean"}
+def test_a_reference_without_its_time_steps_is_left_out(waves: Path) -> None:
+    small = {"model.settings.width": 4, "data.n_in": 1, "data.n_out": 3}
+    e = nfsgeo.prepare(waves, small)
+    scored = ScoredModel(e.forecaster, RunData(e.config, e.file))
+    assert set(References(scored).predictors) == {"persistence", "mean"}
