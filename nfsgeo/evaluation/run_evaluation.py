@@ -26,7 +26,7 @@ from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.run import is_finished
-from nfsgeo.training.run_data import RunData, open_as, open_source
+from nfsgeo.training.run_data import open_as, open_source
 from nfsgeo.training.run_paths import Run, find_run
 from nfsgeo.training.trainer import read_history
 
@@ -80,16 +80,14 @@ def evaluate_run(
 
     Returns:
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
-        simple predictions as ``"baselines"``, for a single series also those of
-        :class:`~nfsgeo.evaluation.StationReferences`, and of several components each
-        one's in its own unit as ``"components"``; ``"unobserved"`` where the file has
-        other points than the model sees. ``"scored"`` says how many samples and points
-        they are over. With ``factors``, ``"unseen"`` holds the errors on larger meshes,
-        and ``"unseen_points"`` where their further points lie. With ``steps``,
-        ``"rollout"`` holds ``times`` after the last input, the ``errors`` over all of
-        these by method, ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1
-        at the last of them with the mean removed. A run with error bands has their
-        scores as ``"bands"``, see :func:`~nfsgeo.evaluation.bands.band_scores`.
+        :class:`~nfsgeo.evaluation.References` as ``"baselines"``, and of several
+        components each one's in its own unit as ``"components"``; ``"unobserved"``
+        where the file has other points than the model sees. ``"scored"`` says how many
+        samples and points they are over. With ``factors``, ``"unseen"`` holds the
+        errors on larger meshes, and ``"unseen_points"`` where their further points lie.
+        With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. A run
+        with error bands has their scores as ``"bands"``, see
+        :func:`~nfsgeo.evaluation.bands.band_scores`.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it, or there are no
@@ -111,10 +109,10 @@ def evaluate_run(
                 "the data that the run was trained on",
                 "put them back, or score the file as another one: --data FILE",
             )
-        config, file, part = scoped(
+        used, part = scoped(
             trained, file, task.num_points, own=own, part=part, around=bool(factors)
         )
-        scored = ScoredModel(forecaster, RunData(config, file))
+        scored = ScoredModel(forecaster, used)
         references = References(scored, boosting=boosting)
         found = score(scored, references, progress=progress)
         summary = _costs(paths, scored)
@@ -134,7 +132,7 @@ def evaluate_run(
             )
             summary |= {"unseen": spread(rows), "unseen_points": points}
         if own:
-            _write(paths, file, found, station_series(scored))
+            _write(paths, used.file, found, station_series(scored))
             if rows:
                 write_rows(paths.unseen, COLUMNS, rows)
             write_json(paths.summary, summary)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 
 from nfsgeo.data import Fields
-from nfsgeo.data.fields import Doubles
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
@@ -30,12 +30,12 @@ def scoped(
     own: bool,
     part: Part | None,
     around: bool,
-) -> tuple[RunConfig, Fields, Part]:
+) -> tuple[RunData, Part]:
     """What to score: the test part of the run's ``own`` file, or all of a named one.
 
     Of a named file these are all points, but for a model that is tied to the
     ``num_points`` of training and for larger meshes ``around`` these. Where all samples
-    are scored, they are the test part of the fields that are returned.
+    are scored, they are the test part of the fields.
 
     Raises:
         UserError: ``"all"`` of the run's own file, there is no test part, or a named
@@ -49,14 +49,15 @@ def scoped(
             "the test part, since the model was trained on the others",
             "leave it out, or name the file to score with --data FILE",
         )
-    if part == "test" and not len(RunData(config, file).samples("test")):
+    used = RunData(config, file)
+    if part == "test" and not len(used.samples("test")):
         raise UserError(
             f"{file.path} without test samples, {file.num_samples} in all",
             "at least one to score",
             "give --part all with --data FILE",
         )
     if own:
-        return config, file, part
+        return used, part
     # What was measured has noise of its own.
     changes: dict[str, Any] = {"max_test": None, "max_train": None, "input_noise": 0.0}
     if part == "all":
@@ -64,15 +65,15 @@ def scoped(
         file = file.with_split(parts | {"test": np.arange(file.num_samples)})
         changes["split_by"] = "series"  # windows have all time steps
     if not info.unseen_meshes:
-        _check_tied(config, file, num_points)
+        _check_tied(used, num_points)
     elif not around:
         # No more points per batch than in training.
         most = max(num_points, *map(file.num_points, range(file.num_samples)))
         changes["batch_size"] = max(1, data.batch_size * num_points // most)
-        everywhere = {"mesh": "all", "points": None, "grid": None}
-        changes |= everywhere | {"mesh_per_sample": False}
-    data = data.model_copy(update=changes)
-    return config.model_copy(update={"data": data}), file, part
+        changes |= {"mesh": "all", "points": None, "grid": None}
+        changes["mesh_per_sample"] = False
+    changed = config.model_copy(update={"data": data.model_copy(update=changes)})
+    return RunData(changed, file), part
 
 
 def describe_scored(
@@ -85,40 +86,33 @@ def describe_scored(
     ``"trained_on"`` counts samples that the run was trained or validated on, and
     ``"windows"`` those that were scored, where samples have several.
     """
-    file, samples = test.file, sorted(set(test.samples))
-    between = test.mesh(samples[0]).index is None
-    trained: set[int] = set()
+    file, samples = test.file, np.unique(test.samples).tolist()
+    found: dict[str, Any] = {"part": part, "samples": len(samples)}
+    found |= {"of_samples": file.num_samples, "points": _span(points)}
+    between, trained = test.mesh(samples[0]).index is None, 0
+    found["of_points"] = None if between else _span(map(file.num_points, samples))
     if part == "all" and config.data.file == file.path.resolve():
         with open_source(config.data) as own:
-            for name in ("train", "valid"):
-                trained |= set(RunData(config, own).samples(name).tolist())
-
-    def span(*numbers: int) -> int | list[int]:
-        ends = sorted({min(numbers), max(numbers)})
-        return ends if len(ends) > 1 else ends[0]
-
-    return {
-        "part": part,
-        "samples": len(samples),
-        "of_samples": file.num_samples,
-        "points": span(*points),
-        "of_points": None if between else span(*map(file.num_points, samples)),
-        "trained_on": len(trained),
-        "tied": not MODELS[config.model.name].unseen_meshes,
-    } | ({"windows": len(test)} if len(test) > len(samples) else {})
+            each = [RunData(config, own).samples(name) for name in ("train", "valid")]
+            trained = len(np.unique(np.concatenate(each)))
+    found |= {"trained_on": trained}
+    found["tied"] = not MODELS[config.model.name].unseen_meshes
+    return found | ({"windows": len(test)} if len(test) > len(samples) else {})
 
 
-def _check_tied(config: RunConfig, file: Fields, num_points: int) -> None:
+def _span(numbers: Iterable[int]) -> int | list[int]:
+    """The smallest and the largest number, or the only one."""
+    each = sorted(set(numbers))
+    return each[0] if len(each) == 1 else [each[0], each[-1]]
+
+
+def _check_tied(used: RunData, num_points: int) -> None:
     """Refuses a file whose points are not those of training."""
-
-    def first_points(fields: Fields) -> Doubles:
-        return RunData(config, fields).mesh(0).pos
-
-    pos, own = first_points(file), config.data.file
-    same = len(pos) == num_points
+    config, file, pos = used.config, used.file, used.mesh(0).pos
+    own, same = config.data.file, len(pos) == num_points
     if same and own is not None and own.exists() and own != file.path.resolve():
         with open_source(config.data) as trained:
-            off = np.abs(first_points(trained) - pos)
+            off = np.abs(RunData(config, trained).mesh(0).pos - pos)
         same = bool((off <= SAME_POINT * np.array(file.domain.lengths)).all())
     if not same:
         raise UserError(

@@ -90,7 +90,10 @@ class Scores:
         }
 
     def rollout(self) -> dict[str, Any]:
-        """Errors of a rollout, and when they are."""
+        """Errors of a rollout: ``times`` after the last input, ``errors`` over all of
+        these by method, ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1
+        at the last of them with the mean removed.
+        """
         n_in, times = self.windows.n_in, self.windows.times
         by_step, last = self.by_time_step.items(), self.last.items()
         return {
