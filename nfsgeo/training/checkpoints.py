@@ -100,12 +100,10 @@ class BestAndLast(ModelCheckpoint):
         trainer.save_checkpoint(Path(str(self.dirpath)) / "last.ckpt")
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        best = str(Path(str(self.dirpath)) / "best.ckpt")
-        moved: dict[str, Any] = {"dirpath": self.dirpath, "best_k_models": {}}
-        moved |= dict.fromkeys(("best_model_path", "kth_best_model_path"), best)
-        if (score := state_dict["best_model_score"]) is not None:
-            moved["best_k_models"] = {best: score}
-        super().load_state_dict(state_dict | moved)
+        best, score = f"{self.dirpath}/best.ckpt", state_dict["best_model_score"]
+        moved: dict[str, Any] = {"dirpath": self.dirpath, "best_model_path": best}
+        moved["best_k_models"] = {} if score is None else {best: score}
+        super().load_state_dict(state_dict | moved | {"kth_best_model_path": best})
 
 
 def restore(

@@ -99,8 +99,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     model = used.config.model.changed(settings=settings)
     config = used.config.changed(model=model)
     lines = start_from(forecaster, model.start_from, model.freeze)
-    loss = LOSSES[config.loss.name]
-    module = TrainingModule(forecaster, config.optimiser, loss=loss)
+    loss, seed = LOSSES[config.loss.name], config.seed
+    module = TrainingModule(forecaster, config.optimiser, loss=loss, seed=seed)
     if module.own_loss and (beyond := module.own_loss.steps_beyond):
         train = used.training_windows(beyond)
     train.drop_absent = valid.drop_absent = forecaster.drops_absent

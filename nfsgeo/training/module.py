@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.pytorch import LightningDataModule, LightningModule
+from lightning.pytorch import LightningDataModule, LightningModule, seed_everything
 from torch import Tensor, nn, optim
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch
 
-from nfsgeo.data.streams import epoch_order
+from nfsgeo.data.streams import derived_seed, epoch_order
 from nfsgeo.data.windows import Connect, ConnectedBatches, WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
@@ -88,16 +88,22 @@ class TrainingModule(LightningModule):
         forecaster: Predicts fields in the units of the data.
         optimiser: How the weights move.
         loss: Of normalised fields; see :mod:`nfsgeo.training.losses`.
+        seed: Of what is drawn at random in training.
     """
 
     trainer: Any
 
     def __init__(
-        self, forecaster: Forecaster, optimiser: OptimiserSection, *, loss: Loss = mse
+        self,
+        forecaster: Forecaster,
+        optimiser: OptimiserSection,
+        *,
+        loss: Loss = mse,
+        seed: int = 0,
     ) -> None:
         super().__init__()
         self.forecaster, self.optimiser_section = forecaster, optimiser
-        self.loss = loss
+        self.loss, self.seed = loss, seed
         self.errors = FieldErrors(**forecaster.task.statistics)
         self._losses: list[tuple[Tensor, Tensor]] = []
 
@@ -107,6 +113,13 @@ class TrainingModule(LightningModule):
         # A single later time step leaves nothing to be fed back.
         model, any_time = self.forecaster.model, self.forecaster.task.any_time
         return model if model.autoregressive and not any_time else None
+
+    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        # A run that is resumed draws what it would have drawn undisturbed, and no
+        # generator has a state worth storing.
+        if batch_idx == 0:
+            words = self.seed, self.current_epoch, self.global_rank
+            seed_everything(derived_seed(*words), verbose=False)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         forecaster, own = self.forecaster, self.own_loss

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -160,12 +159,9 @@ class RunData:
 
         Training samples that cycle through several point sets begin with this one.
         """
-        data, kind = self.config.data, MESH_KINDS[self.config.data.mesh or ""]
-        if kind.size is None and self._many:
+        if MESH_KINDS[self.config.data.mesh or ""].size is None and self._many:
             return MeshOfFile(self.file)
-        if kind.drawn and (data.mesh_per_sample or self._many):
-            return partial(kind.sampler, self.file, self._size, self._seed)
-        return kind.sampler(self.file, self._size, self._seed)
+        return self._draw if self._own else self._draw(0)
 
     @cached_property
     def training_mesh(self) -> Observation:
@@ -182,8 +178,7 @@ class RunData:
         num = min(data.point_sets or 1, most)
         queries = 0 if data.mesh == "all" else data.query_points or 0
         if num > 1 and not (data.mesh_per_sample or self._many):
-            draw = MESH_KINDS[data.mesh or ""].sampler
-            meshes = [draw(file, self._size, self._seed, each) for each in range(num)]
+            meshes = [*map(self._draw, range(num))]
         elif not queries:
             return self.mesh
         elif isinstance(self.mesh, Mesh):
@@ -191,10 +186,8 @@ class RunData:
         else:
             return queried(self.mesh, file, queries, self._seed)
         if queries:
-            meshes = [
-                with_queries(mesh, file, queries, self._seed, number)
-                for number, mesh in enumerate(meshes)
-            ]
+            more = file, queries, self._seed
+            meshes = [with_queries(mesh, *more, k) for k, mesh in enumerate(meshes)]
         return MeshesInTurn(tuple(meshes))
 
     def trained_points(self, sample: int) -> Indices:
@@ -230,15 +223,22 @@ class RunData:
         return self.config.seed if seed is None else seed
 
     @property
-    def _size(self) -> Any:
-        """Number of points, or along each axis, as the sampler takes it."""
-        key = MESH_KINDS[self.config.data.mesh or ""].size
-        return getattr(self.config.data, key) if key else None
-
-    @property
     def _many(self) -> bool:
         """Whether samples live on meshes of their own."""
         return bool(self.file.sample_mesh.any())
+
+    @property
+    def _own(self) -> bool:
+        """Whether each sample is observed at points that are drawn for it."""
+        drawn = MESH_KINDS[self.config.data.mesh or ""].drawn
+        return drawn and (self.config.data.mesh_per_sample or self._many)
+
+    @property
+    def _draw(self) -> Observation:
+        """The points of a number."""
+        kind = MESH_KINDS[self.config.data.mesh or ""]
+        size = getattr(self.config.data, kind.size) if kind.size else None
+        return partial(kind.sampler, self.file, size, self._seed)
 
 
 def open_source(data: DataSection, progress: Progress = silent) -> Fields:

@@ -15,13 +15,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from lightning.pytorch import Callback, Trainer, loggers, seed_everything
+from lightning.pytorch import Callback, Trainer, loggers
 from lightning.pytorch.callbacks import ProgressBar, RichProgressBar
 from lightning.pytorch.tuner import Tuner
 from rich.console import Console
 from torch.optim import Optimizer
 
-from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.checkpoints import PlainCheckpoints
@@ -53,24 +52,6 @@ LOGGERS: dict[str, Callable[[Path], loggers.Logger | bool]] = {
     ),
     "none": lambda run: False,
 }
-
-
-class SeedEpochs(Callback):
-    """Seeds every generator at the first step of each epoch.
-
-    A run that is resumed after a kill then draws what the undisturbed run would have
-    drawn, and no generator has a state worth storing.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def on_train_batch_start(
-        self, trainer: Trainer, module: Any, batch: object, batch_idx: int
-    ) -> None:
-        if batch_idx == 0:
-            words = self.seed, trainer.current_epoch, trainer.global_rank
-            seed_everything(derived_seed(*words), verbose=False)
 
 
 class History(Callback):
@@ -176,7 +157,7 @@ def make_trainer(
         accelerator=device_of(config.trainer).type,
         precision=config.trainer.precision,
         gradient_clip_val=config.optimiser.gradient_clip,
-        callbacks=[SeedEpochs(config.seed), *callbacks],
+        callbacks=[*callbacks],
         plugins=[PlainCheckpoints()],
         num_sanity_val_steps=0,
         # The order of the training samples belongs to the epoch.
