@@ -61,34 +61,47 @@ def told(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Role
     return {name: kind for kind in KINDS for name in given.get(kind, ())}, roles
 
 
-def roles_of(path: Path, names: Names, given: Roles | None = None) -> Roles:
-    """The column of each role that there is, by role, those that are ``given`` first.
+def role_of(name: str) -> str:
+    """The role that a name tells, "" if none; ``T`` may be a temperature."""
+    bare = bare_name(name)
+    fits = (role for role, known in ROLES.items() if bare in known)
+    return "" if bare == "t" and name.strip()[0] == "T" else next(fits, "")
+
+
+def roles_of(
+    path: Path,
+    names: Names,
+    given: Mapping[str, str] | None = None,
+    told: Mapping[str, str] | None = None,
+) -> Roles:
+    """The column of each role that there is, by role.
+
+    Those of roles that are ``given`` first; then ``told`` has the role of each name
+    that has one, or else the names tell.
 
     Raises:
-        UserError: Names can be read in two ways, or tell no coordinates.
+        UserError: Two may have a role, or there are no coordinates.
     """
     given = given or {}
-    left = [name for name in names if name not in given.values()]
-    found = {r: given[r] if r in given else column_of(path, r, left) for r in ROLES}
-    there = {role: name for role, name in found.items() if name}
-    check_space(path, names, there)
-    return there
-
-
-def column_of(path: Path, role: str, names: Names) -> str:
-    """The column whose name tells that it has a role; ``T`` may be a temperature."""
-    fits = [name for name in names if name[0] != "T" or bare_name(name) != "t"]
-    fits = [name for name in fits if bare_name(name) in ROLES[role]]
-    return one_of(path, role, fits)
-
-
-def one_of(path: Path, role: str, names: Names) -> str:
-    """The only name, "" if there is none; asks which of several has a role."""
-    if len(names) > 1:
-        what = f"coordinate {role}" if role in "xyz" else f"the {role}"
-        which = f"each of which may be {what}"
-        raise ask(path, names, which, f"which is {what}", f"{role}={names[0]}")
-    return "".join(names)
+    told = {n: role_of(n) for n in names} if told is None else told
+    found = {role: name for role, name in given.items() if name}
+    for role in (role for role in ROLES if role not in given):
+        fits = [name for name in told if told[name] == role]
+        fits = [name for name in fits if name not in given.values()]
+        if len(fits) > 1:
+            what = f"coordinate {role}" if role in "xyz" else f"the {role}"
+            which, say = f"each of which may be {what}", f"{role}={fits[0]}"
+            raise ask(path, fits, which, f"which is {what}", say)
+        if fits:
+            found[role] = fits[0]
+    space = "".join(role for role in "xyz" if role in found)
+    if not space or not "xyz".startswith(space):
+        todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns x=COLUMN,"
+        todo += "y=COLUMN,time=COLUMN, or, in a table with a column for each station, "
+        todo += "time=COLUMN,points=FILE, a table of their names and coordinates"
+        there = f"{path} with {listed(names)}"
+        raise UserError(there, "coordinates x[, y[, z]] among the columns", todo)
+    return found
 
 
 def ask(path: Path, names: Names, which: str, told: str, say: str) -> UserError:
@@ -97,17 +110,6 @@ def ask(path: Path, names: Names, which: str, told: str, say: str) -> UserError:
     todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say} (or train "
     given = f"{path} with {several}, {which}"
     return UserError(given, f"to be told {told}", f"{todo}--columns)")
-
-
-def check_space(path: Path, names: Names, found: Mapping[str, str]) -> None:
-    """Makes sure that names by role are there for x, for x and y, or for all three."""
-    space = "".join(role for role in "xyz" if role in found)
-    if not space or not "xyz".startswith(space):
-        todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns x=COLUMN,"
-        todo += "y=COLUMN,time=COLUMN, or, in a table with a column for each station, "
-        todo += "time=COLUMN,points=FILE, a table of their names and coordinates"
-        given = f"{path} with {listed(names)}"
-        raise UserError(given, "coordinates x[, y[, z]] among the columns", todo)
 
 
 def listed(names: Names) -> str:

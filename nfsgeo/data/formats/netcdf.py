@@ -203,27 +203,22 @@ def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
     """The coordinate, or the dimension without one, of each role that there is.
 
     Told by the attributes ``axis``, ``standard_name`` and ``units``, then by the name
-    (CF 1.11, section 4), or by the user; an empty name where none has the role.
+    (CF 1.11, section 4), or by the user.
     """
-    found = {role: name for role, name in given.items() if name}
     names = [*dataset.coords, *dataset.dims]
     names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
-    told = {str(n): _role(str(n), dataset) for n in names if n not in found.values()}
-    for role in (role for role in named.ROLES if role not in given):
-        fits = [name for name, what in told.items() if what == role]
-        there = [name for name in fits if name in dataset.variables]
-        if role == "time":  # the axis, before what else tells when the data are from
-            fits = there or fits
-            fits = [name for name in fits if name in dataset.dims] or fits
-        elif role != "sample":
-            fits = [name for name in there if dataset[name].ndim]
-        if name := named.one_of(path, role, fits):
-            found[role] = name
-    named.check_space(path, [*map(str, dataset.variables)], found)
-    return found
+    told = {str(n): _role(str(n), dataset) for n in names if n not in given.values()}
+    times = [name for name in told if told[name] == "time"]
+    # The axis, before what else tells when the data are from.
+    for better in (dataset.variables, dataset.dims):
+        times = [name for name in times if name in better] or times
+    lie = [n for n in told if n in dataset.variables and dataset[n].ndim]
+    kept = {"time": times, "sample": told, **dict.fromkeys(SPACE, lie)}
+    told = {n: role for n, role in told.items() if n in kept.get(role, ())}
+    return named.roles_of(path, [*map(str, dataset.variables)], given, told)
 
 
-def _role(name: str, dataset: Dataset) -> str | None:
+def _role(name: str, dataset: Dataset) -> str:
     each = dataset[name]
     about = {key: str(value).lower() for key, value in each.attrs.items()}
     standard, axis = about.get("standard_name", ""), about.get("axis", "")
@@ -233,8 +228,7 @@ def _role(name: str, dataset: Dataset) -> str | None:
         return "x" if _is_degrees(each) else "y"
     if "since" in about.get("units", "").split() or each.dtype.kind == "M":
         return "time"
-    bare = named.bare_name(name)
-    return next((role for role, known in named.ROLES.items() if bare in known), None)
+    return named.role_of(name)
 
 
 def _is_degrees(values: DataArray, towards: str = "e") -> bool:

@@ -161,7 +161,7 @@ def _by_station(
     ignored, roles = named.told(path, list(frame), others)
     left = [name for name in frame if name not in (*ignored, *roles.values())]
     for role in {"time", "sample"} - roles.keys():
-        roles[role] = named.column_of(path, role, left)
+        roles[role] = next((n for n in left if named.role_of(n) == role), "")
     stations = [name for name in left if name not in roles.values()]
     if not stations:
         todo = "leave out points=, or correct time= and ignore="
@@ -184,7 +184,7 @@ def _positions(path: Path, stations: list[str]) -> pandas.DataFrame:
         expected = "a table with the name and the coordinates of each station"
         raise UserError(f"points={path}", expected, "check the name")
     table = frame_of(path, str)
-    space = [n for r in "xyz" for n in table if named.bare_name(n) in named.ROLES[r]]
+    space = [n for axis in "xyz" for n in table if named.role_of(n) == axis]
     named.roles_of(path, space)
     others = {name: table[name].str.strip() for name in table.columns.difference(space)}
     lacking = {name: sorted({*stations} - {*of}) for name, of in others.items()}
