@@ -114,7 +114,9 @@ def paper_values(
         steady = equation.num_steps == 1
         found = printed(
             equation.name,
-            n_s=side**equation.dim if side else run.settings.get("data.points", 0),
+            n_s=side**equation.domain.dim
+            if side
+            else run.settings.get("data.points", 0),
             n_t=0 if steady else run.settings.get("data.n_in", 10),
             n_t_out=1 if steady else run.settings.get("data.n_out", 10),
             grid=side is not None,

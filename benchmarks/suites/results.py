@@ -224,7 +224,7 @@ def write_choices(
         for run in group:
             name = f"runs/{run.name}"
             row: dict[str, Any] = {
-                "dim": find_equation(run.data.equation).dim,
+                "dim": find_equation(run.data.equation).domain.dim,
                 "problem": run.problem,
                 "variant": run.variant,
                 "trial": run.trial,

@@ -176,7 +176,7 @@ def runs_of(
                 choices: Mapping[str, Settings] = {}
                 if problem.data:
                     data = at.scale.data[problem.data]
-                    choices = at.choices(find_equation(data.equation).dim)
+                    choices = at.choices(find_equation(data.equation).domain.dim)
                 variants = at.variants(name)
                 for variant in variants:
                     settings = at.settings(name, variant, seed, choices.get(variant))

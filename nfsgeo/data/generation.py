@@ -268,7 +268,7 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
     steps: dict[str, Any] = {}
     if isinstance(solver, PeriodicSolver):
         steps["dt"] = stacked(parts("dt", "n"), "n").values
-    named = [*"xyz"[: solver.dim], *solver.component_names]
+    named = [*"xyz"[: solver.domain.dim], *solver.component_names]
     named += solver.static_names if steady else "t"
     return build(
         Path(solver.name),

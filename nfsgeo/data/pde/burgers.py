@@ -12,6 +12,7 @@ from torch import Tensor
 from nfsgeo.data.pde.periodic import FourierGrid, PeriodicSolver
 from nfsgeo.data.pde.random_fields import periodic_field
 from nfsgeo.data.pde.solver import Limits, Positive, Rngs
+from nfsgeo.geometry import Domain
 
 __all__ = ["Burgers"]
 
@@ -41,7 +42,7 @@ class Burgers(PeriodicSolver):
 
     name = "burgers"
     title = "u_t + (u^2/2)_x = nu u_xx, periodic on [0, 1]"
-    dim = 1
+    domain: ClassVar[Domain] = Domain.unit(1)
     max_tail = 1e-8
     # Higher modes hold 1e-7 of the variance.
     cutoff: ClassVar[int] = 64

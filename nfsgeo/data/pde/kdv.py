@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nfsgeo.data.pde.periodic import GUARD, FourierGrid, PeriodicSolver
 from nfsgeo.data.pde.solver import Rngs
+from nfsgeo.geometry import Domain
 
 __all__ = ["KdV", "drift", "soliton"]
 
@@ -50,7 +51,7 @@ class KdV(PeriodicSolver):
     name = "kdv"
     title = "u_t + 6 u u_x + u_xxx = 0, periodic, length 50 scaled to [0, 1]"
     units = {"x": "a period of 50"}
-    dim = 1
+    domain: ClassVar[Domain] = Domain.unit(1)
     resolution: ClassVar[int] = 1024
     num_steps: ClassVar[int] = 201
     max_tail = 1e-10

@@ -148,18 +148,15 @@ class PeriodicSolver(Solver):
         max_tail: How much of the variance may be unresolved, see :func:`spectral_tail`.
     """
 
+    domain: ClassVar[Domain] = Domain.unit(2)
     max_tail: ClassVar[float]
     method: ClassVar[str] = (
         "ETDRK4 (Krogstad), contour-averaged phi functions; Fourier, strict 2/3 mask; "
         "float64"
     )
 
-    @property
-    def domain(self) -> Domain:
-        return Domain.unit(self.dim, periodic=True)
-
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        return (np.arange(resolution) / resolution,) * self.dim
+        return (np.arange(resolution) / resolution,) * self.domain.dim
 
     def coarsest(self) -> int:
         """Points on each axis that carry the solution; coarser grids sample it."""
@@ -197,7 +194,7 @@ class PeriodicSolver(Solver):
         Each takes ``substeps`` of the integration. The result is
         ``[B, 1 + num_steps, *S]``, the first ``start`` itself, and the guard ``[B]``.
         """
-        grid = FourierGrid(start.shape[-1], self.dim, start.device)
+        grid = FourierGrid(start.shape[-1], self.domain.dim, start.device)
         linear, nonlinear = self.flow(grid)
         # Masked modes stay zero: what they would do costs accuracy in the averages.
         scheme = ETDRK4(linear * grid.mask, spacing / substeps, nonlinear)
@@ -232,8 +229,8 @@ class PeriodicSolver(Solver):
             )
         u = u[:, self.first :]
         limits = {"step guard": (guard, GUARD)}
-        limits |= self.limits(u, FourierGrid(n, self.dim, device))
-        kept = (..., *[slice(None, None, stride)] * self.dim, None)
+        limits |= self.limits(u, FourierGrid(n, self.domain.dim, device))
+        kept = (..., *[slice(None, None, stride)] * self.domain.dim, None)
         return Solution(u[kept], start[kept], limits, spacing / used)
 
 

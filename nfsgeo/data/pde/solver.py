@@ -49,12 +49,11 @@ class Solver(BaseModel, ABC):
 
     Attributes:
         name, title: On the command line, and the equation in one line.
-        dim: Number of spatial dimensions.
         resolution, num_steps, samples: Points on each axis, time steps and samples of a
             full set.
         spacing: Time from one time step to the next; 0 for a steady problem.
         first: Number of the first that is stored; 0 is the initial condition.
-        domain: Box that holds the points, the unit square or cube if not given.
+        domain: That of the points, the unit square if not given.
         component_names, static_names: Components of ``u`` and of ``a``.
         method: How it is solved, for the file.
         units: Those of coordinates and fields that are not 1, for the file.
@@ -65,7 +64,7 @@ class Solver(BaseModel, ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    dim: ClassVar[int] = 2
+    domain: ClassVar[Domain] = Domain.unit(2, periodic=False)
     first: ClassVar[int] = 0
     component_names: ClassVar[tuple[str, ...]] = ("u",)
     static_names: ClassVar[tuple[str, ...]] = ("u0",)
@@ -86,13 +85,9 @@ class Solver(BaseModel, ABC):
     def spacing(self) -> float:
         return 0.0
 
-    @property
-    def domain(self) -> Domain:
-        return Domain.unit(self.dim, periodic=False)
-
     def shape(self, resolution: int) -> tuple[int, ...]:
         """Points along each axis, or in all where a sample has a mesh of its own."""
-        return (resolution,) * self.dim
+        return (resolution,) * self.domain.dim
 
     @abstractmethod
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:

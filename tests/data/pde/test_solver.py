@@ -115,7 +115,7 @@ def test_resolution_does_not_matter(name, steps, finest, coarser, atol):
     fine = equation.solve(0, range(2), resolution=finest, num_steps=steps)
     for resolution in coarser:
         coarse = equation.solve(0, range(2), resolution=resolution, num_steps=steps)
-        every = [slice(None, None, finest // resolution)] * equation.dim
+        every = [slice(None, None, finest // resolution)] * equation.domain.dim
         assert_close(fine.u[:, :, *every], coarse.u, rtol=0, atol=atol)
         assert_close(fine.a[:, *every], coarse.a, rtol=0, atol=1e-12)
 
