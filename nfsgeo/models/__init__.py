@@ -33,7 +33,7 @@ from torch import nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models.base import BatchLoss, LossWeighting, Model
+from nfsgeo.models.base import BatchLoss, LossWeighting, Model, ModelSettings
 from nfsgeo.models.deeponet import DeepONetU, DeepONetV
 from nfsgeo.models.fourier import DSE, FNO, NFS, FNOSpline
 from nfsgeo.models.mixer import MixerOperator
@@ -52,7 +52,6 @@ from nfsgeo.models.patch_mixers import (
     ViT,
 )
 from nfsgeo.models.recurrent import AGCRN, DCRNN, GCGRU
-from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem, Task
 from nfsgeo.models.transformers import FLARE, Transolver
 from nfsgeo.nn import PointSpectralConv, SpectralConv

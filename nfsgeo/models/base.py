@@ -1,29 +1,102 @@
-"""The base class of all models: facts, settings, checks, graphs from positions."""
+"""The base classes of models, facts, checks and graphs, and of their settings."""
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.geometry import BipartiteGraph, GraphBuilder, Graphs, radius_for
 from nfsgeo.geometry.search import by_sample
-from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import grid_shape
 from nfsgeo.setting_errors import explained
 
-__all__ = ["BatchLoss", "LossWeighting", "Model", "check_differentiable"]
+__all__ = [
+    "PAPER_FOURIER",
+    "BatchLoss",
+    "GraphSettings",
+    "LossWeighting",
+    "Model",
+    "ModelSettings",
+    "SpectralSettings",
+    "check_differentiable",
+]
+
+# The paper keeps so many modes in any dimension.
+PAPER_MODES, LINE_MODES = 8, 64
+PAPER_FOURIER: dict[str, Any] = {"depth": 3, "modes": PAPER_MODES}
 
 LossWeighting = Literal["uniform", "quadrature"]
 
 # Of normalised predictions and targets ``[N, n_t', F']`` at the points of one batch.
 BatchLoss = Callable[[Tensor, Tensor], Tensor]
+
+
+class ModelSettings(BaseModel):
+    """Base of the settings classes of models: typed fields with defaults."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def completed(self, problem: Problem) -> Self:
+        """The settings with what they leave to the problem; by default, themselves."""
+        return self
+
+
+class GraphSettings(ModelSettings):
+    """Settings of the radius graph.
+
+    Attributes:
+        radius_factor: the factor ``c`` of the radius at which every point has
+            ``c log n`` neighbours among ``n`` points on average.
+        radius: the radius itself, in the units of the positions, in place of
+            ``radius_factor``.
+        backend: of the radius search.
+    """
+
+    radius_factor: PositiveFloat = 2.0
+    radius: PositiveFloat | None = None
+    backend: Literal["auto", "scipy", "torch_cluster"] = "auto"
+
+    def builder(self, problem: Problem, num_ends: int | None = None) -> GraphBuilder:
+        """Builds graphs in the normalised domain of ``problem``.
+
+        Their radius depends on ``num_ends``, by default the number of points.
+        """
+        domain = problem.domain.normalised
+        if self.radius is None:
+            ends = num_ends or problem.num_points
+            radius = radius_for(ends, domain, self.radius_factor)
+        else:
+            radius = problem.domain.normalised_length(self.radius)
+        return GraphBuilder(domain, radius, backend=self.backend)
+
+
+class SpectralSettings(ModelSettings):
+    """Settings of layers in Fourier space.
+
+    Attributes:
+        width: channels.
+        depth: number of layers.
+        modes: non-negative frequencies kept on every space axis; ``None`` for 64 in
+            one dimension, half the points at most, and 8 in more.
+    """
+
+    width: PositiveInt = 32
+    depth: PositiveInt = 2
+    modes: PositiveInt | None = None
+
+    def modes_of(self, problem: Problem) -> int:
+        """Non-negative frequencies on every space axis of ``problem``."""
+        if problem.domain.dim > 1:
+            return self.modes or PAPER_MODES
+        return self.modes or max(1, min(LINE_MODES, problem.num_points // 2))
 
 
 class Model(nn.Module, ABC):
@@ -278,16 +351,7 @@ class Model(nn.Module, ABC):
 def check_differentiable(
     graphs: Graphs, pos: Tensor | None, query_pos: Tensor | None
 ) -> None:
-    """Makes sure that gradients with respect to positions are not lost in graphs.
-
-    Args:
-        graphs: made beforehand.
-        pos: positions of the observed points, if they are given as well.
-        query_pos: those of the query points.
-
-    Raises:
-        UserError: a position requires gradients, and the graphs are constants.
-    """
+    """Refuses positions that require gradients with graphs that are constants."""
     if _differentiated(pos, query_pos) and not graphs.differentiable:
         raise UserError(
             "positions that require gradients, with graphs that are constants",

@@ -10,9 +10,8 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model
+from nfsgeo.models.base import Model, ModelSettings
 from nfsgeo.models.patch_mixers import AttentionSettings, attention_block
-from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import GridResampling, PatchEmbedding, Pointwise, Trunk, UNet
 from nfsgeo.nn.token_mixers import patches_of
@@ -73,27 +72,23 @@ class DeepONet(Model):
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field = self.resampling(x.flatten(1), graphs, self._inputs, times)
+        place = self.in_unit_box(graphs.pos)
+        inputs = torch.cat([x.flatten(1), place], dim=1)
+        field = self.resampling(inputs, graphs, lambda given, _: (given, None), times)
         # The mean over the grid allows grids of any size.
         pooled = self.branch(field).flatten(2).mean(2)
         coefficients = self.coefficients(pooled).unflatten(1, (len(self.bias), -1))
         if graphs.query_pos is None:
             # All samples share one grid, hence one basis.
-            basis = self.trunk(self.in_unit_box(graphs.pos[: graphs.sizes[0]]), times)
+            basis = self.trunk(place[: graphs.sizes[0]], times)
             result = torch.einsum("bfk,ntk->bntf", coefficients, basis).flatten(0, 1)
         else:
             basis = self.trunk(self.in_unit_box(graphs.query_pos), times)
-            batch = graphs.query_batch
-            if batch is None:
-                coefficients = coefficients.expand(len(basis), -1, -1)
-            else:
+            if (batch := graphs.query_batch) is not None:
                 coefficients = coefficients[batch]
+            coefficients = coefficients.expand(len(basis), -1, -1)
             result = torch.einsum("mfk,mtk->mtf", coefficients, basis)
         return result + self.bias
-
-    def _inputs(self, features: Tensor, pos: Tensor) -> tuple[Tensor, None]:
-        """The input of the branch ``[N, F + d]``, the same at all times."""
-        return torch.cat([features, self.in_unit_box(pos)], dim=1), None
 
 
 class DeepONetUSettings(DeepONetSettings):

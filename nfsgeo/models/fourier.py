@@ -12,7 +12,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs, equispaced_grid
-from nfsgeo.models.base import Model
+from nfsgeo.models.base import PAPER_FOURIER, Model, ModelSettings, SpectralSettings
 from nfsgeo.models.mixer import (
     MixerOperator,
     MixerSettings,
@@ -25,7 +25,6 @@ from nfsgeo.models.point_mixer import (
     KernelName,
     PointMixer,
 )
-from nfsgeo.models.settings import PAPER_FOURIER, ModelSettings, SpectralSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     Lift,
@@ -94,19 +93,14 @@ class FNO(MixerOperator):
         return nn.Sequential(*blocks)
 
 
-IN_ONE_DIMENSION: dict[str, Any] = {
+IN_ONE_DIMENSION = {
     "width": 32,
     "depth": 2,
     "time": "tokens",
     "kernel": "channel",
     "norm": "none",
 }
-IN_MORE: dict[str, Any] = {
-    "width": 64,
-    "depth": 4,
-    "time": "channels",
-    "kernel": "none",
-}
+IN_MORE = {"width": 64, "depth": 4, "time": "channels", "kernel": "none"}
 SPHERE_NODES = 1 << 14
 PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens"}
 
@@ -117,10 +111,8 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     Attributes:
         width: channels, ``C``; ``None`` for 32 in one dimension, 64 in more.
         depth: number of blocks; ``None`` for 2 in one dimension, 4 in more.
-        time: whether the predicted time steps are ``tokens`` beside the nodes, as in
-            the paper, or ``channels`` of the result: blocks then mix space alone, and
-            cost as much as for one time step. ``None`` for tokens in one dimension,
-            channels in more.
+        time: see :class:`MixerSettings`; ``None`` for tokens in one dimension, channels
+            in more.
         norm: Layer-Norm of every token by ``channel``, by ``element`` of a grid of one
             size, or ``none``; ``None`` for channels in more than one dimension where
             there is time, and no Layer-Norm elsewhere: the scale of a static solution
@@ -138,7 +130,7 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 
     def completed(self, problem: Problem) -> Self:
         """With what is left open as it suits ``problem``."""
-        suits = {"norm": "channel" if problem.has_time else "none"}
+        suits: dict[str, Any] = {"norm": "channel" if problem.has_time else "none"}
         suits |= IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
         left = {k: v for k, v in suits.items() if getattr(self, k) is None}
         return super().completed(problem).model_copy(update=left)

@@ -12,8 +12,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import Model
-from nfsgeo.models.settings import ModelSettings
+from nfsgeo.models.base import Model, ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     FieldLayerNorm,
@@ -146,14 +145,12 @@ class MixerOperator(Model):
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
         field = self.blocks(self.resampling(features, graphs, self.lift, times))
         num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
-        if torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some:
-            pieces: list[slice | None] = [None]
-        else:
-            # A million queries need no more memory than ``some``, but for the result.
-            pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
+        whole = torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some
+        # A million queries need no more memory than ``some``, but for the result.
+        starts = range(0, num, some)
+        pieces = [None] if whole else [slice(at, min(at + some, num)) for at in starts]
         results = [
             self.projector(self.resampling.back(field, features, graphs, piece))
             for piece in pieces
         ]
-        result = results[0] if len(results) == 1 else torch.cat(results)
-        return result.reshape(num, self.problem.n_out, -1)
+        return torch.cat(results).reshape(num, self.problem.n_out, -1)

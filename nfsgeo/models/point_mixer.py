@@ -10,8 +10,8 @@ from pydantic import PositiveFloat, PositiveInt
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.models.base import GraphSettings
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
-from nfsgeo.models.settings import GraphSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     ChannelKernel,
@@ -140,10 +140,10 @@ class PointMixer(MixerOperator):
         wider = []
         if settings.kernel != "none":
             width = settings.width
-            to_grid = _learned(problem, settings, radius, width)
-            to_points = _learned(problem, settings, radius, back_width or width)
+            to_grid = self.learned(radius, width)
+            to_points = self.learned(radius, back_width or width)
             radii = [radius * 3**power for power in range(1, settings.radii)]
-            wider = [(r, _learned(problem, settings, r, width)) for r in radii]
+            wider = [(r, self.learned(r, width)) for r in radii]
         resampling = InterpolationResampling(
             to_grid,
             to_points,
@@ -158,16 +158,36 @@ class PointMixer(MixerOperator):
         )
         return resampling, shape, back_width
 
+    def learned(self, radius: float, width: int) -> KernelInterpolation:
+        """An interpolation of ``width`` channels by the kernel of the settings."""
+        problem, settings, dim = self.problem, self.settings, self.problem.dim
+        if settings.kernel == "gaussian":
+            return KernelInterpolation(GaussianKernel(width, dim, scale=radius))
+        network = EdgeNetwork(
+            dim,
+            problem.num_features if settings.inputs else 0,
+            settings.hidden,
+            scale=radius,
+            absolute_position=settings.absolute_position,
+            directions=settings.absolute_position or not problem.domain.curved,
+        )
+        if settings.kernel == "channel":
+            if width % settings.shared_by:
+                raise UserError(
+                    f"shared_by {settings.shared_by} of {width} channels",
+                    "a divisor of model.settings.width and back_width",
+                    "set model.settings.shared_by=1 or change one of them",
+                )
+            groups = width // settings.shared_by
+            return KernelInterpolation(ChannelKernel(width, network, groups=groups))
+        return KernelInterpolation(DenseKernel(width, network))
+
 
 def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[int, ...]:
     """Nodes along each axis, with one spacing; even numbers, which suit FFTs.
 
-    The nodes of a sphere have no axes: their number.
-
-    Args:
-        domain: the box.
-        grid: nodes along its shortest axis; ``None`` for about ``num_nodes`` in all.
-        num_nodes: see ``grid``.
+    As many as ``grid`` along the shortest axis, or about ``num_nodes`` in all. The
+    nodes of a sphere have no axes: their number.
     """
     if domain.curved:
         return (num_nodes if grid is None else grid**2,)
@@ -179,29 +199,3 @@ def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[in
         grid if length == shortest else max(2, 2 * round(grid * length / shortest / 2))
         for length in domain.lengths
     )
-
-
-def _learned(
-    problem: Problem, settings: InterpolationSettings, radius: float, width: int
-) -> KernelInterpolation:
-    dim = problem.dim
-    if settings.kernel == "gaussian":
-        return KernelInterpolation(GaussianKernel(width, dim, scale=radius))
-    network = EdgeNetwork(
-        dim,
-        problem.num_features if settings.inputs else 0,
-        settings.hidden,
-        scale=radius,
-        absolute_position=settings.absolute_position,
-        directions=settings.absolute_position or not problem.domain.curved,
-    )
-    if settings.kernel == "channel":
-        if width % settings.shared_by:
-            raise UserError(
-                f"shared_by {settings.shared_by} of {width} channels",
-                "a divisor of model.settings.width and back_width",
-                "set model.settings.shared_by=1 or change one of them",
-            )
-        groups = width // settings.shared_by
-        return KernelInterpolation(ChannelKernel(width, network, groups=groups))
-    return KernelInterpolation(DenseKernel(width, network))

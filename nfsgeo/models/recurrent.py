@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import BatchLoss, Model
-from nfsgeo.models.settings import GraphSettings, ModelSettings
+from nfsgeo.models.base import BatchLoss, GraphSettings, Model, ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     AdaptiveGRU,
@@ -115,11 +114,12 @@ class RecurrentOperator(Model):
         true, decay = None, self.settings.sampling_decay
         if decay is not None:
             chance = torch.rand(self.problem.n_out, device=self.steps.device)
-            true = chance < self._true_probability(decay)
+            true = chance < self.true_probability(decay)
             self.steps += 1
         return loss(self.predict(x, graphs, target, true), target)
 
-    def _true_probability(self, decay: float) -> Tensor:
+    def true_probability(self, decay: float) -> Tensor:
+        """Of a true field in scheduled sampling at this training step, as above."""
         return torch.sigmoid(math.log(decay) - self.steps / decay)
 
     def predict(

@@ -95,7 +95,7 @@ def test_scheduled_sampling_fades():
     shares = []
     for step in (0, 100, 200, 10**9):
         model.steps.fill_(step)
-        shares.append(float(model._true_probability(50)))
+        shares.append(float(model.true_probability(50)))
     expected = [50 / (50 + math.exp(step / 50)) for step in (0, 100, 200)]
     assert shares == pytest.approx([*expected, 0.0])
 
