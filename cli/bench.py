@@ -28,12 +28,8 @@ class Suites(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         from nfsgeo_benchmarks.suites import shipped_suites
 
-        path = shipped_suites().get(cmd_name)
-        if path is None and cmd_name.endswith((".yaml", ".yml")):
-            path = Path(cmd_name)
-        if path is None:
-            return super().get_command(ctx, cmd_name)
-        return suite_command(cmd_name, path)
+        of_suite = cmd_name in shipped_suites() or cmd_name.endswith((".yaml", ".yml"))
+        return suite if of_suite else super().get_command(ctx, cmd_name)
 
 
 @click.group(
@@ -59,24 +55,24 @@ def bench(
     """Run benchmark suites, by name or from a YAML file of your own."""
     if context.invoked_subcommand is not None:
         return
-    if listed or scale is None:
-        for name in bench.list_commands(context):
-            if suite := bench.get_command(context, name):
-                click.echo(f"{name:<21}{suite.get_short_help_str(58)}")
-        context.exit()
     from nfsgeo_benchmarks.suites import read_suite, shipped_suites
 
+    shipped = {name: read_suite(path) for name, path in shipped_suites().items()}
+    if listed or scale is None:
+        titles = {name: of.title for name, of in shipped.items()}
+        titles |= {k: c.get_short_help_str(58) for k, c in bench.commands.items()}
+        for name, title in titles.items():
+            click.echo(f"{name:<21}{title}")
+        context.exit()
     if out is None:
         raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
     failed = False
-    for name, path in shipped_suites().items():
-        suite = read_suite(path)
-        if suite.needs_files or scale not in suite.scales:
+    for name, content in shipped.items():
+        if content.needs_files or scale not in content.scales:
             click.echo(f"skipped  {name}, without its files or scale {scale}", err=True)
             continue
         options = ["--scale", scale, "--out", str(out / name), "--jobs", str(jobs)]
-        command = suite_command(name, path)
-        failed |= bool(command.main(options, name, standalone_mode=False))
+        failed |= bool(suite.main(options, name, standalone_mode=False))
     context.exit(int(failed))
 
 
@@ -93,109 +89,83 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def suite_command(name: str, path: Path) -> click.Command:
-    """The command that runs the suite of a YAML file."""
-    from nfsgeo_benchmarks import suites
-
-    suite = suites.read_suite(path)
-
-    @click.pass_context
-    def command(
-        context: click.Context,
-        scale: str,
-        out: Path,
-        data_folder: Path | None,
-        launcher: str,
-        slurm: tuple[str, ...],
-        as_json: bool,
-        **options: Any,
-    ) -> None:
-        from nfsgeo.training import parse_settings
-
-        if suite.needs_files != (data_folder is not None):
-            raise UserError(
-                f"suite {name} {'without' if suite.needs_files else 'with'} "
-                "--data-folder",
-                "the folder of the files that the suite's problems name, if they do",
-                "give --data-folder FOLDER, or leave it out where data are generated",
-            )
-        if slurm and launcher == "local":
-            raise UserError(
-                f"--slurm {slurm[0]}", "--launcher slurm", "give it too, or neither"
-            )
-        planned = suites.runs_of(suite, scale, suites.shipped_scales(), data_folder)
-        runs, absent = suites.with_files(
-            planned, lambda run: suites.is_finished(run, out)
-        )
-        for line in absent:
-            click.echo(f"skipped  {line}", err=not options["dry_run"])
-        if not runs:
-            raise UserError(
-                f"--data-folder {data_folder} with the files of none of {len(absent)} "
-                "problems",
-                "those of one or more",
-                "put them there",
-            )
-
-        def outcome(run: Run) -> str:
-            row = suites.collect([run], out)[0]
-            if row["status"] != "ok":
-                return str(row["message"] or row["status"])
-            return f"MAE {row['mae']:.3e}, {row['seconds_per_epoch']:.3g} s per epoch"
-
-        def write() -> None:
-            where = "" if data_folder is None else f" --data-folder {data_folder}"
-            about = {
-                "suite": name if path.stem == name else str(path.absolute()),
-                "scale": scale,
-                "command": f"nfsgeo bench {name} --scale {scale}{where} --out {out}",
-            }
-            suites.write_tables(suites.collect(runs, out), out, about)
-            suites.write_suite_report(out)
-
-        if launcher == "slurm":
-            options["slurm"] = parse_settings(slurm, "--slurm")
-        rows = suites.collect(_carry_out(runs, out, outcome, write, **options), out)
-        files = f"results  {out / 'results.csv'}", f"report   {out / 'report.html'}"
-        report(as_json, {"results": rows}, _errors(rows), *files)
-        if any(row["status"] == "failed" for row in rows):
-            context.exit(1)
-
-    command.__name__ = name
-    command.__doc__ = f"""{suite.title}.
+@verb
+@run_options
+@option("--data-folder", Path, "Where the files are that the suite's problems name.")
+@option(
+    "--launcher",
+    ["local", "slurm"],
+    "Processes on this machine, or one Slurm job per run.",
+    default="local",
+)
+@option("--slurm", str, "KEY=VALUE for Slurm; repeatable.", multiple=True)
+@click.pass_context
+def suite(
+    context: click.Context,
+    scale: str,
+    out: Path,
+    data_folder: Path | None,
+    launcher: str,
+    slurm: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Run a suite.
 
     Every run has a folder of its own. Finished runs are skipped and stopped ones
     continue. A run that fails does not stop the others; the exit status is then 1.
 
     Examples:
-      nfsgeo bench {name} --scale smoke --out out
-      nfsgeo bench {name} --scale smoke --only nfs --dry-run --out out
-      nfsgeo bench {name} --scale paper --launcher slurm --out out
+      nfsgeo bench irregular --scale smoke --out out
+      nfsgeo bench irregular --scale smoke --only nfs --dry-run --out out
+      nfsgeo bench irregular --scale paper --launcher slurm --out out
     """
-    for each in (
-        option("--slurm", str, "KEY=VALUE for Slurm; repeatable.", multiple=True),
-        option(
-            "--launcher",
-            ["local", "slurm"],
-            "Processes on this machine, or one Slurm job per run.",
-            default="local",
-        ),
-        option("--data-folder", Path, "Where files of the suite's problems are."),
-        run_options,
-    ):
-        command = each(command)
-    made = verb(command)
-    made.short_help = suite.title
-    return made
+    from nfsgeo.training import parse_settings
+    from nfsgeo_benchmarks import suites
+
+    if slurm and launcher == "local":
+        raise click.UsageError(f"--slurm {slurm[0]} is for --launcher slurm")
+    name = str(context.info_name)
+    path, scales = suites.find_suite(name), suites.shipped_scales()
+    planned = suites.runs_of(suites.read_suite(path), scale, scales, data_folder)
+    runs, absent = suites.with_files(planned, out)
+    for line in absent:
+        click.echo(f"skipped  {line}", err=not options["dry_run"])
+    if not runs:
+        given = f"the files of none of {len(absent)} problems in {data_folder}"
+        todo = "give --data-folder FOLDER with them"
+        raise UserError(given, "those of one or more", todo)
+
+    def write() -> None:
+        where = "" if data_folder is None else f" --data-folder {data_folder}"
+        about = {
+            "suite": name if path.stem == name else str(path.absolute()),
+            "scale": scale,
+            "command": f"nfsgeo bench {name} --scale {scale}{where} --out {out}",
+        }
+        suites.write_tables(suites.collect(runs, out), out, about)
+        suites.write_suite_report(out)
+
+    if launcher == "slurm":
+        options["slurm"] = parse_settings(slurm, "--slurm")
+    rows = suites.collect(_carry_out(runs, out, write, **options), out)
+    means = suites.seed_means(rows)
+    mae = means.mean["mae"]
+    text = mae.map("{:.3e}".format).where(mae.notna(), means.first["status"])
+    shown = table("MAE", text.unstack("problem", sort=False).fillna("-"))
+    files = f"results  {out / 'results.csv'}", f"report   {out / 'report.html'}"
+    report(as_json, {"results": rows}, shown, *files)
+    if any(row["status"] == "failed" for row in rows):
+        context.exit(1)
 
 
 @verb
-@click.argument("suite")
+@click.argument("name", metavar="SUITE")
 @run_options
 @click.pass_context
 def tune(
     context: click.Context,
-    suite: str,
+    name: str,
     scale: str,
     out: Path,
     as_json: bool,
@@ -215,15 +185,13 @@ def tune(
 
     from nfsgeo_benchmarks import suites
 
-    content, rows = suites.read_suite(suites.find_suite(suite)), list[dict[str, Any]]()
+    content, rows = suites.read_suite(suites.find_suite(name)), list[dict[str, Any]]()
     trials = suites.trials_of(content, scale, suites.shipped_scales())
-    runs = _carry_out(
-        trials,
-        out,
-        lambda run: "done" if suites.is_finished(run, out) else "no result",
-        lambda: rows.extend(suites.write_choices(content, trials, out)),
-        **options,
-    )
+
+    def write() -> None:
+        rows.extend(suites.write_choices(content, trials, out))
+
+    runs = _carry_out(trials, out, write, **options)
     columns = ["problem", "variant", "trial", "valid_rmse"]
     chosen = pd.DataFrame([row for row in rows if row["chosen"]], columns=columns)
     text = table("problem", chosen.set_index("problem"))
@@ -283,8 +251,7 @@ def perf(
             raise unknown(f"--only {name}", "an entry", name, ENTRIES)
     lacks = {name: ENTRIES[name].lacks(device) for name in only or ENTRIES}
     skipped = [f"{name}, without {lack}" for name, lack in lacks.items() if lack]
-    names = [name for name, lack in lacks.items() if not lack]
-    if skipped and (only or not names):
+    if skipped and (only or len(skipped) == len(lacks)):
         raise UserError(
             f"benchmark {skipped[0]}",
             "what it is measured on and compared with",
@@ -293,25 +260,21 @@ def perf(
     out.mkdir(parents=True, exist_ok=True)
     rows, failed = [], False
     with progress_bar() as progress, tempfile.TemporaryDirectory() as folder:
-        for name in names:
+        for name in [name for name, lack in lacks.items() if not lack]:
             try:
                 rows.append(measure(ENTRIES[name], Path(folder), device, progress))
+                write_rows(out / "results.csv", list(rows[0]), rows)
             # Whatever its processes raise: the other entries have their own.
             except Exception as error:
                 message = " ".join(str(error).split()) or type(error).__name__
                 click.echo(f"failed  {name}: {message}", err=True)
                 failed = True
-                continue
-            write_rows(out / "results.csv", list(rows[0]), rows)
     columns = {"ratio": "time", "bound": "bound", "memory_ratio": "memory"}
     columns |= {"memory_bound": "bound ", "variant_seconds": "s", "status": "status"}
     frame = pd.DataFrame(rows, columns=["name", *columns]).set_index("name")
-    text = table("benchmark", frame.rename(columns=columns))
-    lines = [
-        *(f"skipped  {each}" for each in skipped),
-        f"written  {out / 'results.csv'}",
-    ]
-    report(as_json, {"results": rows}, text, *lines)
+    lines = [table("benchmark", frame.rename(columns=columns))]
+    lines += [f"skipped  {each}" for each in skipped]
+    report(as_json, {"results": rows}, *lines, f"written  {out / 'results.csv'}")
     if failed or (check and any(row["status"] == "missed" for row in rows)):
         context.exit(1)
 
@@ -324,68 +287,52 @@ bench.add_command(perf)
 def _carry_out(
     runs: Sequence[Run],
     out: Path,
-    outcome: Callable[[Run], str],
-    write: Callable[[], object],
+    write: Callable[[], None],
     *,
     only: tuple[str, ...],
     jobs: int,
     dry_run: bool,
     slurm: Mapping[str, Any] | None = None,
 ) -> list[Run]:
-    """Carries out the chosen runs with nobody else in the folder, or prints them.
+    """Carries out the runs of chosen problems and variants, or prints them.
 
-    Args:
-        runs: All runs.
-        out: Folder of the suite.
-        outcome: What to say about a run that has ended.
-        write: Writes the tables in the end.
-        only: Problems and variants to choose; all of them where none is named.
-        jobs: Runs at a time.
-        dry_run: Whether to print the chosen runs.
-        slurm: Options of jobs, if they are jobs.
+    Nobody else may work in the folder. ``write`` writes the tables in the end.
     """
     from nfsgeo.training.processes import only_here
-    from nfsgeo_benchmarks.suites import carry_out_all, is_finished
+    from nfsgeo_benchmarks.suites import carry_out_all, is_finished, result_of
 
-    names = [*sorted({r.problem for r in runs}), *sorted({r.variant for r in runs})]
+    chosen = [*runs]
+    known = {part: {getattr(r, part) for r in runs} for part in ("problem", "variant")}
+    there = sorted(set.union(*known.values()))
     for name in only:
-        if name not in names:
-            raise unknown(f"--only {name}", "a problem or variant", name, names)
-    everything = runs
-    for part in ("problem", "variant"):  # all of them where none is named
-        named = {getattr(run, part) for run in everything} & {*only}
-        runs = [r for r in runs if not named or getattr(r, part) in named]
-    if not runs:
+        if name not in there:
+            raise unknown(f"--only {name}", "a problem or variant", name, there)
+    for part, names in known.items():
+        if named := names.intersection(only):  # all of them where none is named
+            chosen = [run for run in chosen if getattr(run, part) in named]
+    if not chosen:
         raise UserError(
             f"--only {' --only '.join(only)}, of which this scale has no run",
             "a variant of these problems, at a scale that has it",
             "leave one out",
         )
     if dry_run:
-        for run in runs:
+        for run in chosen:
             text = "finished" if is_finished(run, out) else "to run"
             click.echo(f"{text:<10}{run.name}")
         click.get_current_context().exit()
 
     def ended(run: Run) -> None:
-        name = f"{run.problem} {run.variant} {run.trial or f'seed {run.seed}'}"
-        click.echo(f"{name}: {outcome(run)}", err=True)
+        row = result_of(run, out)["row"]
+        error = row.get("mae", row.get("valid_rmse"))
+        text = row.get("message") or row.get("status", "stopped")
+        click.echo(f"{run.name}: {text if error is None else f'{error:.3e}'}", err=True)
 
     out.mkdir(parents=True, exist_ok=True)
     with only_here(out, "a suite"), progress_bar() as progress:
+        say = {"progress": progress, "ended": ended}
         try:
-            say = {"progress": progress, "ended": ended}
-            carry_out_all(runs, out, jobs=jobs, slurm=slurm, **say)
+            carry_out_all(chosen, out, jobs=jobs, slurm=slurm, **say)
         finally:
             write()
-    return [*runs]
-
-
-def _errors(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Mean absolute errors as text of 80 columns: variants over problems."""
-    from nfsgeo_benchmarks.suites.tables import seed_means
-
-    means = seed_means(rows)
-    mae = means.mean["mae"]
-    text = mae.map("{:.3e}".format).where(mae.notna(), means.first["status"])
-    return table("MAE", text.unstack("problem", sort=False).fillna("-"))
+    return chosen

@@ -8,60 +8,36 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import columns, option, progress_bar, report, times, verb
+from nfsgeo_cli.generated import generated
+from nfsgeo_cli.terminal import COLUMNS, TIMES, Text, option, progress_bar, report, verb
 
 
-def _domain(context: Any, option: Any, axes: tuple[str, ...]) -> Any:
-    """The domain with such axes as ``0:1`` and ``-180:180:periodic``."""
-    from nfsgeo.geometry import Domain
-
-    if not axes:
-        return None
-    parts = [axis.removesuffix(":periodic").split(":") for axis in axes]
+def _axis(given: str, text: str) -> tuple[float, float, bool]:
+    """The ends of an axis such as ``-180:180:periodic``, and whether it is that."""
     try:
-        lower, upper = zip(*((float(a), float(b)) for a, b in parts), strict=True)
-        periodic = tuple(axis.endswith(":periodic") for axis in axes)
-        return Domain(lower, upper, periodic)
+        low, high = map(float, text.removesuffix(":periodic").split(":"))
+        if low < high:
+            return low, high, text.endswith(":periodic")
     except ValueError:
-        expected = "LOW:HIGH or LOW:HIGH:periodic"
-        given = " ".join(f"--axis {axis}" for axis in axes)
-        raise UserError(given, expected, "for example 0:1") from None
+        pass
+    raise UserError(given, "LOW:HIGH or LOW:HIGH:periodic", "for example 0:1")
+
+
+AXIS = Text("LOW:HIGH[:periodic]", _axis)
 
 
 @verb
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
 @option("--out", Path, "File to make: .nc, .csv, ...", required=True)
-@option(
-    "--series",
-    ["samples", "time-steps"],
-    "What several sources or graphs are: samples, or time steps of one.",
+@generated(
+    "nfsgeo.data.open",
+    "series times columns at",
+    series=click.Choice(["samples", "time-steps"]),
+    times=TIMES,
+    columns=COLUMNS,
+    at=click.Choice(["points", "cells"]),
 )
-@option(
-    "--times",
-    str,
-    "Time of each time step, where the files do not hold it.",
-    metavar="START:STOP:STEP|T,T,...",
-    callback=times,
-)
-@option(
-    "--columns",
-    str,
-    "Columns of a table, or variables of NetCDF, that are sample, time, x, y, z; "
-    "columns of a table that are static inputs, a field, or to ignore, and points, "
-    "another table, of the stations that have a column each; arrays of any names that "
-    "are field, static, points, time, x, y, z.",
-    metavar="ROLE=NAME,...",
-    callback=columns,
-)
-@option("--at", ["points", "cells"], "Which fields of a mesh that has both.")
-@option(
-    "--axis domain",
-    str,
-    "The domain, one option per axis, in place of the format's.",
-    metavar="LOW:HIGH[:periodic]",
-    multiple=True,
-    callback=_domain,
-)
+@option("--axis", AXIS, "The domain, one option per axis.", multiple=True)
 @option("--sphere", bool, "x and y are longitude and latitude in degrees on a sphere.")
 @option("--obstacles", Path, "Areas without fields: .geojson, .npz, .stl, ...")
 @option("--region", Path, "The area of the fields: .geojson, .stl, ...")
@@ -75,6 +51,7 @@ def _domain(context: Any, option: Any, axes: tuple[str, ...]) -> Any:
 def convert(
     sources: tuple[Path, ...],
     out: Path,
+    axis: tuple[tuple[float, float, bool], ...],
     sphere: bool,
     obstacles: Path | None,
     region: Path | None,
@@ -107,10 +84,13 @@ def convert(
 
     if obstacles is not None and region is not None:
         raise click.UsageError("Give --obstacles or --region, not both")
-    if sphere and options["domain"] is not None:
+    if sphere and axis:
         raise click.UsageError("Give --sphere or --axis, not both")
     if sphere:
         options["domain"] = Domain.sphere()
+    elif axis:
+        lower, upper, periodic = zip(*axis, strict=True)
+        options["domain"] = Domain(lower, upper, periodic)
     if boundary := obstacles or region:
         options["region"] = read_region(boundary, inside=obstacles is None)
     options["known"] = known.split(",") if known is not None else []

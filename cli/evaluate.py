@@ -7,42 +7,23 @@ from typing import Any
 
 import click
 
-from nfsgeo_cli.terminal import (
-    device,
-    error_table,
-    option,
-    progress_bar,
-    report,
-    table,
-    verb,
-)
+from nfsgeo_cli.generated import generated
+from nfsgeo_cli.terminal import error_table, progress_bar, report, table, verb
 
 # Time steps of a rollout that are shown; the last ones, beside the very last.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 UNSEEN = {"all": "mae", "seen": "mae_seen", "unseen": "mae_unseen"}
-UNSEEN_AT = {"file": "among the others", "off-grid": "between the points of the file"}
+WHERE = {"file": "among the others", "off-grid": "between the points of the file"}
 
 
 @verb
 @click.argument("run", type=Path)
-@option("--data", Path, "Another file, at all of its points.")
-@option("--part", ["all", "test"], "Samples of --data.  [all]")
-@option(
-    "--unseen factors",
-    float,
-    "Also on meshes that contain the training mesh, K times as large; repeatable.",
-    metavar="K",
-    multiple=True,
+@generated(
+    "nfsgeo.evaluation.evaluate_run",
+    "data part factors:unseen repeats unseen_at steps device",
+    repeats=click.IntRange(1),
+    steps=click.IntRange(1),
 )
-@option("--repeats", click.IntRange(1), "Meshes of each size.", default=5)
-@option(
-    "--unseen-at",
-    [*UNSEEN_AT],
-    "Whether further points lie between those of the file's grid, the default where it "
-    "resolves the fields, or are its points that training has not seen.",
-)
-@option("--steps", click.IntRange(1), "Also an autoregressive rollout of so many.")
-@device
 def evaluate(run: Path, as_json: bool, **options: Any) -> None:
     """Errors of a run and of the baselines.
 
@@ -59,17 +40,17 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
 
     with progress_bar() as progress:
         summary = evaluate_run(run, progress=progress, **options)
-    if options["data"] is None:
+    if "data" not in options:
         write_report(run)
     lines = [error_table(summary)]
-    if options["steps"]:
+    if "steps" in options:
         lines.append(rollout_table(summary["rollout"]))
-    if options["factors"]:
+    if "factors" in options:
         points = summary["unseen_points"]
         lines += [
             unseen_table(summary),
             f"Training has seen {points['trained']} of the file's {points['points']} "
-            f"points; unseen points lie {UNSEEN_AT[points['at']]}.",
+            f"points; unseen points lie {WHERE[points['at']]}.",
         ]
     report(as_json, summary, *lines)
 

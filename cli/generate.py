@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo_cli.generated import generated
 from nfsgeo_cli.terminal import option, progress_bar, report, verb
 
 
@@ -17,16 +18,11 @@ from nfsgeo_cli.terminal import option, progress_bar, report, verb
     "equation", metavar="burgers|kdv|darcy|navier-stokes|elasticity|sphere-waves|all"
 )
 @option("--out", Path, "File to make; a folder for all.", required=True)
-@option("--samples", int, "How many.  [1200; of sphere-waves 240]")
-@option(
-    "--resolution",
-    int,
-    "Points along each axis, of elasticity squares along each side.",
+@generated(
+    "nfsgeo.data.generation.generate",
+    "samples resolution num_steps:records seed device",
 )
-@option("--records num_steps", int, "Time steps to store.")
-@option("--seed", int, "Seed of the initial fields.", default=0)
-@option("--device", str, "cpu or cuda.", default="cpu")
-@option("--workers", int, "Processes.  [all cores]")
+@option("--workers", int, "Processes.", default=os.cpu_count() or 1)
 @option("--option options", str, "KEY=VALUE; repeatable.", multiple=True)
 def generate(
     equation: str, out: Path, options: tuple[str, ...], as_json: bool, **size: Any
@@ -48,7 +44,6 @@ def generate(
     from nfsgeo.training import parse_settings
 
     chosen = parse_settings(options, "--option")
-    size["workers"] = size["workers"] or os.cpu_count() or 1
     if equation != "all":
         with progress_bar() as progress:
             generate_file(equation, out, options=chosen, progress=progress, **size)

@@ -9,7 +9,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import columns, error_table, listing, option, report, verb
+from nfsgeo_cli.terminal import COLUMNS, error_table, listing, option, report, verb
 
 if TYPE_CHECKING:
     from nfsgeo.data import Fields
@@ -19,7 +19,7 @@ LOOKED_AT = 8
 
 @verb
 @click.argument("source", metavar="FILE|RUN|NAME", type=Path)
-@option("--columns", str, "As in convert.", callback=columns, metavar="ROLE=NAME,...")
+@option("--columns", COLUMNS, "As in convert.")
 def info(source: Path, columns: Any, as_json: bool) -> None:
     """Describe a data file, a run folder or a pretrained model.
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import device, option, progress_bar, report, times, verb
+from nfsgeo_cli.generated import generated
+from nfsgeo_cli.terminal import TIMES, option, progress_bar, report, verb
 
 
 @verb
@@ -16,27 +17,13 @@ from nfsgeo_cli.terminal import device, option, progress_bar, report, times, ver
 @option("--model", [*NAMES], "A pretrained model, not RUN.")
 @option("--input source", Path, "Observed fields.", required=True)
 @option("--output --out target", Path, "File to make.", required=True)
-@option(
-    "--query-points",
-    Path,
-    "Where to predict: .npy, .npz or .csv file.  [the observed points]",
+@generated(
+    "nfsgeo.evaluation.predict",
+    "query_points first steps lead_times level device",
+    steps=click.IntRange(1),
+    lead_times=TIMES,
+    level=click.FloatRange(0, 1, max_open=True),
 )
-@option("--first", int, "Number of the first observed snapshot.  [the last ones]")
-@option("--steps", click.IntRange(1), "Time steps to predict.  [as in training]")
-@option(
-    "--lead-times",
-    str,
-    "Times after the last observed one, for a model trained with data.lead_times.",
-    metavar="T,T,...|START:STOP:STEP",
-    callback=times,
-)
-@option(
-    "--level",
-    click.FloatRange(0, 1, max_open=True),
-    "Share of values to lie in the error band of a run with bands; 0 for none.",
-    default=0.9,
-)
-@device
 def predict(
     run: Path | None,
     model: str | None,

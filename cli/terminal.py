@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo_cli.generated import Command
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,8 @@ BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 def verb(function: Callable[..., Any]) -> click.Command:
     """A command with ``--json``, whose docstring, the help, ends with examples."""
     function.__doc__, *examples = (inspect.getdoc(function) or "").partition("Example")
-    command = click.command(epilog="\b\n" + "".join(examples))(function)
+    made = click.command(cls=Command, epilog="\b\n" + "".join(examples))
+    command = made(function)
     text = "Print one JSON object and nothing else."
     command.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
     return command
@@ -41,38 +43,36 @@ def option(names: str, kind: Any, text: str, **more: Any) -> Callable[..., Any]:
     return click.option(*names.split(), help=text, show_default=True, **more)
 
 
-device = option(
-    "--device", str, "cpu, cuda or auto: where to compute; the run's own if unset."
-)
+class Text(click.ParamType):
+    """Text of a form, read by a function of how it was given and of the text itself."""
+
+    def __init__(self, form: str, read: Callable[[str, str], Any]) -> None:
+        self.name, self.read = form, read
+
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        return self.name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        return self.read(f"{param.opts[0]} {value}", value)
 
 
-def times(context: Any, option: click.Parameter, text: str | None) -> Any:
-    """The ``callback`` of an option with times: ``0,0.3,1``, or ``0:10:0.5``.
-
-    The latter are from 0 to 10 by 0.5, both ends included.
-    """
+def _times(given: str, text: str) -> list[float]:
+    """Times: ``0,0.3,1``, or ``0:10:0.5``, with both ends."""
     try:
-        if text is None or ":" not in text:
-            return text and [float(time) for time in text.split(",")]
+        if ":" not in text:
+            return [float(time) for time in text.split(",")]
         start, stop, step = map(float, text.split(":"))
         num = round((stop - start) / step)
         if num >= 0 and abs(start + num * step - stop) <= 1e-6 * abs(step):
             return [start + k * step for k in range(num + 1)]
     except (ValueError, ArithmeticError):
         pass
-    raise UserError(
-        f"{option.opts[0]} {text}",
-        "START:STOP:STEP with a whole number of steps, or T,T,...",
-        "for example 0:10:0.5, which has 21 times",
-    )
+    expected = "START:STOP:STEP with a whole number of steps, or T,T,..."
+    raise UserError(given, expected, "for example 0:10:0.5, which has 21 times")
 
 
-def columns(context: Any, option: Any, text: str | None) -> Any:
-    """The ``callback`` of an option with columns: ``time=date,field=u,field=v`` as
-    ``{"time": "date", "field": ["u", "v"]}``.
-    """
-    if text is None:
-        return None
+def _columns(given: str, text: str) -> dict[str, Any]:
+    """``time=date,field=u,field=v`` as ``{"time": "date", "field": ["u", "v"]}``."""
     from nfsgeo.data.formats.columns import KINDS
 
     found: dict[str, Any] = {}
@@ -80,10 +80,13 @@ def columns(context: Any, option: Any, text: str | None) -> Any:
         role, equals, name = (each.strip() for each in part.partition("="))
         if not equals or (role in found and role not in KINDS):
             expected = "ROLE=NAME,... with each role once"
-            todo = "for example time=date,x=lon,y=lat"
-            raise UserError(f"--columns {text}", expected, todo)
+            raise UserError(given, expected, "for example time=date,x=lon,y=lat")
         found[role] = [*found.get(role, ()), name] if role in KINDS else name
     return found
+
+
+TIMES = Text("START:STOP:STEP|T,T,...", _times)
+COLUMNS = Text("ROLE=NAME,...", _columns)
 
 
 def report(as_json: bool, content: Any, *lines: str) -> None:

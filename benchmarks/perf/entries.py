@@ -198,6 +198,17 @@ def search(
     return lambda: radius_edges(source, target, radius, box, backend=backend)
 
 
+BATCH = Size(4096, 10, 2)
+CORE = {"norm": "channel"}
+CLOUD: dict[str, Any] = {"points": 65536, "neighbours": 16}
+
+
+def _load(name: str, bound: float, *, cached: bool) -> Entry:
+    """A Navier-Stokes batch, over a training step of the default nfs."""
+    work = partial(read_batch, cached=cached)
+    return Entry(f"load-{name}", work, training_step, bound, cpu_only=True)
+
+
 def _nfs(
     name: str,
     size: Size,
@@ -205,48 +216,24 @@ def _nfs(
     settings: Mapping[str, Any],
     core: Mapping[str, Any],
 ) -> Entry:
-    points, time_steps, samples = size
+    """A training step of nfs, over its Fourier blocks on a grid of as many points."""
     own = {"grid": size.side, **settings}
-    return Entry(
-        name=name,
-        title=f"a training step of nfs, {samples} samples of {points} points each, "
-        f"{time_steps} time steps, over its Fourier blocks on a grid of as many points",
-        variant=partial(step, model="nfs", size=size, settings=own),
-        reference=partial(step, model="fno", size=size, settings=core),
-        bound=bounds[0],
-        memory_bound=bounds[1],
-    )
+    variant = partial(step, model="nfs", size=size, settings=own)
+    reference = partial(step, model="fno", size=size, settings=core)
+    return Entry(f"nfs-{name}", variant, reference, *bounds)
 
-
-BATCH = Size(4096, 10, 2)
-CORE = {"norm": "channel"}
-CLOUD: dict[str, Any] = {"points": 65536, "neighbours": 16}
 
 ENTRIES: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        *(
-            Entry(
-                name=f"load-{name}",
-                title=f"a Navier-Stokes batch, {title}, over a training step of nfs",
-                variant=partial(read_batch, cached=cached),
-                reference=training_step,
-                bound=bound,
-                devices=("cpu",),
-            )
-            for name, title, bound, cached in (
-                ("first-epoch", "read from the file", 0.15, False),
-                ("cached", "read before", 0.05, True),
-            )
-        ),
-        _nfs("nfs-default", Size(4096, 10, 4), (0.3, 0.5), {}, CORE),
-        _nfs("nfs-4096x10", Size(4096, 10, 4), (1.3, 1.3), LEARNED, CORE),
-        _nfs("nfs-16384x10", Size(16384, 10, 1), (1.3, 1.3), LEARNED, CORE),
-        _nfs("nfs-paper", Size(4096, 40, 1), (4.5, 1.5), PAPER, PAPER_CORE),
+        _load("first-epoch", 0.15, cached=False),
+        _load("cached", 0.05, cached=True),
+        _nfs("default", Size(4096, 10, 4), (0.3, 0.5), {}, CORE),
+        _nfs("4096x10", Size(4096, 10, 4), (1.3, 1.3), LEARNED, CORE),
+        _nfs("16384x10", Size(16384, 10, 1), (1.3, 1.3), LEARNED, CORE),
+        _nfs("paper", Size(4096, 40, 1), (4.5, 1.5), PAPER, PAPER_CORE),
         Entry(
             name="fno-core",
-            title="a training step of fno over space and time, 64 x 64 nodes, 10 time "
-            "steps, 2 samples, over neuraloperator's FNO of as many weights",
             variant=partial(
                 step, model="fno", size=BATCH, settings={**FNO, "time_modes": 6}
             ),
@@ -254,10 +241,8 @@ ENTRIES: dict[str, Entry] = {
             bound=1.0,
             requires="neuralop",
         ),
-        Entry(
+        Entry(  # no more than the power 1.1 of the number of query points
             name="predict-million",
-            title="prediction of nfs, 4096 points, 10 time steps, at 1048576 query "
-            "points over 65536; bound: power 1.1",
             variant=partial(prediction, points=4096, time_steps=10, queries=MILLION),
             reference=partial(prediction, points=4096, time_steps=10, queries=65536),
             bound=round(16**1.1, 1),
@@ -266,13 +251,12 @@ ENTRIES: dict[str, Entry] = {
         ),
         Entry(
             name="search-torch-cluster",
-            title="16 neighbours of each of 65536 points, over torch-cluster",
             variant=partial(search, **CLOUD, backend="auto"),
             reference=partial(search, **CLOUD, backend="torch_cluster"),
             bound=1.0,
             repeats=5,
             requires="torch_cluster",
-            devices=("cpu",),
+            cpu_only=True,
         ),
     )
 }

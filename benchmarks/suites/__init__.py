@@ -9,22 +9,24 @@
 """
 
 from nfsgeo_benchmarks.suites.report import write_suite_report
-from nfsgeo_benchmarks.suites.results import (
-    collect,
-    write_choices,
-    write_tables,
-)
 from nfsgeo_benchmarks.suites.runs import Run, runs_of, trials_of, with_files
 from nfsgeo_benchmarks.suites.suite import (
     Suite,
     find_suite,
     read_suite,
-    shipped_results,
     shipped_scales,
     shipped_suites,
 )
-from nfsgeo_benchmarks.suites.tables import read_table
-from nfsgeo_benchmarks.suites.work import carry_out_all, is_finished
+from nfsgeo_benchmarks.suites.tables import (
+    collect,
+    is_finished,
+    read_table,
+    result_of,
+    seed_means,
+    write_choices,
+    write_tables,
+)
+from nfsgeo_benchmarks.suites.work import carry_out_all
 
 __all__ = [
     "Run",
@@ -35,8 +37,9 @@ __all__ = [
     "is_finished",
     "read_suite",
     "read_table",
+    "result_of",
     "runs_of",
-    "shipped_results",
+    "seed_means",
     "shipped_scales",
     "shipped_suites",
     "trials_of",

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup, escape
 
-from nfsgeo.data.pde import EQUATIONS, find_equation
+from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.measures import MEASURES
@@ -23,12 +23,9 @@ from nfsgeo.report.style import Picture, as_source, styled
 from nfsgeo.report.text import bytes_text, count_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
-from nfsgeo_benchmarks.sources import printed, published
-from nfsgeo_benchmarks.suites.results import SETTINGS_COLUMNS
-from nfsgeo_benchmarks.suites.runs import DataFiles, runs_of
+from nfsgeo_benchmarks.suites.sources import paper_values, published
 from nfsgeo_benchmarks.suites.suite import (
     TRIVIAL,
-    Scale,
     Suite,
     find_suite,
     read_suite,
@@ -38,6 +35,7 @@ from nfsgeo_benchmarks.suites.tables import (
     ABOUT,
     CURVES,
     RESULTS,
+    SETTINGS_COLUMNS,
     Means,
     Row,
     judge,
@@ -70,9 +68,9 @@ def write_suite_report(folder: Path) -> Path:
     if not rows or not (folder / ABOUT).exists():
         given, expected = f"{folder}", f"a folder with {RESULTS} and {ABOUT}"
         raise UserError(given, expected, "give the folder of a suite")
-    about, scales = json.loads((folder / ABOUT).read_text()), shipped_scales()
+    about = json.loads((folder / ABOUT).read_text())
     suite = read_suite(find_suite(about["suite"]))
-    paper, means = paper_values(suite, scales), seed_means(rows)
+    paper, means = paper_values(suite), seed_means(rows)
     page = _Page(suite, means, rows, paper, folder)
     failures = {
         f"{row['problem']} {row['variant']}, seed {row['seed']}": [
@@ -84,7 +82,7 @@ def write_suite_report(folder: Path) -> Path:
     }
     text = template("suite.html.j2", Path(__file__).parent).render(
         suite=suite,
-        scale=scales[about["scale"]].title,
+        scale=shipped_scales()[about["scale"]].title,
         command=about["command"],
         status=[row["status"] for row in rows if learns(row["variant"])],
         paper=bool(paper),
@@ -95,34 +93,6 @@ def write_suite_report(folder: Path) -> Path:
     path = folder / "report.html"
     write_bytes(path, text.encode())
     return path
-
-
-def paper_values(
-    suite: Suite, scales: Mapping[str, Scale]
-) -> dict[tuple[str, str], str]:
-    """The MAE that the paper prints, as text by problem and variant of a suite.
-
-    None for other equations than the paper's, such as those of another viscosity.
-    """
-    entries: dict[tuple[str, str], str] = {}
-    runs = runs_of(suite, "paper", scales) if "paper" in suite.scales else []
-    for run in {run.problem: run for run in runs}.values():
-        if isinstance(run.data, DataFiles) or run.data.options:
-            continue
-        equation = find_equation(run.data.equation)
-        side = run.settings.get("data.grid")
-        steady = equation.num_steps == 1
-        found = printed(
-            equation.name,
-            n_s=side**equation.domain.dim
-            if side
-            else run.settings.get("data.points", 0),
-            n_t=0 if steady else run.settings.get("data.n_in", 10),
-            n_t_out=1 if steady else run.settings.get("data.n_out", 10),
-            grid=side is not None,
-        )
-        entries |= {(run.problem, name): text for name, text in found.items()}
-    return entries
 
 
 def measure_title(measure: str) -> str:
@@ -155,68 +125,68 @@ class _Page:
 
     def section(self, problem: str) -> dict[str, Any]:
         """What the template shows of a problem."""
-        suite, means, first = self.suite, self.means, self.means.first.loc[problem]
+        suite, first = self.suite, self.means.first.loc[problem]
         done = [
             row
             for row in self.rows
             if (row["problem"], row["seed"], row["status"]) == (problem, 0, "ok")
             and learns(row["variant"])
         ]
-        settings = first.loc[first["status"] == "ok", SETTINGS_COLUMNS].dropna(
-            how="all"
-        )
+        settings = first.loc[first["status"] == "ok", SETTINGS_COLUMNS]
+        settings = settings.dropna(how="all")
         settings = settings.map(lambda v: v if isinstance(v, str) else f"{v:g}")
         alike = settings.nunique() == 1
-        trivial = means.least(problem, list(TRIVIAL.values()))
-        trivial /= means.least(problem, list(suite.variants))
+        trivial, best = (
+            self.means.errors(problem, [*names]).min()
+            for names in (TRIVIAL.values(), suite.variants)
+        )
         return {
             "name": problem,
             "waiting": list(first.index) if set(first["status"]) == {"missing"} else [],
             "about": _about(done[0], suite) if done else "",
             "errors": self.errors(problem),
             "meshes": self.meshes(problem),
-            "trivial": "" if math.isnan(trivial) else f"{trivial:.2g}",
+            "trivial": f"{trivial / best:.2g}".replace("nan", ""),
             "alike": [
                 f"{k}={settings[k].iloc[0]}" for k in SETTINGS_COLUMNS if alike[k]
             ],
-            "settings": settings.loc[:, ~alike].iloc[
-                : len(settings) if len(settings) > 1 else 0
-            ],
+            "settings": settings.loc[:, ~alike] if len(settings) > 1 else settings[:0],
             "published": _published(problem) if suite.published else pd.DataFrame(),
             "pictures": list(self.pictures(problem, done)),
         }
 
     def errors(self, problem: str) -> pd.DataFrame:
         """Errors, sizes and costs of all variants, as text."""
-        suite, means, rows = self.suite, self.means, {}
-        of_paper = any(problem == where for where, _ in self.paper)
-        best = {m: means.leader(problem, suite.rivals, m) for m in suite.measures}
-        for variant, first in means.first.loc[problem].iterrows():
-            unknown = "–" if first["status"] == "ok" else first["status"]
-            row: dict[str, str] = {}
-            for measure in suite.measures:
-                value = means.error(problem, variant, measure)
-                text = escape(unknown if math.isnan(value) else f"{value:.2e}")
-                if variant == best[measure]:
+        suite, means, first = self.suite, self.means, self.means.first.loc[problem]
+        table = pd.DataFrame(index=first.index, dtype=object)
+        for measure in suite.measures:
+            values = means.errors(problem, [*first.index], measure)
+            spread = means.std.reindex(columns=[measure]).loc[problem, measure]
+            best = means.leader(problem, suite.rivals, measure)
+            column = []
+            for variant, status in first["status"].items():
+                text = escape(f"{values[variant]:.2e}")
+                if math.isnan(values[variant]):
+                    text = escape("–" if status == "ok" else status)
+                if variant == best:
                     text = Markup("<b>{}</b>").format(text)
-                if measure in means.std and not math.isnan(
-                    spread := means.std.at[(problem, variant), measure]
-                ):
-                    text += Markup('<span class="spread"> ± {:.0e}</span>').format(
-                        spread
-                    )
-                row[measure_title(measure)] = text
-                if measure == "mae" and of_paper:
-                    row["paper's"] = self.paper.get((problem, variant), "")
-            row |= {name: count_text(first[name]) for name in ("epochs", "parameters")}
-            row["time per epoch"] = seconds_text(first["seconds_per_epoch"])
-            spent = first[["epochs", "seconds_per_epoch"]].astype(float)
-            row["training"] = seconds_text(spent.prod(skipna=False))
-            row["peak memory"] = bytes_text(first["peak_memory_bytes"])
-            for part in PARTS if suite.memory else ():
-                row[part] = bytes_text(first.get(f"{part}_bytes"))
-            rows[variant] = row
-        return _table(rows)
+                if not math.isnan(std := spread[variant]):
+                    text += Markup('<span class="spread"> ± {:.0e}</span>').format(std)
+                column.append(text)
+            cells = pd.Series(column, first.index, dtype=object)  # keeps markup
+            table[measure_title(measure)] = cells
+            if measure == "mae" and any(where == problem for where, _ in self.paper):
+                printed = [self.paper.get((problem, name), "") for name in first.index]
+                table["paper's"] = printed
+        for name in ("epochs", "parameters"):
+            table[name] = first[name].map(count_text)
+        seconds = first["seconds_per_epoch"].astype(float)
+        table["time per epoch"] = seconds.map(seconds_text)
+        table["training"] = (seconds * first["epochs"].astype(float)).map(seconds_text)
+        table["peak memory"] = first["peak_memory_bytes"].map(bytes_text)
+        for part in PARTS if suite.memory else ():
+            table[part] = first.get(f"{part}_bytes", seconds * math.nan).map(bytes_text)
+        return table
 
     def meshes(self, problem: str) -> pd.DataFrame:
         """MAE on every mesh, at observed and at unobserved points, as text."""

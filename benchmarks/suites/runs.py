@@ -5,15 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import Field
 
-from nfsgeo.data import convert
 from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.pde import find_equation
 from nfsgeo.errors import UserError
@@ -21,7 +19,6 @@ from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import unknown
 from nfsgeo.training import load_config
-from nfsgeo.version import __version__
 from nfsgeo_benchmarks.suites.suite import (
     DataSet,
     Part,
@@ -31,7 +28,7 @@ from nfsgeo_benchmarks.suites.suite import (
     in_file,
     shipped_results,
 )
-from nfsgeo_benchmarks.suites.tables import CHOICES, read_table
+from nfsgeo_benchmarks.suites.tables import CHOICES, is_finished, read_table
 
 
 class DataFiles(Part):
@@ -50,32 +47,22 @@ class DataFiles(Part):
     folder: Path | None = Field(None, exclude=True)
     equation: str = Field("", exclude=True)
 
-    def obtain(self, progress: Progress = silent) -> Path:
-        """The file to open, converted in the user's cache where columns are told.
+    def obtain(self, progress: Progress = silent) -> dict[str, Any]:
+        """The settings of a run on them; a packed file is unpacked in the cache.
 
         Raises:
-            UserError: As :meth:`find`, or it cannot be read.
+            UserError: As :meth:`find`.
         """
-        path = self.find()
-        if not self.columns:
-            return path
-        told = json.dumps([__version__, self.columns], sort_keys=True)
-        digest = hashlib.sha256(told.encode())
-        for name in self.files:
-            digest.update(path.with_name(name).read_bytes())
-        out = cache_folder() / f"{path.name.split('.')[0]}-{digest.hexdigest()[:8]}.nc"
-        if out.exists():
-            return out
-        out.parent.mkdir(parents=True, exist_ok=True)
-        columns = dict(self.columns)
+        path, columns = self.find(), dict(self.columns)
         if "points" in columns:
             columns["points"] = str(path.with_name(str(columns["points"])))
-        with TemporaryDirectory() as folder:
-            if path.suffix == ".gz":
-                plain = Path(folder) / path.stem
-                plain.write_bytes(gzip.decompress(path.read_bytes()))
-                path = plain
-            return convert(path, out, columns=columns, progress=progress)
+        if path.suffix == ".gz":
+            content = path.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()[:8]
+            path = cache_folder() / f"{digest}-{path.stem}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(gzip.decompress(content))
+        return {"data.file": path, "data.columns": columns or None}
 
     def find(self) -> Path:
         """The first file.
@@ -164,25 +151,17 @@ def runs_of(
             "states": suite.states.get(scale_name, 0),
             "meshes": suite.meshes,
             "memory": suite.memory,
+            "stations": suite.stations,
         }
         runs = []
         for seed in range(suite.seeds.get(scale_name, at.scale.seeds)):
-            for name, problem in suite.problems.items():
-                if scale_name not in problem.at:
-                    continue
-                data: DataSet | DataFiles
-                told = {"files": problem.files, "columns": problem.columns}
-                data = DataFiles(**told, folder=folder)
-                choices: Mapping[str, Settings] = {}
-                if problem.data:
-                    data = at.scale.data[problem.data]
-                    choices = at.choices(find_equation(data.equation).domain.dim)
+            for name in at.problems:
                 variants = at.variants(name)
                 for variant in variants:
-                    settings = at.settings(name, variant, seed, choices.get(variant))
+                    settings = at.settings(name, variant, seed)
                     # As slow as a training, and the same for all of them.
-                    more["stations"] = suite.stations
                     more["boosting"] = suite.stations and variant == variants[0]
+                    data = at.data(name, folder)
                     runs.append(Run(name, variant, seed, data, settings, **more))
         return runs
 
@@ -200,30 +179,23 @@ def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> lis
             raise UserError(given, expected, "add one to its file")
         at = _AtScale(suite, scale_name, scales)
         for name in suite.search.problems:
-            data = at.scale.data[suite.problems[name].data]
             for variant in at.variants(name):
                 if variant not in suite.search.variants:
                     continue
-                for trial, changes in trials_by_name(suite, variant).items():
+                for trial, changes in suite.trials(variant).items():
                     settings = at.settings(name, variant, 0, changes)
                     epochs = load_config(overrides=settings).trainer.epochs
                     epochs = max(1, round(suite.search.epochs * epochs))
                     settings["trainer.epochs"] = epochs
+                    data = at.data(name)
                     runs.append(Run(name, variant, 0, data, settings, trial=trial))
     return runs
 
 
-def trials_by_name(suite: Suite, variant: str) -> dict[str, Settings]:
-    """Settings of the trials of a variant, by name of the trial."""
-    assert suite.search is not None
-    model = suite.variants[variant].get("model.name", variant)
-    return suite.search.trials | suite.search.models.get(model, {})
-
-
-def with_files(
-    runs: Sequence[Run], finished: Callable[[Run], bool]
-) -> tuple[list[Run], list[str]]:
-    """The runs that are finished or whose files are there, and what is absent."""
+def with_files(runs: Sequence[Run], folder: Path) -> tuple[list[Run], list[str]]:
+    """The runs that are finished in ``folder`` or whose files are there, and what is
+    absent.
+    """
     absent: dict[str, str] = {}
     for problem, data in {run.problem: run.data for run in runs}.items():
         try:
@@ -231,13 +203,13 @@ def with_files(
                 data.find()
         except AbsentFile as error:
             absent[problem] = error.given
-    left = [run for run in runs if run.problem not in absent or finished(run)]
+    left = [r for r in runs if r.problem not in absent or is_finished(r, folder)]
     there = {run.problem for run in left}
     return left, [f"{k}: {v}" for k, v in absent.items() if k not in there]
 
 
 class _AtScale:
-    """A suite at a scale at which it can run."""
+    """A suite at a scale at which it can run, with the ``problems`` that do."""
 
     def __init__(self, suite: Suite, name: str, scales: Mapping[str, Scale]) -> None:
         if name not in scales:
@@ -252,31 +224,44 @@ class _AtScale:
             if name in content.at and content.data and content.data not in data:
                 given, expected = f"{here}.data={content.data}", f"data of {name}"
                 raise unknown(given, expected, content.data, data)
-        if name not in suite.scales:
+        self.problems = [key for key, of in suite.problems.items() if name in of.at]
+        if not self.problems:
             raise UserError(
                 f"--scale {name}",
                 f"one of {', '.join(suite.scales)}",
                 "give a scale for which a problem of the suite has settings",
             )
+        self.choices: list[dict[str, Any]] = []
+        if suite.search is not None and suite.path is not None:
+            self.choices = read_table(shipped_results(suite.path.stem, name) / CHOICES)
+
+    def data(self, problem: str, folder: Path | None = None) -> DataSet | DataFiles:
+        """What a problem is on; files are in a folder."""
+        of = self.suite.problems[problem]
+        if of.data:
+            return self.scale.data[of.data]
+        return DataFiles(files=of.files, columns=of.columns, folder=folder)
 
     def variants(self, problem: str) -> list[str]:
         """The variants that run on a problem."""
         some = self.suite.problems[problem].variants
         return [name for name in self.suite.variants if not some or name in some]
 
-    def choices(self, dim: int) -> dict[str, Settings]:
-        """What the suite's search has chosen in ``dim`` dimensions, by variant."""
-        search, path = self.suite.search, self.suite.path
-        if search is None or path is None:
+    def choice(self, problem: str, variant: str) -> Settings:
+        """What the suite's search has chosen for a variant, in as many dimensions."""
+        search, data = self.suite.search, self.data(problem)
+        if search is None or not data.equation:
             return {}
-        rows = read_table(shipped_results(path.stem, self.name) / CHOICES)
-        rows = [row for row in rows if row["chosen"] and row["dim"] == dim]
-        found = {row["variant"]: json.loads(row["settings"]) for row in rows}
-        same = search.same.items()
-        return found | {name: found[other] for name, other in same if other in found}
+        dim = find_equation(data.equation).domain.dim
+        found = {
+            row["variant"]: json.loads(row["settings"])
+            for row in self.choices
+            if row["chosen"] and row["dim"] == dim
+        }
+        return found.get(search.same.get(variant, variant), found.get(variant, {}))
 
     def settings(
-        self, problem: str, variant: str, seed: int, chosen: Settings | None
+        self, problem: str, variant: str, seed: int, chosen: Settings | None = None
     ) -> Settings:
         """Settings of a run; where two set the same key, the later one counts."""
         content, own = self.suite.problems[problem], self.suite.variants[variant]
@@ -291,7 +276,7 @@ class _AtScale:
             **content.models.get(model, {}),
             **content.at[self.name],
             **content.models_at.get(self.name, {}).get(model, {}),
-            **(chosen or {}),
+            **(self.choice(problem, variant) if chosen is None else chosen),
             **own,
             "seed": seed,
         }

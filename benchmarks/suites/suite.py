@@ -73,11 +73,11 @@ class DataSet(Part):
     records: PositiveInt | None = None
     options: Settings = {}
 
-    def obtain(self, progress: Progress = silent) -> Path:
-        """The file in the user's cache, generated where it is not there yet."""
+    def obtain(self, progress: Progress = silent) -> Settings:
+        """Settings with the file, generated in the user's cache where it is not yet."""
         given = self.model_dump()
         about = {"num_steps": given.pop("records"), "workers": os.cpu_count() or 1}
-        return generate(out=None, **given, **about, progress=progress)
+        return {"data.file": generate(out=None, **given, **about, progress=progress)}
 
 
 class Scale(Part):
@@ -185,6 +185,12 @@ class Suite(Part):
     def rivals(self) -> tuple[str, ...]:
         """The variants that compete."""
         return tuple(name for name in self.variants if name not in self.references)
+
+    def trials(self, variant: str) -> dict[str, Settings]:
+        """Settings of the trials of a variant in the search, by name of the trial."""
+        assert self.search is not None
+        model = self.variants[variant].get("model.name", variant)
+        return self.search.trials | self.search.models.get(model, {})
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

@@ -1,42 +1,215 @@
-"""Tables of results: reading them, means over seeds, leads, and claims."""
+"""Tables of results: from the folders of runs, or else from the tables themselves.
+
+So a suite goes on from its tables: on another machine, or without the folders of its
+runs, which hold checkpoints and predictions.
+"""
 
 from __future__ import annotations
 
-import csv
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from nfsgeo_benchmarks.suites.suite import TRIVIAL, Claim, Ratio
+from nfsgeo.data.pde import find_equation
+from nfsgeo.evaluation import deviation, kept_states
+from nfsgeo.training import RunPaths
+from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
+from nfsgeo.training.trainer import read_history
+from nfsgeo_benchmarks.suites.suite import TRIVIAL, Claim, Ratio, Suite
+
+if TYPE_CHECKING:
+    from nfsgeo_benchmarks.suites.runs import Run
 
 RESULTS, CURVES, CHOICES = "results.csv", "curves.csv", "tuned.csv"
 ABOUT = "suite.json"  # what the tables of a folder are of
+# In the folder of a run: what it has come to, and states of its network.
+RESULT, STATES = "result.json", "states"
 
-Row = Mapping[str, Any]
+OF_SUMMARY = (
+    *("n_s", "n_t", "n_t_out", "epochs"),
+    *("parameters", "seconds_per_epoch", "peak_memory_bytes"),
+)
+COLUMNS = (
+    *("problem", "variant", "model", "equation", *OF_SUMMARY[:4], "seed"),
+    *("mae", "rmse", "rel_l2", "rel_l1", "rel_l1_last_median"),
+    *(*OF_SUMMARY[4:], "status", "message", "folder"),
+)
+# Settings of training that are not the model's, of which each has a column, too.
+SETTINGS = {
+    "model": ("prediction",),
+    "data": ("point_sets", "query_points", "batch_size"),
+    "loss": ("name", "weighting"),
+    "optimiser": ("name", "lr", "weight_decay", "schedule"),
+    "trainer": ("epochs",),
+}
+SETTINGS_COLUMNS = [f"{part}.{key}" for part, keys in SETTINGS.items() for key in keys]
 # How the names of the columns to average begin.
 ERRORS = ("mae", "rmse", "rel_l", "diff")
 
+Row = Mapping[str, Any]
+
 
 def read_table(path: Path) -> list[dict[str, Any]]:
-    """Rows of a table with their numbers as numbers, None where a cell is empty."""
+    """Rows of a table, None where a cell is empty; none without the file."""
     if not path.exists():
         return []
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [{name: _value(text) for name, text in row.items()} for row in rows]
+    table = pd.read_csv(path, dtype_backend="numpy_nullable")
+    return table.astype(object).where(table.notna(), None).to_dict("records")
 
 
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text or None
+def result_of(run: Run, folder: Path) -> dict[str, Any]:
+    """What a run has come to, empty if it has not ended in ``folder``."""
+    path = folder / "runs" / run.name / RESULT
+    return json.loads(path.read_text()) if path.exists() else {"row": {}}
+
+
+def is_finished(run: Run, folder: Path) -> bool:
+    """Whether a run has its results, in its folder or in a table of ``folder``."""
+    if result_of(run, folder)["row"].get("status") == "ok":
+        return True
+    table, measure = (CHOICES, "valid_rmse") if run.trial else (RESULTS, "mae")
+    rows = read_table(folder / table)
+    return any(
+        r["folder"] == f"runs/{run.name}" and r[measure] is not None for r in rows
+    )
+
+
+def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
+    """A row for each run, and after those of a problem and seed what learns nothing.
+
+    Columns are :data:`COLUMNS` and :data:`SETTINGS_COLUMNS`, with a gap for what is not
+    known. Errors on larger meshes come in further ones, ``mae_4`` on four times as many
+    points, and those on meshes of other kinds, ``mae_half``; where states are kept, so
+    do their deviations from those of other variants, and where it is measured, the
+    memory of interpolations, ``kernel_bytes``. Of single series, ``mae_unobserved`` and
+    ``rmse_unobserved`` are errors at points of the file that are not observed. The
+    references are those of the first of the runs with the most of them. ``status`` is
+    ``ok``, ``failed``, ``OOM`` or ``missing``.
+    """
+    table, rows = read_table(folder / RESULTS), list[dict[str, Any]]()
+    known = {row["folder"]: row for row in table if row["status"] == "ok"}
+    empty = dict.fromkeys((*COLUMNS, *SETTINGS_COLUMNS)) | {"status": "missing"}
+    for at, group in groupby(runs, key=lambda run: (run.problem, run.seed)):
+        references: list[dict[str, Any]] = []
+        for run in group:
+            result, name = result_of(run, folder), f"runs/{run.name}"
+            place: dict[str, Any] = {"problem": run.problem, "seed": run.seed}
+            place["equation"] = run.data.equation
+            row = empty | place | {"variant": run.variant, "folder": name}
+            row["model"] = run.settings["model.name"]
+            own = result["row"]
+            row |= own if own.get("status") == "ok" else known.get(name, own)
+            if run.states and own.get("status") == "ok":
+                row |= _differences(run, runs, folder)
+            rows.append(row)
+            here = [empty | place | each for each in result.get("references", ())]
+            references = max(references, here, key=len)
+        rows += references or [
+            row
+            for row in table
+            if (row["problem"], row["seed"]) == at and not learns(row["variant"])
+        ]
+    return rows
+
+
+def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> None:
+    """Writes ``results.csv`` and ``curves.csv``, from which the report is drawn.
+
+    ``curves.csv`` has the errors of the first seed's runs in the course of training:
+    ``minutes`` are those up to the end of the epoch, ``valid_mae`` is the MAE on
+    validation samples. Of runs without a folder the rows stay as they are.
+    ``suite.json`` says what the tables are of.
+
+    Args:
+        rows: From :func:`collect`.
+        folder: Of the suite.
+        about: Name or file of the ``suite``, the ``scale``, the ``command`` that makes
+            them again.
+    """
+    columns = dict.fromkeys(name for row in rows for name in row)
+    write_rows(folder / RESULTS, list(columns), rows)
+    write_json(folder / ABOUT, about)
+    names = ["problem", "variant", "epoch", "minutes", "valid_mae"]
+    earlier = pd.DataFrame(read_table(folder / CURVES), columns=names)
+    curves = [earlier[:0]]
+    for row in rows:
+        if row["seed"] == 0 and learns(row["variant"]) and row["status"] == "ok":
+            of = {name: row[name] for name in ("problem", "variant")}
+            metrics = RunPaths(folder / row["folder"]).metrics
+            curve = pd.DataFrame(read_history(metrics))
+            if len(curve):
+                curve = curve.assign(minutes=curve["seconds"].cumsum() / 60, **of)
+            else:
+                curve = earlier[(earlier[[*of]] == pd.Series(of)).all(axis=1)]
+            curves.append(curve[names])
+    table = pd.concat(curves).astype({"minutes": float, "valid_mae": float})
+    text = table.to_csv(index=False, float_format="%.4g")
+    write_bytes(folder / CURVES, text.encode())
+
+
+def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float]:
+    """How far the states of a run are from those of all other finished variants.
+
+    Before training and after it, before the blocks and after them; the mean over runs
+    is the paper's Diff.
+    """
+    alike = [
+        other
+        for other in runs
+        if (other.problem, other.seed) == (run.problem, run.seed)
+        and other.variant != run.variant
+        and result_of(other, folder)["row"].get("status") == "ok"
+    ]
+    if not alike:
+        return {}
+    kept = [kept_states(folder / "runs" / r.name / STATES) for r in (run, *alike)]
+    epochs = set.intersection(*map(set, kept))
+    found = {}
+    for when, epoch in (("_0", min(epochs)), ("", max(epochs))):
+        own, *others = (each[epoch] for each in kept)
+        for place in ("begin", "end"):
+            states = [each[place] for each in others]
+            found[f"diff_{place}{when}"] = deviation(own[place], states)
+    return found
+
+
+def write_choices(
+    suite: Suite, runs: Sequence[Run], folder: Path
+) -> list[dict[str, Any]]:
+    """Writes ``tuned.csv``: a row for each trial, and which of them are chosen.
+
+    The smallest validation RMSE of the epochs counts. The best finished trial of a
+    variant on a problem is its choice for all problems in as many space dimensions,
+    among those that take at most ``search.cost`` times as long as the one that changes
+    nothing. Returns the rows of the file.
+    """
+    assert suite.search is not None
+    known = {row["folder"]: row for row in read_table(folder / CHOICES)}
+    rows = []
+    for run in runs:
+        name, own = f"runs/{run.name}", result_of(run, folder)["row"]
+        row: dict[str, Any] = {"dim": find_equation(run.data.equation).domain.dim}
+        row |= {key: getattr(run, key) for key in ("problem", "variant", "trial")}
+        row["settings"] = json.dumps(suite.trials(run.variant)[run.trial])
+        measured = own if own.get("status") == "ok" else known.get(name, {})
+        row |= {key: measured.get(key) for key in ("epochs", "seconds", "valid_rmse")}
+        rows.append(row | {"chosen": 0, "folder": name})
+    table = pd.DataFrame(rows).astype({"seconds": float, "valid_rmse": float})
+    table = table[table["valid_rmse"].notna()]
+    plain = table["seconds"].where(table["settings"] == "{}")
+    of = [table["problem"], table["variant"]]
+    most = suite.search.cost * plain.groupby(of).transform("min").fillna(math.inf)
+    cheap = table[table["seconds"] <= most]
+    for best in cheap.groupby(["problem", "variant"])["valid_rmse"].idxmin():
+        rows[best]["chosen"] = 1
+    write_rows(folder / CHOICES, list(rows[0]), rows)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -54,17 +227,13 @@ class Means:
     std: pd.DataFrame
     first: pd.DataFrame
 
-    def error(self, problem: str, variant: str, measure: str = "mae") -> float:
-        """A mean error, NaN where it is not known."""
-        errors = self.mean.get(measure, pd.Series(dtype=float))
-        return float(errors.get((problem, variant), math.nan))
-
-    def least(
+    def errors(
         self, problem: str, variants: Sequence[str], measure: str = "mae"
-    ) -> float:
-        """The smallest mean error among variants, NaN where none is known."""
-        found = [self.error(problem, name, measure) for name in variants]
-        return min((e for e in found if not math.isnan(e)), default=math.nan)
+    ) -> pd.Series[float]:
+        """Mean errors by variant, NaN where they are not known."""
+        index = pd.MultiIndex.from_product([[problem], variants])
+        found = self.mean.reindex(index=index, columns=[measure])
+        return found[measure].astype(float).droplevel(0)
 
     def leader(
         self, problem: str, variants: Sequence[str], measure: str = "mae"
@@ -74,13 +243,11 @@ class Means:
         Those of the two are compared, the larger one counts; None where there is no
         such lead, or a single seed.
         """
-        known = {v: self.error(problem, v, measure) for v in variants}
-        found = sorted((e, v) for v, e in known.items() if not math.isnan(e))
-        if len(found) < 2:
+        best = self.errors(problem, variants, measure).dropna().sort_values()[:2]
+        if len(best) < 2:
             return None
-        (best, name), (second, other) = found[:2]
-        spread = self.std.loc[[(problem, name), (problem, other)], measure]
-        return name if second - best > 2 * spread.max(skipna=False) else None
+        spread = self.std.loc[problem].loc[best.index, measure].max(skipna=False)
+        return str(best.index[0]) if best.iloc[1] - best.iloc[0] > 2 * spread else None
 
 
 def seed_means(rows: Sequence[Row]) -> Means:
@@ -132,8 +299,9 @@ def _ratio(ratio: Ratio, problem: str, means: Means) -> float:
     there = [name for name in ratio.over if (problem, name) in means.first.index]
     if any(means.first.at[(problem, name), "status"] == "missing" for name in there):
         return math.nan
-    own = means.error(problem, ratio.variant, ratio.measure)
-    return own / means.least(problem, there, ratio.over_measure or ratio.measure)
+    own = means.errors(problem, [ratio.variant], ratio.measure).iloc[0]
+    over = means.errors(problem, there, ratio.over_measure or ratio.measure).min()
+    return float(own / over)
 
 
 def learns(variant: str) -> bool:

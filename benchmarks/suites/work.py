@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from lightning.pytorch import Callback
 
@@ -31,6 +28,7 @@ from nfsgeo.evaluation import (
 from nfsgeo.progress import Progress, silent
 from nfsgeo.report import write_report
 from nfsgeo.training import (
+    Experiment,
     RunPaths,
     begin_run,
     fit,
@@ -40,44 +38,35 @@ from nfsgeo.training import (
 )
 from nfsgeo.training.artifacts import write_json
 from nfsgeo.training.run_data import RunData
-from nfsgeo_benchmarks.processes import process_context
+from nfsgeo.training.trainer import read_history
 from nfsgeo_benchmarks.suites.runs import Run
-from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, read_table
+from nfsgeo_benchmarks.suites.suite import TRIVIAL, UNOBSERVED
+from nfsgeo_benchmarks.suites.tables import (
+    OF_SUMMARY,
+    RESULT,
+    SETTINGS,
+    STATES,
+    is_finished,
+)
 
-FAILURE, STATES, MEMORY = "failure.json", "states", "memory.json"
-TRAINED = "trained"  # marks the end of a run whose test samples are not scored
-
+CONTEXT: Any = multiprocessing.get_context("forkserver")
 CLUSTER, POLL_SECONDS = "slurm", 5.0
-# Jobs of a launcher that has not ended, in the folder of the suite.
-SUBMITTED = Path("slurm", "submitted.json")
 # What submitit names alike for every cluster; all else is an option of sbatch.
 SHARED = ("timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "name")
 DEFAULTS = {"timeout_min": 24 * 60, "gpus_per_node": 1, "cpus_per_task": 4}
 
 
-def has_folder(run: Run, folder: Path) -> bool:
-    """Whether the folder of a run is there, with all its results."""
-    paths = RunPaths(folder / "runs" / run.name)
-    return (paths.root / TRAINED if run.trial else paths.report).exists()
-
-
-def is_finished(run: Run, folder: Path) -> bool:
-    """Whether a run has its results, in its folder or in a table of ``folder``."""
-    if has_folder(run, folder):
-        return True
-    table, measure = (CHOICES, "valid_rmse") if run.trial else (RESULTS, "mae")
-    name = f"runs/{run.name}"
-    rows = read_table(folder / table)
-    return any(r["folder"] == name and r[measure] is not None for r in rows)
-
-
 def carry_out(run: Run, folder: Path) -> None:
-    """Trains, evaluates and reports a run in its folder, or continues it there."""
+    """Trains, evaluates and reports a run in its folder, or continues it there.
+
+    In the end ``result.json`` has its row of the table, and those of the references.
+    """
+    (folder / RESULT).unlink(missing_ok=True)
     if RunPaths(folder).config.exists():
         experiment, paths = resume_run(folder)
     else:
         shutil.rmtree(folder, ignore_errors=True)  # stopped before there was a run
-        settings = {**run.settings, "data.file": run.data.obtain()}
+        settings = {**run.settings, **run.data.obtain()}
         experiment = prepare(load_config(overrides=settings))
         paths = begin_run(experiment, folder)
     callbacks: list[Callback] = []
@@ -86,28 +75,69 @@ def carry_out(run: Run, folder: Path) -> None:
         callbacks.append(KeepStates(folder / STATES, test[0], run.states))
     fit(experiment, paths, callbacks)
     if run.trial:
-        (folder / TRAINED).touch()
+        history = pd.DataFrame(read_history(paths.metrics))
+        row = {"status": "ok", "epochs": len(history)}
+        row["seconds"] = float(history["seconds"].sum())
+        row["valid_rmse"] = float(history["valid_rmse"].min())
+        result = {"row": row}
     else:
-        more = {"repeats": run.repeats, "boosting": run.boosting}
-        evaluate_run(folder, factors=run.unseen, **more)
-        if run.meshes:
-            evaluate_meshes(folder, run.meshes)
-        if run.memory:
-            first = experiment.data.parts["valid"][0]
-            model = experiment.forecaster.model
-            write_json(folder / MEMORY, interpolation_memory(model, first.x, first.pos))
+        result = evaluated(run, experiment, folder)
         write_report(folder)
-    (folder / FAILURE).unlink(missing_ok=True)
+    write_json(folder / RESULT, result)
+
+
+def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
+    """Rows of the table about a trained run, and about the references beside it."""
+    more = {"repeats": run.repeats, "boosting": run.boosting}
+    summary = evaluate_run(folder, factors=run.unseen, **more)
+    away = summary.get("unobserved", {}) if run.stations else {}
+
+    def errors(here: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
+        unobserved = {name: there.get(name.partition("_")[0]) for name in UNOBSERVED}
+        return {**here, **(unobserved if there else {})}
+
+    sizes = {name: summary[name] for name in OF_SUMMARY} | {"status": "ok"}
+    row = sizes | errors(summary["test"], away)
+    config = experiment.config.model_dump(mode="json")
+    for part, keys in SETTINGS.items():
+        row |= {f"{part}.{key}": config[part][key] for key in keys}
+    for factor, larger in summary.get("unseen", {}).items():
+        row[f"mae_{factor}"] = larger["mae"]["mean"]
+    for mesh in evaluate_meshes(folder, run.meshes) if run.meshes else ():
+        row[f"mae_{mesh['mesh']}"] = mesh["mae_observed"]
+        row[f"mae_unobserved_{mesh['mesh']}"] = mesh["mae_unobserved"]
+    if run.memory:
+        first, model = experiment.data.parts["valid"][0], experiment.forecaster.model
+        memory = interpolation_memory(model, first.x, first.pos)
+        row |= {f"{part}_bytes": size for part, size in memory.items()}
+    same = {name: sizes[name] for name in ("n_s", "n_t", "n_t_out", "status")}
+    same |= {"epochs": 0, "parameters": 0}
+    references = [
+        {**same, "variant": TRIVIAL[name]}
+        | errors(of, away.get("baselines", {}).get(name, {}))
+        for name, of in summary["baselines"].items()
+    ]
+    return {"row": row, "references": references}
 
 
 @dataclass(frozen=True)
 class GuardedRun:
-    """A call of :func:`carry_out` that writes failures to the folder of the run."""
+    """A call of :func:`carry_out` that writes failures to the folder of the run.
+
+    Attributes:
+        run: The run.
+        folder: Its folder.
+        threads: For torch, in a process that ends with its parent; 0 in a job.
+    """
 
     run: Run
     folder: Path
+    threads: int = 0
 
     def __call__(self) -> None:
+        if self.threads:
+            threading.Thread(target=end_with_parent, daemon=True).start()
+            torch.set_num_threads(self.threads)
         try:
             carry_out(self.run, self.folder)
         except KeyboardInterrupt:
@@ -116,8 +146,14 @@ class GuardedRun:
             kinds = (MemoryError, torch.OutOfMemoryError, TooLarge)
             # The latter is how torch says it on the CPU.
             full = isinstance(error, kinds) or "DefaultCPUAllocator" in str(error)
-            message = str(error) or "out of memory"
-            record_failure(self.folder, "OOM" if full else "failed", message)
+            self.fail(full, str(error) or "out of memory")
+
+    def fail(self, full: bool, message: str) -> None:
+        """Writes why the run has no result, such as memory that was ``full``."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        row = {"status": "OOM" if full else "failed"}
+        row["message"] = " ".join(message.split())[:400]
+        write_json(self.folder / RESULT, {"row": row})
 
     def checkpoint(self) -> Any:
         """What ``submitit`` submits anew for a job that ran out of its time."""
@@ -126,24 +162,28 @@ class GuardedRun:
         return DelayedSubmission(self)
 
 
-def work(run: Run, folder: Path, threads: int) -> None:
-    """Carries out a run in a process of its own, with so many threads for torch."""
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    torch.set_num_threads(threads)
-    GuardedRun(run, folder)()
+class Process:
+    """A process of this machine, with what ``submitit`` tells of a job."""
 
+    def __init__(self, work: GuardedRun) -> None:
+        self.process = CONTEXT.Process(target=work)
+        self.process.start()
 
-def record_failure(folder: Path, status: str, message: str) -> None:
-    """Writes to the folder of a run why it has no result."""
-    folder.mkdir(parents=True, exist_ok=True)
-    line = " ".join(message.split())[:400]
-    write_json(folder / FAILURE, {"status": status, "message": line})
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return not self.process.is_alive()
 
+    @property
+    def state(self) -> str:
+        """How it has ended; it is killed where memory is short."""
+        code = self.process.exitcode
+        return "OUT_OF_MEMORY" if code == -signal.SIGKILL else f"exit status {code}"
 
-def read_failure(folder: Path) -> dict[str, Any] | None:
-    """What :func:`record_failure` wrote, None if nothing."""
-    path = folder / FAILURE
-    return json.loads(path.read_text()) if path.exists() else None
+    def cancel(self) -> None:
+        """Ends it as Ctrl-C would, so that the run can be continued later."""
+        if self.process.is_alive():
+            os.kill(self.process.pid, signal.SIGINT)
+        self.process.join()
 
 
 def carry_out_all(
@@ -158,7 +198,8 @@ def carry_out_all(
     """Carries out the runs that are not finished, each in a process or a job.
 
     A run that fails is recorded and does not stop the others; a run that was stopped
-    continues where it was. Data are generated here first.
+    continues where it was, also a job that Slurm stops at its time limit. Data are
+    generated here first.
 
     Args:
         runs: The runs; finished ones are skipped.
@@ -173,102 +214,38 @@ def carry_out_all(
         UserError: There is no ``submitit``, no Slurm, or no such option.
         KeyboardInterrupt: Interrupted; the same call continues.
     """
-    executor = None if slurm is None else _executor(folder, jobs, slurm)
+    CONTEXT.set_forkserver_preload([__name__])
+    start = Process if slurm is None else _executor(folder, slurm).submit
+    threads = max(1, (os.cpu_count() or 1) // jobs) if slurm is None else 0
     waiting = [run for run in runs if not is_finished(run, folder)]
     for data in {run.data.model_dump_json(): run.data for run in waiting}.values():
         data.obtain(progress)
-    carry = _in_processes if executor is None else partial(_as_jobs, executor)
-    with closing(carry(waiting, folder, jobs)) as carried:
-        for done, run in enumerate(carried, 1):
-            ended(run)
-            progress("runs", done, len(waiting))
-
-
-def _in_processes(
-    runs: Sequence[Run], folder: Path, jobs: int
-) -> Generator[Run, None, None]:
-    """Carries out runs in processes, and gives each when it has ended."""
-    waiting = [*runs]
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    context = process_context(__name__)
-    busy: dict[Any, tuple[Run, BaseProcess]] = {}  # by sentinel
+    total, busy = len(waiting), dict[Any, GuardedRun]()
     try:
         while waiting or busy:
             while waiting and len(busy) < jobs:
                 run = waiting.pop(0)
-                arguments = (run, folder / "runs" / run.name, threads)
-                started = context.Process(target=work, args=arguments)
-                started.start()
-                busy[started.sentinel] = run, started
-            for sentinel in wait(list(busy)):
-                run, process = busy.pop(sentinel)
-                process.join()
-                where, code = folder / "runs" / run.name, process.exitcode
-                if code == -signal.SIGKILL:
-                    record_failure(where, "OOM", "killed, as happens without memory")
-                elif code:
-                    record_failure(where, "failed", f"the process ended with {code}")
-                yield run
-    finally:
-        # As Ctrl-C would, so that the runs can be continued later.
-        for _, process in busy.values():
-            if process.pid is not None and process.is_alive():
-                os.kill(process.pid, signal.SIGINT)
-                process.join()
-
-
-def _as_jobs(
-    executor: Any, runs: Sequence[Run], folder: Path, jobs: int
-) -> Generator[Run, None, None]:
-    """Submits runs as one array, and gives each when its job has ended.
-
-    A job that Slurm stops at its time limit is queued again and continues. Jobs that a
-    killed launcher has left are ended first: two jobs could train the same run.
-    """
-    import submitit
-
-    noted = folder / SUBMITTED
-    if noted.exists():
-        numbers = json.loads(noted.read_text())["jobs"]
-        left: list[Any] = [
-            submitit.SlurmJob(noted.parent, number) for number in numbers
-        ]
-        for job in left:
-            job.cancel(check=False)
-        while not all(job.done(force_check=True) for job in left):
-            time.sleep(POLL_SECONDS)
-        noted.unlink()
-    if not runs:
-        return
-    with executor.batch():
-        works = [GuardedRun(run, folder / "runs" / run.name) for run in runs]
-        submitted = [executor.submit(each) for each in works]
-    busy = dict(zip(submitted, works, strict=True))
-    write_json(noted, {"jobs": [job.job_id for job in submitted]})
-    try:
-        while busy:
+                work = GuardedRun(run, folder / "runs" / run.name, threads)
+                busy[start(work)] = work
             for job in [job for job in busy if job.done()]:
-                each = busy.pop(job)
-                finished = is_finished(each.run, folder)
-                if not finished and read_failure(each.folder) is None:
-                    status = "OOM" if "OUT_OF_ME" in job.state else "failed"
-                    message = f"job {job.job_id} ended as {job.state}"
-                    record_failure(each.folder, status, message)
-                yield each.run
-            time.sleep(POLL_SECONDS if busy else 0)
+                work = busy.pop(job)
+                if not (work.folder / RESULT).exists():
+                    work.fail("OUT_OF_ME" in job.state, f"ended as {job.state}")
+                ended(work.run)
+                progress("runs", total - len(waiting) - len(busy), total)
+            time.sleep(0.1 if slurm is None else POLL_SECONDS)
     finally:
         for job in busy:
             job.cancel()
-        noted.unlink()
 
 
-def _executor(folder: Path, jobs: int, options: Mapping[str, Any]) -> Any:
+def _executor(folder: Path, options: Mapping[str, Any]) -> Any:
     given = {n if n in SHARED else f"slurm_{n}": v for n, v in options.items()}
     try:
         import submitit
 
         executor = submitit.AutoExecutor(folder / "slurm", cluster=CLUSTER)
-        executor.update_parameters(slurm_array_parallelism=jobs, **DEFAULTS | given)
+        executor.update_parameters(**DEFAULTS | given)
     except (ImportError, RuntimeError, AssertionError, NameError) as error:
         reason = " ".join(str(error).split("\n")[0].split())
         raise UserError(

@@ -27,12 +27,12 @@ def test_means_are_over_the_seeds_that_finished() -> None:
     rows = [row("dse", 1.0), row("dse", 3.0, 1), row("dse", None, 2)]
     rows += [row("wide", 4.0), row("agcrn", None, status="OOM")]
     means = seed_means(rows)
-    assert means.error("waves", "dse") == 2
     assert means.std.at[("waves", "dse"), "mae"] == pytest.approx(math.sqrt(2))
     assert math.isnan(means.std.at[("waves", "wide"), "mae"])
     assert list(means.first["status"]) == ["ok", "ok", "OOM"]
-    assert means.least("waves", ("dse", "wide", "agcrn")) == 2
-    assert math.isnan(means.least("elsewhere", ("dse",)))
+    errors = means.errors("waves", ("dse", "wide", "agcrn"))
+    assert errors[:2].tolist() == [2, 4] and math.isnan(errors["agcrn"])
+    assert means.errors("elsewhere", ("dse",)).isna().all()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def attempt(runs, out, cache, group):
     os.setsid()
     os.environ["XDG_CACHE_HOME"] = cache
     if group:
-        work.process_context = lambda *modules: multiprocessing.get_context("fork")
+        work.CONTEXT = multiprocessing.get_context("fork")
     carry_out_all(runs, out, jobs=2)
 """
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from nfsgeo.training.artifacts import write_rows
-from nfsgeo.training.trainer import COLUMNS
+from nfsgeo.training.artifacts import write_json, write_rows
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_scales, trials_of
-from nfsgeo_benchmarks.suites.work import TRAINED
+from nfsgeo_benchmarks.suites.tables import RESULT
 
 SEARCH = """
 search:
@@ -59,9 +58,8 @@ def test_what_costs_three_times_as_much_is_not_chosen(
         folder = tmp_path / "runs" / run.name
         folder.mkdir(parents=True)
         seconds, error = measured[run.trial]
-        row = dict.fromkeys(COLUMNS, 0.0) | {"seconds": seconds, "valid_rmse": error}
-        write_rows(folder / "metrics.csv", COLUMNS, [row | {"epoch": 0}])
-        (folder / TRAINED).touch()
+        row = {"status": "ok", "epochs": 1, "seconds": seconds, "valid_rmse": error}
+        write_json(folder / RESULT, {"row": row})
     rows = suites.write_choices(suite, trials, tmp_path)
     chosen = {row["trial"]: row["chosen"] for row in rows}
     assert chosen == {"default": 0, "slow": 0, "deep": 1}

@@ -1,6 +1,5 @@
 """Runs as jobs, through submitit's local executor in place of Slurm's."""
 
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -38,26 +37,6 @@ def test_every_run_is_a_job(small_runs: list[Run], tmp_path: Path) -> None:
     assert [row["status"] for row in rows if row["model"]] == ["ok", "ok"]
     work_off(slurm={})
     assert len(ended) == 2  # nothing was left to do
-    assert not (tmp_path / work.SUBMITTED).exists()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("local")
-def test_a_launcher_that_is_stopped_has_noted_its_jobs(
-    small_runs: list[Run], tmp_path: Path
-) -> None:
-    class Killed(BaseException):
-        """As abrupt as a test can be."""
-
-    def killed(what: str, done: int, total: int) -> None:
-        if what == "runs":
-            noted.append((tmp_path / work.SUBMITTED).read_text())
-            raise Killed
-
-    noted: list[str] = []
-    with pytest.raises(Killed):
-        carry_out_all(small_runs, tmp_path, slurm={}, progress=killed)
-    assert len(json.loads(noted[0])["jobs"]) == len(small_runs)
 
 
 @pytest.mark.usefixtures("local")
