@@ -64,9 +64,8 @@ def sub_grid(
         first = 0 if one or file.domain.periodic[i] else (stride - 1) // 2
         coarse.append(np.arange(first, len(axis), stride))
     numbers = np.meshgrid(*coarse, indexing="ij")
-    columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
     index = np.ravel_multi_index(tuple(numbers), file.shape or ()).ravel()
-    return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
+    return Mesh(file.coordinates()[index], index, numbers[0].shape)
 
 
 def sub_grid_sizes(file: Fields) -> list[int]:
