@@ -10,7 +10,7 @@ import re
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pandas
@@ -21,7 +21,7 @@ from nfsgeo.data.formats.columns import bare_name
 from nfsgeo.data.formats.format import Look, require
 from nfsgeo.errors import UserError
 
-__all__ = ["STATIONS", "frame_of", "header", "is_number", "is_table", "values_of"]
+__all__ = ["STATIONS", "frame_of", "is_number", "is_table", "values_of"]
 
 LONGEST, COMMENTS = 2**20, 100  # bytes up to the first row, lines of comments above
 SPACES = r"\s+"  # any white space separates columns
@@ -29,16 +29,6 @@ ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 MISSING = [*ABSENT, *map(str.upper, ABSENT), *map(str.title, ABSENT), "NaN", "NaT"]
 # Names of columns that tell points apart, though they are numbers.
 STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
-
-
-class _Text(NamedTuple):
-    """What the first lines of a text tell, of which ``above`` end with the names."""
-
-    names: list[str]
-    separator: str
-    above: int
-    encoding: str
-    first: str  # row
 
 
 def is_table(look: Look) -> bool:
@@ -137,7 +127,7 @@ def values_of(
     return np.where(absent, np.nan, pandas.factorize(each)[0])[codes]
 
 
-def header(line: str) -> tuple[list[str], str]:
+def _header(line: str) -> tuple[list[str], str]:
     """Names of the columns in the first line of a table, and what separates them."""
     line = line.strip().lstrip("#")
     separator = max(",;\t", key=line.count)
@@ -154,21 +144,24 @@ def is_number(cell: str) -> bool:
     return False
 
 
-def _first_lines(path: Path) -> _Text:
+def _first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
+    """Names of the columns, what separates them, how many lines end with the names, the
+    encoding, and the first row.
+    """
     with _opened(path) as stream:
         head = stream.read(LONGEST)
     wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = head.decode(encoding := "utf-16" if wide else "utf-8-sig", "replace")
     if "\0" in text[:512] or text.lstrip()[:1] in ("<", "{"):
-        return _Text([], ",", 0, encoding, "")
+        return [], ",", 0, encoding, ""
     lines = text.split("\n")
     above = enumerate(lines[:COMMENTS])
     number = next((n for n, line in above if line.lstrip()[:1] != "#"), 0)
-    names, separator = header(lines[number])
+    names, separator = _header(lines[number])
     if len(names) < 2 or any(map(is_number, names)):  # those of a comment
-        names, separator, number = *header(lines[0]), 0
+        names, separator, number = *_header(lines[0]), 0
     rows = (line for line in lines[number + 1 :] if line.strip() and line[0] != "#")
-    return _Text(names, separator, number + 1, encoding, next(rows, ""))
+    return names, separator, number + 1, encoding, next(rows, "")
 
 
 def _check_names(path: Path, names: list[str]) -> None:

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.disk import check_room, growing
 from nfsgeo.data.fields import FORCING, STATION, Fields
-from nfsgeo.data.formats.cells import header
-from nfsgeo.data.formats.columns import MARK, is_static, roles_of
+from nfsgeo.data.formats.columns import MARK, is_static, role_of
 from nfsgeo.data.formats.format import Format
 from nfsgeo.data.times import dates
 from nfsgeo.errors import UserError
@@ -40,15 +39,13 @@ def write_csv(fields: Fields, out: Path, progress: Progress) -> None:
     """A table of text: a row for each sample, point and time step."""
     ahead, names = _header(fields, out)
     with growing(out) as partial:
-        partial.write_text(_line([*ahead, *names]), encoding="utf-8", newline="")
+        pandas.DataFrame(columns=[*ahead, *names]).to_csv(partial, index=False)
         for table in _tables(fields, ahead, names, progress):
             if table["time"].dtype.kind == "M":  # ISO 8601
                 at, units = table["time"].to_numpy(), ("D", "s", "us")
                 fits = (u for u in units if (at.astype(f"M8[{u}]") == at).all())
                 table["time"] = at.astype(f"M8[{next(fits)}]").astype(str)
-            table.to_csv(
-                partial, mode="a", header=False, index=False, lineterminator="\n"
-            )
+            table.to_csv(partial, mode="a", header=False, index=False)
 
 
 def _write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
@@ -134,26 +131,19 @@ def _marked(fields: Fields, out: Path, taken: Sequence[str]) -> list[str]:
 
 
 def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
-    """Names of the columns, once they are read back as what they are."""
+    """Names of the columns, which are read back as what they are."""
     ahead = ["sample"] * (fields.num_samples > 1) + ["time"]
     ahead += [STATION] * bool(fields.stations()) + [*fields.space]
     names = _marked(fields, out, ahead)
-    found = roles_of(out, [*ahead, *names]).values()  # which refuses a second x or time
-    taken = [name for name in found if name not in ahead]
-    if not taken and header(_line([*ahead, *names]))[0] != [*ahead, *names]:
-        taken = [name for name in names if set(name) & set(",;\t")]
-    if taken:
-        raise UserError(
-            f"a field named {taken[0]!r} in {out}",
-            "names that are not taken for those of coordinates, time or sample, "
-            "without commas, semicolons and tabs",
-            "rename the component or choose .nc",
-        )
+    for name in names:
+        if role_of(name) or {*name} & {*",;\t"}:
+            raise UserError(
+                f"a field named {name!r} in {out}",
+                "names that are not taken for those of coordinates, time or sample, "
+                "without commas, semicolons and tabs",
+                "rename the component or choose .nc",
+            )
     return ahead, names
-
-
-def _line(names: list[str]) -> str:
-    return pandas.DataFrame(columns=names).to_csv(index=False, lineterminator="\n")
 
 
 def _tables(
