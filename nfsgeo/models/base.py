@@ -15,7 +15,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, GraphBuilder, Graphs, radius_for
 from nfsgeo.geometry.search import by_sample
 from nfsgeo.models.task import Problem
-from nfsgeo.nn import grid_shape
+from nfsgeo.nn.resampling import grid_shape
 from nfsgeo.setting_errors import explained
 
 __all__ = [

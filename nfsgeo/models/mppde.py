@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -96,12 +97,11 @@ class MPPDE(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the observed points; see :class:`Model`."""
-        fields, coefficients, given = self._split(x)
+        fields, *known = self._split(x)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):
             time = x.new_full((len(x),), start)
-            after = self._next(windows[-1], coefficients, given, time, graphs)
-            windows.append(after)
+            windows.append(self._next(windows[-1], known, time, graphs))
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
     def training_loss(
@@ -111,12 +111,12 @@ class MPPDE(Model):
 
         There are as many of them as the result has; see :class:`Model`.
         """
-        fields, coefficients, given = self._split(x)
+        fields, *known = self._split(x)
         choices = fields.size(1) + target.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
             return super().training_loss(x, target, graphs, loss)
         true = torch.cat([fields, target], dim=1)
-        filled, known = fill_in_time(true), (coefficients, given)
+        filled = fill_in_time(true)
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
@@ -129,8 +129,8 @@ class MPPDE(Model):
             window = _time_steps(filled, start, self.window)
             if ahead:
                 with torch.no_grad():
-                    window = self._next(window, *known, time, graphs)
-            after = self._next(window, *known, time + ahead, graphs)
+                    window = self._next(window, known, time, graphs)
+            after = self._next(window, known, time + ahead, graphs)
             truth = _time_steps(true, start + ahead + self.window, self.window)
             losses.append(loss(after, truth))
         return torch.stack(losses).mean()
@@ -151,22 +151,18 @@ class MPPDE(Model):
         return fields, rest[:, -1], given
 
     def _next(
-        self,
-        window: Tensor,
-        coefficients: Tensor,
-        given: Tensor,
-        time: Tensor,
-        graphs: Graphs,
+        self, window: Tensor, known: Sequence[Tensor], time: Tensor, graphs: Graphs
     ) -> Tensor:
         """The window after ``window``; ``time [N]`` counts steps since the input."""
+        coefficients, given = known
         if not self.problem.has_time:
             return self.network(window, coefficients, graphs)
         relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([relative, coefficients], dim=1)
         if self.problem.forcings:
             start = time.long() + given.size(1) - self.problem.n_out - self.window
-            known = _time_steps(given, start, 2 * self.window)
-            variables = torch.cat([variables, known.flatten(1)], dim=1)
+            given = _time_steps(given, start, 2 * self.window)
+            variables = torch.cat([variables, given.flatten(1)], dim=1)
         change = self.network(window, variables, graphs)
         return window[:, -1:] + self.elapsed * change
 

@@ -84,15 +84,9 @@ from nfsgeo.nn.mixer_block import (
     Pointwise,
     Projector,
 )
-from nfsgeo.nn.neighbour_sums import neighbour_sum, neighbour_sum_reference
+from nfsgeo.nn.neighbour_sums import neighbour_sum
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
-from nfsgeo.nn.resampling import (
-    GridResampling,
-    InterpolationResampling,
-    LiftedBy,
-    Resampling,
-    grid_shape,
-)
+from nfsgeo.nn.resampling import GridResampling, InterpolationResampling, Resampling
 from nfsgeo.nn.spectral import SpectralConv
 from nfsgeo.nn.spherical import SphericalConv, SphericalTransform
 from nfsgeo.nn.token_mixers import (
@@ -126,7 +120,6 @@ __all__ = [
     "InterpolationResampling",
     "KernelInterpolation",
     "Lift",
-    "LiftedBy",
     "MPPDELayer",
     "MixerBlock",
     "ModulusGELU",
@@ -147,10 +140,8 @@ __all__ = [
     "TokenMLP",
     "Trunk",
     "UNet",
-    "grid_shape",
     "interpolate",
     "neighbour_sum",
-    "neighbour_sum_reference",
     "node_graph",
     "scaled_laplacian",
     "transition_matrices",

@@ -35,7 +35,15 @@ def interpolate(
     Returns:
         ``[M, T, F]``.
     """
-    graph = spline_graph(pos, query_pos, domain, batch=batch, query_batch=query_batch)
+    graph = bipartite_graph(
+        pos,
+        query_pos,
+        None,
+        domain,
+        source_batch=batch,
+        target_batch=query_batch,
+        interpolation="spline",
+    )
     return interpolate_along(x, graph)
 
 
@@ -46,21 +54,6 @@ def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
     return values[0].unflatten(1, x.shape[1:])
 
 
-def spline_graph(
-    pos: Tensor,
-    query_pos: Tensor,
-    domain: Domain,
-    *,
-    batch: Tensor | None = None,
-    query_batch: Tensor | None = None,
-) -> BipartiteGraph:
-    """The graph of :func:`interpolate`, with the same arguments."""
-    return bipartite_graph(
-        pos,
-        query_pos,
-        None,
-        domain,
-        source_batch=batch,
-        target_batch=query_batch,
-        interpolation="spline",
-    )
+def spline_graph(pos: Tensor, query_pos: Tensor, domain: Domain) -> BipartiteGraph:
+    """The graph of :func:`interpolate` for one sample."""
+    return bipartite_graph(pos, query_pos, None, domain, interpolation="spline")

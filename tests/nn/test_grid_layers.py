@@ -5,7 +5,8 @@ import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Graphs, equispaced_grid
-from nfsgeo.nn import FieldLayerNorm, GridResampling, Lift, Pointwise, grid_shape
+from nfsgeo.nn import FieldLayerNorm, GridResampling, Lift, Pointwise
+from nfsgeo.nn.resampling import grid_shape
 
 
 @pytest.mark.parametrize("shape", [None, (5, 6, 3)], ids=["channel", "element"])

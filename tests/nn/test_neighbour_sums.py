@@ -11,10 +11,13 @@ from nfsgeo.nn import (
     EdgeNetwork,
     KernelInterpolation,
     neighbour_sum,
-    neighbour_sum_reference,
     neighbour_sums,
 )
-from nfsgeo.nn.neighbour_sums import matrix_sum, matrix_sum_reference
+from nfsgeo.nn.neighbour_sums import (
+    matrix_sum,
+    matrix_sum_reference,
+    neighbour_sum_reference,
+)
 from nfsgeo.testing import assert_same
 
 CHANNELS, OUT, RANK, NUM_STEPS = 4, 5, 3, 2
