@@ -16,14 +16,13 @@ from xarray import Variable
 
 from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.fields import FIELD, FORCING, KNOWN, PARAMETER, SPACE, STATION, Fields
+from nfsgeo.data.layout import Doubles
 from nfsgeo.data.lazy import stacked
 from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = ["Array", "build", "cell_variables", "even_axis", "nodes", "numbered"]
-
-Doubles = NDArray[np.float64]
 
 # The dimension that each letter of an axis is for; other letters run over components.
 DIMS = {"n": "sample", "t": "time", "p": "point", "o": "obs"} | {

@@ -174,12 +174,6 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
             with np.load(path, allow_pickle=False) as arrays:
                 if set(arrays.files) != DISTANCE:
                     raise ValueError(f"arrays {', '.join(arrays.files)}")
-                if inside:
-                    raise UserError(
-                        f"{path} of a signed distance as the inside of boundaries",
-                        "its sign alone: negative in obstacles",
-                        "give it as obstacles",
-                    )
                 return Region.signed_distance(**{k: arrays[k] for k in DISTANCE})
         import trimesh
 

@@ -282,15 +282,11 @@ class Fields(Layout):
                 f"[{','.join(left)}], in Python known={left}, or leave them out",
             )
 
-    def close(self) -> None:
-        """Releases the file; reading afterwards is an error."""
-        self.dataset.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        """Files are closed when nothing refers to them any more."""
 
     def _read(
         self, names: Sequence[str], sample: int, steps: slice, points: Indices | None

@@ -25,13 +25,8 @@ def split_in_order(
 
     Args:
         num_samples: How many samples there are.
-        fractions: Those of training, validation and test; they sum to 1.
-
-    Raises:
-        ValueError: The fractions are not positive or do not sum to 1.
+        fractions: Those of training, validation and test, positive, of sum 1.
     """
-    if min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
-        raise ValueError(f"{fractions}: expected three positive numbers of sum 1")
     valid, test = (max(1, round(part * num_samples)) for part in fractions[1:])
     while 3 <= num_samples <= valid + test:
         valid, test = (valid - 1, test) if valid > test else (valid, test - 1)

@@ -72,7 +72,7 @@ def test_a_table_becomes_a_forecast_in_the_same_terms(
         (later, ["2030-08", "2030-09"]),
     ):
         out = each.with_suffix(".out.csv")
-        nfsgeo.predict(run, each, out).close()
+        nfsgeo.predict(run, each, out)
         found = pandas.read_csv(out, dtype={"station": str}, parse_dates=["time"])
         assert found["station"].unique().tolist() == NAMES
         assert found["time"].dt.strftime("%Y-%m").unique().tolist() == months_ahead
