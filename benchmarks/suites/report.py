@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.interpolation_memory import PARTS
+from nfsgeo.evaluation.inside import PARTS
 from nfsgeo.measures import MEASURES
 from nfsgeo.report.figures import curves
 from nfsgeo.report.html import RUNS, template

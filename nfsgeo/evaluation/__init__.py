@@ -15,16 +15,15 @@
   and regressions of :class:`StationReferences`
 """
 
-from nfsgeo.evaluation.convergence import (
+from nfsgeo.evaluation.export import export_run, program_inputs
+from nfsgeo.evaluation.inside import (
     KeepStates,
     deviation,
     grid_states,
+    interpolation_memory,
     kept_states,
 )
-from nfsgeo.evaluation.export import export_run, program_inputs
-from nfsgeo.evaluation.interpolation_memory import interpolation_memory
-from nfsgeo.evaluation.predict import predict
-from nfsgeo.evaluation.query_points import read_points
+from nfsgeo.evaluation.predict import predict, read_points
 from nfsgeo.evaluation.references import (
     References,
     StationReferences,

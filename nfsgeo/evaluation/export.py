@@ -91,7 +91,7 @@ def export_run(
     pos, query_pos = pos[domain.contains(pos)][:num].tensor_split([EXAMPLE_POINTS])
     given = example(forecaster.task, EXAMPLE_POINTS)
     inputs = _inputs(forecaster, given.pop("x"), pos, query_pos, given)
-    program = _Program(forecaster, model.resampling, tuple(inputs))
+    program = _Program(forecaster, model.resampling, list(inputs))
     sizes = [_sizes(*each) for each in inputs.items()]
     with torch.no_grad():
         made = export(
@@ -171,18 +171,15 @@ class _Program(nn.Module):
     """A forecaster that takes its graphs as tensors, for one sample."""
 
     def __init__(
-        self,
-        forecaster: Forecaster,
-        resampling: InterpolationResampling,
-        names: Sequence[str],
+        self, forecaster: Forecaster, nodes: InterpolationResampling, names: list[str]
     ) -> None:
         super().__init__()
         self.forecaster, self.names = copy.deepcopy(forecaster), names
         # The graphs among the nodes of the grid do not change.
-        self.nodes = resampling.among_nodes(torch.device("cpu"))
+        self.nodes = nodes.among_nodes(torch.device("cpu"))
         season = forecaster.find(Climatology)
         stations = 0 if season is None else season.pos.size(0)
-        self.fixed = {"nodes": resampling.grid.size(0), "stations": stations}
+        self.fixed = {"nodes": nodes.grid.size(0), "stations": stations}
 
     def forward(
         self, x: Tensor, pos: Tensor, query_pos: Tensor, *rest: Tensor

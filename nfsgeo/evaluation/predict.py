@@ -16,8 +16,10 @@ from xarray import Variable
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
+from nfsgeo.data.checks import as_real
 from nfsgeo.data.disk import check_room, save_array
 from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.formats.columns import ROLES, bare_name
 from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.opening import writer_of
@@ -31,18 +33,17 @@ from nfsgeo.data.times import (
 )
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.forecast import Forecaster, matched
 from nfsgeo.forecast.bands import Surroundings
 from nfsgeo.forecast.matching import check_asked, times_of
-from nfsgeo.geometry import Graphs
+from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData, open_as
 from nfsgeo.training.run_paths import Run
 
-__all__ = ["predict"]
+__all__ = ["predict", "read_points"]
 
 # Points that a batch predicts at, approximately; a batch has at least one sample.
 POINTS = 1 << 16
@@ -79,7 +80,7 @@ def predict(
         target: The file to make; its ending chooses the format, see
             :meth:`~nfsgeo.data.Fields.write`.
         query_points: Where to predict, a file for
-            :func:`~nfsgeo.evaluation.query_points.read_points`; None for the observed
+            :func:`read_points`; None for the observed
             points.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
             in the file.
@@ -267,3 +268,67 @@ def _nearest(there: Doubles, times: Doubles) -> tuple[Indices, Doubles]:
     """Numbers of the snapshots nearest to some times, and how far these are off."""
     off = np.abs(there[:, None] - times)
     return off.argmin(axis=0), off.min(axis=0)
+
+
+def read_points(path: Path, domain: Domain) -> Doubles:
+    """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
+    ``.csv`` (one column per axis, in any order if the first line names them).
+
+    Points that are up to one period outside along a periodic axis are brought back.
+
+    Args:
+        path: The file.
+        domain: Must contain the points.
+
+    Raises:
+        UserError: The file cannot be read, or a point is not finite or lies outside
+            the domain.
+    """
+    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _csv}
+    if path.suffix not in readers or not path.is_file():
+        raise UserError(
+            f"{path}", "an existing .npy, .npz or .csv file", "check the name"
+        )
+    try:
+        points = as_real(readers[path.suffix](path), str(path)).astype(np.float64)
+        if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
+            raise ValueError(f"an array of shape {points.shape}")
+    except UserError:
+        raise
+    except Exception as error:  # whatever breaks in a damaged file
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        each = f"an array of points, one row of {domain.dim} coordinates for each"
+        raise UserError(f"{path} ({reason})", each, "correct the file") from None
+    points = domain.wrap_near(torch.from_numpy(points)).numpy()
+    inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
+    if not inside.all():
+        first = int(np.argmin(inside))
+        raise UserError(
+            f"{path} with point {first} at {points[first].tolist()}",
+            f"points in the domain, {domain.lower} to {domain.upper}",
+            "move or leave out the points outside",
+        )
+    domain.check_region(torch.from_numpy(points), f"{path} with ")
+    return points
+
+
+def _numpy(path: Path) -> Doubles:
+    arrays = np.load(path, allow_pickle=False)
+    if isinstance(arrays, np.ndarray):
+        return arrays
+    with arrays:
+        return arrays["pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]]
+
+
+def _csv(path: Path) -> Doubles:
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    first = lines[0].split(",")
+    try:
+        list(map(float, first))
+        return np.loadtxt(lines, delimiter=",", ndmin=2)
+    except ValueError:
+        names = [bare_name(name.strip(" #")) for name in first]
+    axes = [[i for i, n in enumerate(names) if n in ROLES[axis]] for axis in "xyz"]
+    if [len(each) for each in axes] != [1] * len(names) + [0] * (3 - len(names)):
+        raise ValueError(f"columns {names}, not one each of x, y and z, in this order")
+    return np.loadtxt(lines[1:], delimiter=",", ndmin=2)[:, sum(axes, [])]

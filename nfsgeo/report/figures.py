@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from nfsgeo.data import Fields
+from nfsgeo.data.fields import Doubles
 from nfsgeo.data.times import EPOCH, dates, time_texts
 from nfsgeo.geometry import Domain
 from nfsgeo.report.maps import Column, FieldFigure
@@ -155,14 +156,28 @@ def sample_figure(e: Predictions, s: int, c: int, rows: Sequence[int]) -> FieldF
         c: Place of the component.
         rows: The time steps to show.
     """
-    truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
+    truth, prediction = e.truth[s, :, :, c].T, e.prediction[s, :, :, c].T
+    return _compared(e, truth, prediction, e.when, rows=rows)
+
+
+def _compared(
+    e: Predictions,
+    truth: Doubles,
+    prediction: Doubles,
+    names: Sequence[str],
+    *given: Column,
+    rows: Sequence[int] | None = None,
+) -> FieldFigure:
+    """Truth, prediction and error ``[rows, n]`` beside what is ``given``."""
     error = prediction - truth
     columns = [
+        *given,
         Column("truth", truth, "field"),
         Column("prediction", prediction, "field"),
-        Column("prediction − truth", error, "error"),
+        Column("error" if given else "prediction − truth", error, "error"),
     ]
-    labels = [f"{e.when(k)}\n{mae_text(each)}" for k, each in enumerate(error)]
+    pairs = zip(names, error, strict=True)
+    labels = [f"{name}\n{mae_text(each)}" for name, each in pairs]
     return FieldFigure(e.domain, e.pos, columns, labels, rows, e.axes, e.triangles)
 
 
@@ -179,24 +194,14 @@ def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
 
 def _steady_figure(e: Predictions, c: int) -> FieldFigure:
     """Input, truth, prediction and error of samples of a problem without time."""
-    x, truth, prediction = (
-        a[:SAMPLES_STEADY, :, -1] for a in (e.x, e.truth, e.prediction)
-    )
-    error = (prediction - truth)[..., c]
-    num = x.shape[-1]  # of several inputs the first is shown
+    fields = e.x[..., -1, 0], e.truth[..., -1, c], e.prediction[..., -1, c]
+    x, truth, prediction = (values[:SAMPLES_STEADY] for values in fields)
+    num = e.x.shape[-1]  # of several inputs the first is shown
     title = "input" if num == 1 else f"input 1 of {num}"
-    columns = [
-        Column("\n".join([title, *e.input_names[:1]]), x[..., 0], "input"),
-        Column("truth", truth[..., c], "field"),
-        Column("prediction", prediction[..., c], "field"),
-        Column("error", error, "error"),
-    ]
-    if e.domain.dim == 1:
-        columns = columns[1:]  # an input has other units than the curves beside it
-    pairs = zip(e.samples, error, strict=False)
-    labels = [f"sample {number}\n{mae_text(each)}" for number, each in pairs]
-    look: dict[str, Any] = {"axes": e.axes, "triangles": e.triangles}
-    return FieldFigure(e.domain, e.pos, columns, labels, **look)
+    given = Column("\n".join([title, *e.input_names[:1]]), x, "input")
+    names = [f"sample {number}" for number in e.samples[:SAMPLES_STEADY]]
+    # An input has other units than curves beside it.
+    return _compared(e, truth, prediction, names, *[given] * (e.domain.dim > 1))
 
 
 def _curves(run: RunFolder) -> Iterator[Picture]:
@@ -260,9 +265,6 @@ def curves(
             ax.errorbar(x, y, label=name, **{"marker": marker, "ms": 2.5, **look})
         if all((np.asarray(y) > 0).any() for _, y, _ in lines.values()):
             ax.set_yscale(scale)
-        if scale == "log" and 1 <= ax.get_ylim()[0] < ax.get_ylim()[1] < 1e4:
-            ax.yaxis.set_major_formatter(LogFormatter())
-            ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
         ax.set_ylabel(fill(quantity, 20))  # about as many letters as a panel is high
         ax.grid(True, axis="y")
     along = np.concatenate([x for each in panels.values() for x, *_ in each.values()])

@@ -28,9 +28,9 @@ def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
     """The films of a run's report: one for each sample and component.
 
     All have the same time steps, as many as there are or as a page can hold. A frame
-    has the numbers of its ``film`` and ``step``, the ``name`` of what it shows, such as
-    ``"Test sample 960, vorticity"``, the ``time``, such as ``"t = 2.75"``, and the
-    picture as the ``source`` of an ``<img>``. A problem without time has none.
+    has the numbers of its ``film`` and ``step``, the ``name`` of what it shows, the
+    ``time`` as text, and the ``source`` of its ``<img>``. A problem without time has
+    none.
     """
     if e is None or not e.moving:
         return []
@@ -46,7 +46,7 @@ def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
                 moving.show(step)
                 source = as_source(drawn(moving.figure, PAGE_DPI))
                 about = {"film": film, "step": number, "name": name}
-                frames.append({**about, "time": e.when(step), "source": source})
+                frames.append({**about, "time": e.when[step], "source": source})
     return frames
 
 

@@ -55,36 +55,20 @@ class Predictions:
         self.quantities = [with_unit(*pair) for pair in zip(names, units, strict=True)]
         self.input_names = texts("input_names")  # of a problem without time
         self.axes = axis_labels(self.domain, texts("axis_units"))
-        self.time_unit = str(arrays.get("time_unit", ""))  # "" where it is not known
         self.triangles: Indices | None = arrays.get("triangles")  # of a mesh [m, 3]
         # As station_series returns them; empty where points have no names.
         self.stations = [arrays[name] for name in SERIES if name in arrays]
-
-    @property
-    def steady(self) -> bool:
-        """Whether the problem has no time: a coefficient in, a solution out."""
-        return len(self.times) < self.x.shape[2] + self.truth.shape[2]
-
-    @property
-    def moving(self) -> bool:
-        """Whether there are predictions at several times."""
-        return not self.steady and len(self.times_out) > 1
-
-    @property
-    def times_out(self) -> Doubles:
-        """Times of the predicted time steps ``[n_out]``."""
-        times: Doubles = self.times[-self.truth.shape[2] :]
-        return times
-
-    @property
-    def leads(self) -> tuple[Doubles, str]:
-        """Predicted times after the last input ``[n_out]``, and their unit."""
+        self.time_unit = str(arrays.get("time_unit", ""))  # "" where it is not known
+        n_in, n_out = self.x.shape[2], self.truth.shape[2]
+        # A problem without time has a coefficient as input and a solution as output.
+        self.steady = len(self.times) < n_in + n_out
+        self.moving = not self.steady and n_out > 1
+        self.times_out = self.times[-n_out:]  # of the predicted time steps
+        self.when = time_texts(self.times_out, self.time_unit)  # the same as text
+        # Times after the last input, and their unit.
         times, unit = clock(self.times, self.time_unit)
-        return times[-len(self.times_out) :] - times[self.x.shape[2] - 1], unit
-
-    def when(self, step: int) -> str:
-        """The time of a predicted time step, as text."""
-        return time_texts(self.times_out, self.time_unit)[step]
+        last = 0.0 if self.steady else times[n_in - 1]
+        self.leads: tuple[Doubles, str] = times[-n_out:] - last, unit
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Whether networks trained on different meshes have the same states on the grid."""
+"""What a network holds: its states on the grid, and memory of its interpolations."""
 
 from __future__ import annotations
 
+import copy
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +12,22 @@ import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch_geometric.data import Batch, Data
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
-from nfsgeo.models import MixerOperator
+from nfsgeo.models import MixerOperator, Model
+from nfsgeo.nn import InterpolationResampling, KernelInterpolation
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.training.module import TrainingModule
 
-__all__ = ["KeepStates", "deviation", "grid_states", "kept_states"]
+__all__ = ["PARTS", "KeepStates", "deviation", "grid_states", "interpolation_memory"]
+__all__ += ["kept_states"]
 
 Array = NDArray[np.float32]
+PARTS = ("search", "kernel", "sum")
 
 
 def deviation(one: Array, others: Sequence[Array]) -> float:
@@ -116,3 +121,55 @@ def kept_states(folder: Path) -> dict[int, dict[str, Any]]:
         with np.load(path, allow_pickle=False) as arrays:
             found[int(path.stem[6:])] = dict(arrays)
     return found
+
+
+def interpolation_memory(model: Model, x: Tensor, pos: Tensor) -> dict[str, int]:
+    """Memory that the interpolations of a model hold in a training step of one sample.
+
+    Args:
+        model: The network.
+        x: Inputs of the sample ``[N, n_t, F]``; their values do not matter.
+        pos: Positions ``[N, d]``.
+
+    Returns:
+        Bytes of the graphs with everything cached in them (``search``), and bytes saved
+        for the backward pass by the kernels' networks (``kernel``) and by the sums over
+        neighbours, edge weights included (``sum``); empty for a model without such
+        interpolations.
+    """
+    model = copy.deepcopy(model)
+    resampling = model.resampling if isinstance(model, MixerOperator) else None
+    if not isinstance(resampling, InterpolationResampling):
+        return {}
+    # Bytes of the storages by address: several tensors may share one.
+    kernel, rest = dict[int, int](), dict[int, int]()
+    for layer in (resampling.to_grid, resampling.from_grid):
+        if isinstance(layer, KernelInterpolation):
+            _count(layer.kernel, rest)
+            if isinstance(network := getattr(layer.kernel, "network", None), nn.Module):
+                _count(network, kernel)
+    with torch.enable_grad():
+        graphs = model.connect(pos)
+        model(x, pos, graphs=graphs).sum().backward()
+    for weight in model.parameters():
+        for sizes in (kernel, rest):
+            sizes.pop(weight.untyped_storage().data_ptr(), None)
+    search = sum(graph.nbytes for graph in graphs.edges.values())
+    held = search, sum(kernel.values()), sum(rest.values())
+    return dict(zip(PARTS, held, strict=True))
+
+
+def _count(module: nn.Module, sizes: dict[int, int]) -> None:
+    """Collects what a module saves for its backward pass."""
+    forward = module.forward
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    def counted(*args: Any) -> Any:
+        with saved_tensors_hooks(pack, lambda tensor: tensor):
+            return forward(*args)
+
+    module.forward = counted
