@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import xarray
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from xarray import Variable
 
 from nfsgeo.data.checks import as_real, finite
@@ -65,7 +65,7 @@ def build(
     equation: str = "",
     provenance: Mapping[str, Any] | None = None,
     units: Mapping[str, str] | None = None,
-    split: Mapping[str, NDArray[np.int64]] | None = None,
+    split: Mapping[str, ArrayLike] | None = None,
     known: Sequence[str] = (),
 ) -> Fields:
     """Fields of arrays.
@@ -129,7 +129,7 @@ def build(
     about = {"equation": equation, "provenance": json.dumps(dict(provenance or {}))}
     dataset = xarray.Dataset({**found, **cell_variables(cells)}, attrs=about)
     fields = Fields(dataset.set_coords({"time", STATION, *SPACE} & found.keys()), path)
-    if split:
+    if split is not None:
         fields = fields.with_split(split)
     if domain is not None:
         fields = fields.with_domain(domain)

@@ -91,11 +91,11 @@ def from_arrays(
             parameters=one,
             equation=equation,
             units=units,
+            split=split,
         )
     for name in {*(units or {})}.difference(made.dataset.variables):
         expected = f"of {', '.join(map(str, made.dataset.variables))}"
         raise UserError(f"units of {name}", expected, "rename it")
-    made = made if split is None else made.with_split(split)
     return settled(made, None, domain, list(one), "give t, the time of each")
 
 

@@ -103,10 +103,9 @@ def writer_of(out: Path) -> Callable[[Fields, Path, Progress], None]:
         UserError: No format has the ending, a package that writes it is not installed,
             or the file exists or cannot be made.
     """
-    writers = [each for each in FORMATS if each.write is not None]
-    check_target(out, *(ending for each in writers for ending in each.endings))
-    writing = (each for each in writers if out.suffix.lower() in each.endings)
-    found = next(writing, OWN)
+    writers = {end: each for each in FORMATS if each.write for end in each.endings}
+    check_target(out, *writers)
+    found = writers.get(out.suffix.lower(), OWN)
     for package in found.needs:
         require(package, f"{out} to write")
     assert found.write is not None
