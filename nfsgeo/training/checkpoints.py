@@ -109,9 +109,7 @@ class BestAndLast(ModelCheckpoint):
 def restore(
     path: Path, config: RunConfig, checkpoint: dict[str, Any] | None = None
 ) -> Forecaster:
-    """The forecaster of a checkpoint, on the CPU.
-
-    The data are not needed: a checkpoint knows the task that it was trained for.
+    """The forecaster of a checkpoint, on the CPU; its data are not needed.
 
     Args:
         path: The checkpoint, such as ``RunPaths(folder).best``.

@@ -81,8 +81,7 @@ def mae(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
 
     .. math:: \frac{1}{M n_t C} \sum_{i,t,c} w_i \, |\hat u_{itc} - u_{itc}|
 
-    Every point counts alike, as for :func:`mse`, whose arguments ``prediction``,
-    ``target`` and ``points`` it has.
+    Of ``prediction``, ``target`` and ``points`` as for :func:`mse`.
     """
     return points.mean(l1_loss(prediction, target, reduction="none"))
 
@@ -94,12 +93,10 @@ def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tenso
         \frac{\|\hat u_{sc} - u_{sc}\|}{\|u_{sc}\|},
         \qquad \|v_{sc}\|^2 = \sum_{i \in s,\,t} w_i \, v_{itc}^2
 
-    Norms are over the points and time steps of one sample and component. Normalised
-    fields have no mean: an offset of the field, such as degrees Celsius in place of
-    kelvins, changes nothing. All samples count alike, whatever the sizes of their
-    meshes. Where the root mean square of the normalised field is below 1e-3, the error
-    refers to that value. Its arguments ``prediction``, ``target`` and ``points`` are
-    those of :func:`mse`.
+    Of ``prediction``, ``target`` and ``points`` as for :func:`mse`. Normalised fields
+    have no mean: an offset of the field, such as degrees Celsius in place of kelvins,
+    changes nothing. All samples count alike, whatever the sizes of their meshes. Where
+    the root mean square of the normalised field is below 1e-3, that is referred to.
     """
     errors = points.by_sample((prediction - target).square())
     energies = points.by_sample(target.square())

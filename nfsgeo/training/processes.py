@@ -122,13 +122,13 @@ def errors_of_workers() -> Iterator[None]:
 @contextmanager
 def quiet_lightning() -> Iterator[None]:
     """Drops advice that Lightning gives and that a user cannot act upon."""
-    levels = [logger.level for logger in LOGGERS]
+    levels = {logger: logger.level for logger in LOGGERS}
     with warnings.catch_warnings():
         _silence()
         try:
             yield
         finally:
-            for logger, level in zip(LOGGERS, levels, strict=True):
+            for logger, level in levels.items():
                 logger.setLevel(level)
 
 

@@ -222,7 +222,15 @@ def fitted_series(used: RunData) -> SeriesFit | None:
     num, trained = len(season.basis), torch.from_numpy(used.trained_points(0))
 
     def windows(anomalies: Tensor, start: int, stop: int) -> Windows:
-        return _windows(anomalies[trained, start:stop], n_in, n_out, apart)
+        """Inputs without gaps, of a point and then means over all; and targets."""
+        a, numbers = anomalies[trained, start:stop], apart * torch.arange(n_in + n_out)
+        most = a.size(1) - int(numbers[-1])
+        stride = math.ceil(most * a.size(0) * a.size(2) * len(numbers) / MOST_VALUES)
+        starts = torch.arange(0, max(most, 0), max(stride, 1))
+        found = a[:, starts[:, None] + numbers].flatten(0, 1)
+        x = fill_in_time(found[:, :n_in]).nan_to_num().unflatten(0, (len(a), -1))
+        joint = torch.cat([x, x.mean(0, keepdim=True).expand_as(x)], dim=2)
+        return joint.flatten(0, 1), found[:, n_in:]
 
     folds = []  # windows to fit to, and those with targets after them to be scored
     for part in ORIGINS:
@@ -250,21 +258,6 @@ def fitted_series(used: RunData) -> SeriesFit | None:
         left=left,
         covariance=season.covariance(),
     )
-
-
-def _windows(a: Tensor, n_in: int, n_out: int, apart: int) -> Windows:
-    """Windows of anomalies ``a [S, T, C]``: inputs without gaps, and targets.
-
-    Inputs of a point, then means over all points.
-    """
-    numbers = apart * torch.arange(n_in + n_out)
-    num = a.size(1) - int(numbers[-1])
-    stride = math.ceil(num * a.size(0) * a.size(2) * len(numbers) / MOST_VALUES)
-    starts = torch.arange(0, max(num, 0), max(stride, 1))
-    found = a[:, starts[:, None] + numbers].flatten(0, 1)
-    x = fill_in_time(found[:, :n_in]).nan_to_num().unflatten(0, (a.size(0), -1))
-    joint = torch.cat([x, x.mean(0, keepdim=True).expand_as(x)], dim=2)
-    return joint.flatten(0, 1), found[:, n_in:]
 
 
 def _linear(
