@@ -10,7 +10,7 @@ import torch
 from nfsgeo.data.checks import finite, not_infinite
 from nfsgeo.data.fields import Doubles, Fields, Floats, Indices
 from nfsgeo.data.meshes import Mesh
-from nfsgeo.data.meshes.trigonometric import TrigonometricInterpolation
+from nfsgeo.data.meshes.on_grids import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
 __all__ = ["Sample", "read_sample"]

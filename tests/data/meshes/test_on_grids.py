@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import off_grid
-from nfsgeo.data.meshes.trigonometric import (
+from nfsgeo.data.meshes.on_grids import (
     TrigonometricInterpolation,
     is_band_limited,
     periodic_weights,
