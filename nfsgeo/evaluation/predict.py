@@ -162,7 +162,8 @@ def predict(
                 save_array(staged[-1], values.numpy())
                 where.append(pos.numpy() if points is None else points)
             progress("samples", len(where), num)
-        each = [Variable([*"ptc"], np.load(path, mmap_mode="r")) for path in staged]
+        maps = [np.load(path, "r", allow_pickle=False) for path in staged]
+        each = [Variable([*"ptc"], values) for values in maps]
         predicted = build(
             Path(source.name),
             [Array(each, "ptc", fields)],
