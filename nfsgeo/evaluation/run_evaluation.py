@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from nfsgeo.data import Fields
 from nfsgeo.data.memory import kept
+from nfsgeo.data.meshes import Mesh
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.bands import band_scores, bands_of
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
-from nfsgeo.evaluation.scored_model import ScoredModel, open_run
+from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
-from nfsgeo.evaluation.station_series import station_series
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
 from nfsgeo.models import num_parameters
@@ -26,11 +29,11 @@ from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.run import is_finished
-from nfsgeo.training.run_data import open_as, open_source
+from nfsgeo.training.run_data import RunData, open_as, open_source
 from nfsgeo.training.run_paths import Run, find_run
 from nfsgeo.training.trainer import read_history
 
-__all__ = ["BY_TIME_STEP", "evaluate_run"]
+__all__ = ["BY_TIME_STEP", "SERIES", "evaluate_run"]
 
 # Arrays of evaluation.npz that hold errors at each time step, by method.
 BY_TIME_STEP = {
@@ -38,6 +41,10 @@ BY_TIME_STEP = {
     "persistence": "persistence_by_record",
     "linear_extrapolation": "linear_by_record",
 }
+
+# Arrays of evaluation.npz about a few stations, as many as can be told apart.
+SERIES = ("station", "station_times", "station_truth", "station_prediction")
+STATIONS, TIME_STEPS = 4, 120
 
 
 def evaluate_run(
@@ -132,7 +139,7 @@ def evaluate_run(
             )
             summary |= {"unseen": spread(rows), "unseen_points": points}
         if own:
-            _write(paths, used.file, found, station_series(scored))
+            _write(paths, used.file, found, _station_series(scored))
             if rows:
                 write_rows(paths.unseen, COLUMNS, rows)
             write_json(paths.summary, summary)
@@ -200,3 +207,41 @@ def _write(
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_bytes(paths.evaluation, content.getbuffer())
+
+
+def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
+    """The end of the test series at the stations with most values there.
+
+    Predictions follow each other, each from the time steps before it, so that every
+    time step is predicted once. Points without names, or without time, have none.
+
+    Returns:
+        ``station``: names ``[K]``; ``station_times`` ``[T]``; ``station_truth`` and
+        ``station_prediction`` ``[K, T, C]``.
+    """
+    forecaster, used = scored.forecaster, scored.used
+    file, mesh, data = used.file, used.mesh, used.config.data
+    names, n_in, n_out = file.stations(), data.n_in, data.n_out or 1
+    if not (names and n_in and isinstance(mesh, Mesh)) or mesh.index is None:
+        return {}
+    apart = data.changed(evaluation_stride=n_out * data.time_stride)
+    used = RunData(used.config.changed(data=apart), file)
+    starts = used.starts("test", n_in + n_out)[-max(1, TIME_STEPS // n_out) :]
+    samples = np.repeat(used.samples("test")[:1], len(starts))
+    steps = data.time_stride * np.arange(n_in + n_out)
+    absent = forecaster.drops_absent
+    look: dict[str, Any] = {"first_step": starts, "numbers": steps}
+    windows = WindowDataset(
+        file, samples, n_in, n_out, mesh, drop_absent=absent, **look
+    )
+    at = (starts[:, None] + steps[n_in:]).ravel()
+    truth = file.read(int(samples[0]), slice(int(at[-1]) + 1), mesh.index)[:, at]
+    chosen = np.argsort(np.isnan(truth).sum((1, 2)), kind="stable")[:STATIONS]
+    found = np.full_like(truth[chosen], np.nan)
+    places = torch.from_numpy(mesh.pos[chosen])[:, None]
+    for window, (batch, u) in enumerate(predictions(forecaster, windows, 1)):
+        # Windows may lack points.
+        station, point = (batch.pos.cpu() == places).all(-1).nonzero(as_tuple=True)
+        found[station, window * n_out : (window + 1) * n_out] = u.cpu()[point]
+    arrays = (np.array(names)[mesh.index[chosen]], file.times[at], truth[chosen], found)
+    return dict(zip(SERIES, arrays, strict=True))

@@ -15,8 +15,7 @@ import yaml
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.times import clock, time_texts
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP
-from nfsgeo.evaluation.station_series import SERIES
+from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP, SERIES
 from nfsgeo.geometry import Domain
 from nfsgeo.report.text import axis_labels, with_unit
 from nfsgeo.training import RunPaths
@@ -56,7 +55,7 @@ class Predictions:
         self.input_names = texts("input_names")  # of a problem without time
         self.axes = axis_labels(self.domain, texts("axis_units"))
         self.triangles: Indices | None = arrays.get("triangles")  # of a mesh [m, 3]
-        # As station_series returns them; empty where points have no names.
+        # Names, times and fields at some stations; empty where points have no names.
         self.stations = [arrays[name] for name in SERIES if name in arrays]
         self.time_unit = str(arrays.get("time_unit", ""))  # "" where it is not known
         n_in, n_out = self.x.shape[2], self.truth.shape[2]
