@@ -38,18 +38,13 @@ FOLDER = Path(__file__).parents[1]
 
 # References that learn nothing: their names in a summary and in tables.
 TRIVIAL = {
-    "persistence": "persistence",
-    "linear_extrapolation": "linear-extrapolation",
-    "quadratic_extrapolation": "quadratic-extrapolation",
-    "cubic_extrapolation": "cubic-extrapolation",
-    "mean": "training-mean",
-    "climatology": "climatology",
-    "anomaly_persistence": "anomaly-persistence",
-    "damped_anomaly": "damped-anomaly",
-    "ridge": "ridge",
-    "ridge_each": "ridge-each",
-    "boosting": "gradient-boosting",
-}
+    name: name.replace("_", "-")
+    for name in (
+        *("persistence", "linear_extrapolation", "quadratic_extrapolation"),
+        *("cubic_extrapolation", "climatology", "anomaly_persistence"),
+        *("damped_anomaly", "ridge", "ridge_each"),
+    )
+} | {"mean": "training-mean", "boosting": "gradient-boosting"}
 
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]

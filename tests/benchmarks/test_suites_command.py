@@ -54,16 +54,6 @@ def test_a_suite_ends_as_tables_and_a_report(bench: Bench, small: Path) -> None:
     assert page.count("<img") == 1 and page.count("Trained alike: ") == 1
 
 
-@pytest.mark.slow
-def test_a_run_that_fails_is_recorded(bench: Bench, small: Path) -> None:
-    text = small.read_text().replace("dse: {}", "agcrn: {model.settings.max_gib: 1e-9}")
-    small.write_text(text.replace("- dse", "- agcrn"))
-    assert bench(*OPTIONS, "--only", "agcrn").exit_code == 0  # OOM is a result
-    with open("o/results.csv") as file:
-        assert next(csv.DictReader(file))["status"] == "OOM"
-    assert "max_gib" in Path("o/report.html").read_text()
-
-
 def test_two_commands_on_one_folder(bench: Bench, small: Path) -> None:
     Path("o").mkdir()
     with only_here(Path("o"), "a suite"):
