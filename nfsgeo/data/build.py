@@ -129,7 +129,7 @@ def build(
     about = {"equation": equation, "provenance": json.dumps(dict(provenance or {}))}
     dataset = xarray.Dataset({**found, **cell_variables(cells)}, attrs=about)
     fields = Fields(dataset.set_coords({"time", STATION, *SPACE} & found.keys()), path)
-    if split is not None:
+    if split:
         fields = fields.with_split(split)
     if domain is not None:
         fields = fields.with_domain(domain)
