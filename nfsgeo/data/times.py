@@ -41,7 +41,14 @@ STEPS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 LENGTHS = (10, 16, 19, 23, 26)
 DIGITS = range(4, 18)
 # Dates that look like numbers, by their digits.
-FORMS = {6: "%Y%m", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+FORMS = {
+    6: ("%Y%m", "%y%m%d"),
+    7: ("%Y%j",),
+    8: ("%Y%m%d",),
+    10: ("%Y%m%d%H",),
+    12: ("%Y%m%d%H%M",),
+    14: ("%Y%m%d%H%M%S",),
+}
 
 
 def as_times(values: Any, what: str) -> Doubles:
@@ -99,21 +106,27 @@ def dates(times: NDArray[np.float64], unit: str) -> NDArray[Any]:
 
 
 def check_no_dates(times: Doubles, what: str) -> None:
-    """Asks whether numbers are dates without hyphens, such as 20260131 or 202601.
+    """Asks whether numbers are dates without hyphens, such as 20260131 or 260131.
 
     Raises:
-        UserError: They may be: all of them are dates of one form since 1800.
+        UserError: They may be: all of them are dates of one form since 1800, and have
+            eight digits or more, or unequal steps, or count on by one.
     """
     days = np.unique(np.floor(times))  # as NCL writes 2026-01-31 18:00, 20260131.75
-    texts = [str(int(day)) for day in days]
-    if not texts or len(texts[0]) != len(texts[-1]) or len(texts[0]) not in FORMS:
+    texts = [f"{int(day):06d}" for day in days if day >= 10101]  # 1 January 2001
+    steps = np.diff(days)
+    chance = len(texts) < 2 or (np.ptp(steps) == 0 and steps[0] != 1)
+    if not len(texts) == len(days) > 0 or len(texts[0]) != len(texts[-1]):
         return
-    try:
-        form = FORMS[len(texts[0])]
-        found = [datetime.strptime(text, form).replace(tzinfo=UTC) for text in texts]
-    except ValueError:
-        return
-    if found[0].year >= 1800 and found[-1].year < 2200:
+    for form in FORMS.get(len(texts[0]), ()):
+        try:
+            found = [datetime.strptime(t, form).replace(tzinfo=UTC) for t in texts]
+        except ValueError:
+            continue
+        if not 1800 <= found[0].year <= found[-1].year < 2200:
+            continue
+        if len(texts[0]) < 8 and chance:
+            continue
         given = f"{what} with {texts[0]}, a number or the date {found[0]:%Y-%m-%d}"
         expected = "dates such as 2026-01-31, or times that are none"
         raise UserError(given, expected, "give them as dates")

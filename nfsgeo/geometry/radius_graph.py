@@ -219,7 +219,7 @@ def _widened(edges: Tensor, search: Search) -> Tensor:
     )
     # Behind a corner, a target takes what others see.
     asking = empty if search.domain.walls is None else torch.ones_like(empty)
-    some = Search(search.source, search.target[asking], search.domain)
+    some = search.among(search.source, search.target[asking])
     found, place = some.nearest(1)[:, 0], asking.nonzero().squeeze(1)
     added = torch.stack([found, place])[:, empty[asking] & (found >= 0)]
     edges = torch.cat([edges, added], dim=1)

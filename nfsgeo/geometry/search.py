@@ -163,6 +163,15 @@ class Search:
             pos.detach().cpu().double() for pos in (source, target)
         )
 
+    def among(self, source: Tensor, target: Tensor) -> Search:
+        """A search among points of this one, which are not checked again: those in
+        float32 may lie outside of the domain by their rounding.
+        """
+        found = object.__new__(Search)
+        found.device, found.given, found.domain = self.device, self.domain, self.domain
+        found.source, found.target = source, target
+        return found
+
     def within(self, radius: float, backend: str = "auto") -> Tensor:
         """Edges ``[2, E]`` of one sample, on the CPU; see :func:`radius_edges`."""
         if not (math.isfinite(radius) and radius > 0):
@@ -341,7 +350,7 @@ class Search:
         known, left = near[:, 0] >= 0, (near[:, 0] < 0) & there
         if not (known.any() and left.any()):
             return near
-        between = Search(self.target[known], self.target[left], self.domain)
+        between = self.among(self.target[known], self.target[left])
         by = between.nearest(1)[:, 0]
         through = near[known][by, 0].masked_fill(by < 0, -1)
         return near.index_put((left.nonzero().squeeze(1), torch.tensor(0)), through)

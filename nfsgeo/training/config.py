@@ -77,9 +77,10 @@ class DataSection(Section):
             an eighth of ``file`` if None.
         known: Fields of the file that are known ahead (forcings), and parameters of
             samples that are inputs, besides those that the file itself tells.
-        mesh: How points are chosen: ``random-subset``, ``grid``, ``all``, ``off-grid``
-            or ``clustered``. None for a sub-grid where ``grid`` is given or the model
-            needs one, else a random subset of a grid, all points of a cloud.
+        mesh: How points are chosen: ``random-subset``, ``grid``, ``all``,
+            ``off-grid``, ``clustered`` or ``jittered``. None for a sub-grid where
+            ``grid`` is given or the model needs one, else a random subset of a grid,
+            all points of a cloud.
         points: Number of points; None for a quarter of a grid's, all of a cloud's.
         grid: Points along each axis, for the sub-grid.
         hold_out: Share of the points of a cloud that nothing is trained on, drawn by

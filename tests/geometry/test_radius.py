@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, radius_edges, radius_for, search
+from nfsgeo.geometry import Domain, bipartite_graph, radius_edges, radius_for, search
 
 Reference = Callable[..., Tensor]
 CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
@@ -166,3 +166,10 @@ def test_no_radius_follows() -> None:
     for num_points, c in ((1, 1.0), (0, 1.0), (100, 0.0), (100, math.nan)):
         with pytest.raises(UserError, match="expected"):
             radius_for(num_points, Domain.unit(2), c)
+
+
+def test_neighbourhoods_are_widened_at_ends_that_float32_rounds_up():
+    domain = Domain((0.0, 0.0), (1.0, 0.999628), (False, False))
+    pos = torch.tensor([[0.5, 0.5], [0.0, 0.999628]])
+    graph = bipartite_graph(pos[:1], pos, radius=0.1, domain=domain)
+    assert graph.edge_index.tolist() == [[0, 0], [0, 1]]

@@ -113,7 +113,7 @@ def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
             assert [len(mesh(sample)) for sample in (0, 1)] == [30, 40]
 
 
-@pytest.mark.parametrize("mesh", ["random-subset", "off-grid", "clustered"])
+@pytest.mark.parametrize("mesh", ["random-subset", "off-grid", "clustered", "jittered"])
 def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
     with nfsgeo.data.open(waves) as file:
         first, again, other = (

@@ -86,14 +86,26 @@ def fields_of(
         values = values.squeeze(alone, drop=True)
         if values.dtype.kind not in "biufcm" or not values.ndim:
             continue
-        for dim in {*values.dims} - known:
+        data[str(name)] = values
+    told = {sample} if "sample" in given else set()
+    for dim in told | {d for each in data.values() for d in each.dims} - known:
+        with_it = [name for name, each in data.items() if dim in each.dims]
+        moving = [n for n, each in data.items() if not time or time in each.dims]
+        without = [name for name in moving if dim not in data[name].dims]
+        name = with_it[0] if with_it else ""
+        if name and without:
             raise UserError(
-                f"{path} with {name} along {dim}, of {values.sizes[dim]}",
+                f"{path} with {name} along {dim}, and {without[0]} not",
+                "fields on one grid",
+                f"choose: --columns field={without[0]}, or ignore={name}",
+            )
+        if dim not in told:
+            raise UserError(
+                f"{path} with {name} along {dim}, of {dataset.sizes[dim]}",
                 "dimensions of samples, time and space alone",
                 f"say what it is, --columns sample={dim}, or choose among variables, "
                 f'field=NAME or ignore={name}; in Python columns={{"sample": "{dim}"}}',
             )
-        data[str(name)] = values
     first = space["x"]
     grid = len(places) == len(space) == sum(each.ndim for each in space.values())
     grid &= len(space) > 1 or first.name == first.dims[0]
@@ -114,9 +126,9 @@ def fields_of(
         if values.dims == (sample,):
             parameters[name] = values.values
             continue
-        told = kinds.get(name)
-        fixed = bool(time) and time not in values.dims and told != "field"
-        fixed |= named.is_static(name) and not told
+        kind = kinds.get(name)
+        fixed = bool(time) and time not in values.dims and kind != "field"
+        fixed |= named.is_static(name) and not kind
         lies = not grid and (not places or bool(places.keys() & {*values.dims}))
         variable = flat(values, values.dims) if lies else values.variable
         order = "".join(letters[str(dim)] for dim in variable.dims)

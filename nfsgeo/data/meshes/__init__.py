@@ -12,7 +12,7 @@ sample are further draws.
 from __future__ import annotations
 
 from nfsgeo.data.meshes.mesh import Mesh, MeshesInTurn
-from nfsgeo.data.meshes.on_grids import off_grid, sub_grid
+from nfsgeo.data.meshes.on_grids import jittered, off_grid, sub_grid
 from nfsgeo.data.meshes.subsets import (
     MESH_KINDS,
     MeshKind,
@@ -35,6 +35,7 @@ __all__ = [
     "clustered",
     "disjoint",
     "every_point",
+    "jittered",
     "nested",
     "off_grid",
     "points_there",

@@ -19,6 +19,7 @@ __all__ = [
     "check_flat",
     "grid_axes",
     "has_ends",
+    "jittered",
     "is_band_limited",
     "off_grid",
     "periodic_weights",
@@ -106,6 +107,37 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
         UserError: The file has no grid or no periodic axis.
     """
     return Mesh(between(file, num_points, philox(seed, Stream.OFF_GRID, sample)), None)
+
+
+def jittered(
+    file: Fields, resolution: int | Sequence[int], seed: int, sample: int = 0
+) -> Mesh:
+    """A coarser grid, each point moved at random by up to 0.4 spacings.
+
+    Along a bounded axis a point moves to one of the file's coordinates in its cell.
+
+    ``file``, ``resolution``, ``seed`` and ``sample`` are those of all samplers.
+
+    Raises:
+        UserError: As for :func:`sub_grid`, or the file is of a sphere.
+    """
+    check_flat(file, "jittered")
+    coarse, domain = sub_grid(file, resolution), file.domain
+    start = np.stack(np.unravel_index(np.asarray(coarse.index), file.shape or ()))
+    moved = philox(seed, Stream.JITTERED, sample).random(start.shape)
+    pos = coarse.pos.T.copy()
+    for i, axis in enumerate(grid_axes(file)):
+        places = np.unique(start[i])
+        stride = places[1] - places[0] if len(places) > 1 else len(axis)
+        start[i] = (start[i] + (moved[i] * stride).astype(np.int64)).clip(
+            max=len(axis) - 1
+        )
+        low, high, length = domain.lower[i], domain.upper[i], domain.lengths[i]
+        shift = 0.8 * length * stride / len(axis) * (moved[i] - 0.5)
+        at = low + (pos[i] + shift - low) % length
+        pos[i] = np.where(at < high, at, low) if domain.periodic[i] else axis[start[i]]
+    on_file = np.ravel_multi_index(tuple(start), file.shape or ())
+    return Mesh(pos.T, None if any(domain.periodic) else on_file)
 
 
 def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:

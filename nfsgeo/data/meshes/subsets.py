@@ -11,7 +11,13 @@ import torch
 
 from nfsgeo.data.fields import Fields, Indices
 from nfsgeo.data.meshes.mesh import Mesh
-from nfsgeo.data.meshes.on_grids import between, check_flat, off_grid, sub_grid
+from nfsgeo.data.meshes.on_grids import (
+    between,
+    check_flat,
+    jittered,
+    off_grid,
+    sub_grid,
+)
 from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.errors import UserError
 
@@ -279,4 +285,5 @@ MESH_KINDS: dict[str, MeshKind] = {
     "all": MeshKind(every_point, None, drawn=False),
     "off-grid": MeshKind(off_grid),
     "clustered": MeshKind(clustered, even=False),
+    "jittered": MeshKind(jittered, "grid"),
 }

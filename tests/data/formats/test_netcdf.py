@@ -241,6 +241,10 @@ def test_longitudes_around_the_globe_need_a_domain(kind, tmp_path, one_line):
         (lambda d: d.assign_coords(date=("time", [0.0, 1, 2])), None),
         (lambda d: d.expand_dims(level=3), "along level, of 3"),
         (lambda d: d.expand_dims(level=1), None),
+        (
+            lambda d: d.assign(v=d.temp.isel(lon=slice(4)).rename(lon="lon_v")),
+            "lon_v.*ignore=v",
+        ),
         (lambda d: d.rename(lat="row").assign_coords(row=range(4)), "along row, of 4"),
         (lambda d: d.drop_vars(["temp", "elev"]), "no field"),
         (lambda d: d.rename(temp="a_q").isel(time=slice(1)), "no field.*a_q"),

@@ -17,6 +17,7 @@ from nfsgeo.data.meshes import (
     Mesh,
     clustered,
     disjoint,
+    jittered,
     nested,
     off_grid,
     random_subset,
@@ -165,3 +166,14 @@ def test_requests_that_cannot_be_met(one_line, point_case):
     one_line(sub_grid, cloud, 2)
     one_line(off_grid, cloud, 2, 0)
     assert len(random_subset(cloud, 5, 0, sample=1)) == 5
+
+
+@pytest.mark.parametrize("periodic", [(True, True), (False, False)])
+def test_jitter_stays_within_its_cell(periodic):
+    file = made((24, 16), periodic, cells=True)
+    mesh = jittered(file, (6, 8), 3)
+    away = mesh.pos - sub_grid(file, (6, 8)).pos
+    away -= 2 * np.round(away / 2)
+    share = np.abs(away) / [2 / 6, 2 / 8]
+    assert 0.36 < share.max() <= (0.4 if periodic[0] else 1)
+    check_inside(file, mesh)
