@@ -182,7 +182,7 @@ class FieldFigure:
                 if space:
                     ax.view_init(*SIDES[side])
         ends = zip(self.axes, domain.lower, domain.upper, strict=False)
-        names = [f"{name}\n{low:.7g} to {up:.7g}" for name, low, up in ends]
+        names = [f"{name}\n{low:.4g} to {up:.4g}" for name, low, up in ends]
         names = [name.replace("-", "−") for name in names]
         below, right = ("", "\n".join(names)) if space else names
         self._beside(panels[-1, -1], below, 0.5, 0)
