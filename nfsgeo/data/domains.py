@@ -174,6 +174,8 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
             with np.load(path, allow_pickle=False) as arrays:
                 if set(arrays.files) != DISTANCE:
                     raise ValueError(f"arrays {', '.join(arrays.files)}")
+                if inside:
+                    raise ValueError("a distance, negative in obstacles, as a region")
                 return Region.signed_distance(**{k: arrays[k] for k in DISTANCE})
         import trimesh
 

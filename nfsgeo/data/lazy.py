@@ -92,6 +92,8 @@ def stacked(parts: Sequence[Variable], dim: str) -> Variable:
     """Variables of the same dimensions, one behind the other along one of them."""
     if len(parts) == 1:
         return parts[0]
+    if len({frozenset(({**part.sizes, dim: 0}).items()) for part in parts}) > 1:
+        raise ValueError("samples or files with values of other shapes")
     first, ends = parts[0], np.cumsum([part.sizes[dim] for part in parts])
     shape = [int(ends[-1]) if d == dim else first.sizes[d] for d in first.dims]
     dtype = np.result_type(*(part.dtype for part in parts))

@@ -130,7 +130,7 @@ def from_xarray(
         dataset = dataset.to_dataset(name=dataset.name or "u")
     with reading(Path("dataset"), "a data set of xarray", "open files by nfsgeo.open"):
         fields = fields_of(Path("dataset"), dataset, columns)
-    fields = with_kinds(fields, columns)
+    fields = with_kinds(fields, columns, roles=True)
     todo = "add the coordinate: dataset.assign_coords(time=...)"
     fields = settled(fields, None, domain, known, todo)
     fields.check_known()

@@ -89,8 +89,8 @@ def open(
         fields = _open_one(paths[0], options | {"series": series})
     else:
         fields = concatenated(paths, partial(_open_one, options=options), series)
-    if _format_of(paths[0], options).columns in ("kinds", "roles"):
-        fields = with_kinds(fields, columns)
+    if (told_of := _format_of(paths[0], options).columns) in ("kinds", "roles"):
+        fields = with_kinds(fields, columns, roles=told_of == "roles")
     found = settled(fields, times, domain, known)
     told = any(each is not None for each in (series, times, columns, at, domain))
     return replace(found, reopens=len(several) == 1 and not told and not known)
@@ -233,11 +233,25 @@ def settled(
 
 
 def _in_order(paths: Iterable[Path]) -> list[Path]:
-    """Files by the numbers in their names, ``step_2`` before ``step_10``."""
+    """Files by the numbers in their names, ``step_2`` before ``step_10``.
 
-    def natural(path: Path) -> list[Any]:
-        parts = re.split(r"(\d+(?:\.\d+)?)", path.stem)  # every second is a number
+    Raises:
+        UserError: Some, such as 1.9 and 1.10, may be decimal numbers or not.
+    """
+
+    def natural(number: str, path: Path) -> list[Any]:
+        parts = re.split(f"({number})", path.stem)  # every second is a number
         text = [float(part) if i % 2 else part for i, part in enumerate(parts)]
         return [str(path.parent), *text, path.suffix]
 
-    return sorted(paths, key=natural)
+    listed = list(paths)
+    whole = sorted(listed, key=partial(natural, r"\d+"))
+    decimal = sorted(listed, key=partial(natural, r"\d+(?:\.\d+)?"))
+    zeros = [path for path in listed if re.search(r"\.\d+0(?!\d)", path.stem)]
+    if zeros and whole != decimal:  # no program writes 1.10 beside 1.9
+        pairs = zip(whole, decimal, strict=True)
+        one, other = next((a.name, b.name) for a, b in pairs if a != b)
+        given = f"files {one} and {other}, of which either may come first"
+        expected = "one order, whether a point separates numbers or is a decimal one"
+        raise UserError(given, expected, "rename them with as many digits in each")
+    return decimal

@@ -134,22 +134,26 @@ def is_static(name: str) -> bool:
     return name == "a" or name.startswith(MARK)
 
 
-def with_kinds(fields: Fields, columns: Columns | None) -> Fields:
+def with_kinds(
+    fields: Fields, columns: Columns | None, *, roles: bool = False
+) -> Fields:
     """With fields as they are told or called: static inputs, to predict, or left out.
 
     Kinds are told of components, or of all components ``NAME_0``, ``NAME_1``, ... of an
     array. Where one that changes in time is told to be a field, others are left out.
+    Readers of formats with ``roles`` have left out what is to be ignored.
 
     Raises:
         UserError: One of several that is not told of differs between points and never
-            in time, or a static input changes.
+            in time, a static input changes, or a name is not there.
     """
     path, names = fields.path, [*fields.component_names, *fields.static_names]
     own = "nfsgeo_layout" in fields.dataset.attrs  # which has roles
     stems = {name: re.sub(r"_\d+$", "", name) for name in names}
     whole = {s for s in stems.values() if s not in names and f"{s}_0" in names}
     array = {name: s if s in whole else name for name, s in stems.items()}
-    given = {k: of for k, of in (columns or {}).items() if k in ("static", "field")}
+    wanted = ("static", "field") if roles else KINDS
+    given = {kind: of for kind, of in (columns or {}).items() if kind in wanted}
     told_kinds, _ = told(path, [*names, *array.values()], given)
     told_kinds |= dict.fromkeys(np.ravel((columns or {}).get("ignore", [])), "ignore")
     kinds = {n: told_kinds.get(n) or told_kinds.get(array[n], "") for n in names}
@@ -163,13 +167,14 @@ def with_kinds(fields: Fields, columns: Columns | None) -> Fields:
     moved = [n for n in known if kinds[n] == "static" and n not in still]
     if moved:
         given_ = f"{path} with {', '.join(moved)}, which changes in time"
-        wanted = "the same values at all time steps of a static input"
-        raise UserError(given_, wanted, "rename it if it is a field to predict")
+        same = "the same values at all time steps of a static input"
+        raise UserError(given_, same, "rename it if it is a field to predict")
     if any(kinds[name] == "field" and name not in still for name in names):
         kinds = {name: kind or "ignore" for name, kind in kinds.items()}
     moving = {array[name] for name in names if name not in still}
-    asked = [array[n] for n, differs in still.items() if differs and not kinds[n]]
-    asked = [name for name in dict.fromkeys(asked) if name not in moving]
+    asked = [name for name, differs in still.items() if differs and not kinds[name]]
+    asked = [name if array[name] in moving else array[name] for name in asked]
+    asked = [*dict.fromkeys(asked)]
     if asked and len(known) > 1:  # else there would be nothing to predict
         which = f"which never change{'s' * (len(asked) == 1)} in time"
         what = "whether that is a static input, a field to predict, or neither"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from html import unescape
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import parse
@@ -29,6 +30,8 @@ KINDS = {
     b"Collection": "pvd",
 }
 LISTS = {"vtm": ("DataSet", "file"), "pvtu": ("Piece", "Source")}  # of other files
+BESIDE = ("Points", "connectivity", "offsets", "types")  # arrays that are no fields
+NAMED = re.compile(rb"<DataArray[^>]*?\sName=\"([^\"]*)\"")
 AGAIN = "check it, or save it again as .vtu of version 1.0, compressed by ZLib or not"
 
 
@@ -126,7 +129,13 @@ def _read(path: Path) -> Any:
             tag, key = LISTS[kind]
             listed = [each.attrib.get(key) for each in parse(path).getroot().iter(tag)]
             return _merged(path, [path.parent / name for name in listed if name])
-        return getattr(meshio, kind or "vtk").read(path)
+        mesh = getattr(meshio, kind or "vtk").read(path)
+        if kind == "vtu":  # meshio leaves arrays out that are broken, or of one piece
+            named = {unescape(n.decode()) for n in NAMED.findall(path.read_bytes())}
+            kept = {*mesh.point_data, *mesh.cell_data, *mesh.field_data, *BESIDE}
+            if lost := ", ".join(named - kept):
+                raise ValueError(f"{lost} broken, or in some of its pieces alone")
+        return mesh
 
 
 def _merged(path: Path, files: Sequence[Path]) -> Any:
@@ -172,21 +181,28 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
     series = [each for each in grids.iter("Grid") if each.get("CollectionType")]
     if any(each.get("CollectionType") != "Temporal" for each in series):
         raise ValueError("collections of grids that are not time steps")
+    _check_items(grids)
     if not series:
-        return meshio.xdmf.read(path), None
+        reader = meshio.xdmf.main.XdmfReader(path)
+        old = grids.get("Version", "").startswith("2")
+        return (reader.read_xdmf2 if old else reader.read_xdmf3)(grids), None
     at: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     times: list[float] = []
     with meshio.xdmf.TimeSeriesReader(path) as reader:
+        _check_items(reader.domain)
         points, cells = reader.read_points_cells()
-        places = (reader._read_data_item(g[0]) for g in grids.iter("Geometry"))
-        if not all(np.array_equal(each, points) for each in places):
-            raise ValueError("a mesh that moves")
+        for tag in ("Geometry", "Topology"):
+            first, *others = (reader._read_data_item(g[0]) for g in grids.iter(tag))
+            if not all(np.array_equal(each, first) for each in others):
+                raise ValueError("a mesh that moves")
         for each in series:
             reader.collection = [*each]  # of which meshio takes the last
             steps = [reader.read_data(step) for step in range(len(each))]
             at_times = [time for time, *_ in steps]
             names = [name for data in steps[0][1:] for name in data]
-            if at_times != (times or at_times) or {*names} & {*at[0], *at[1]}:
+            alike = all({*data[1], *data[2]} == {*names} for data in steps)
+            twice = {*names} & {*at[0], *at[1]}
+            if at_times != (times or at_times) or twice or not alike:
                 raise ValueError(f"{', '.join(names)} twice, or at other times")
             times = at_times
             for name in steps[0][1]:
@@ -195,6 +211,14 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
                 blocks = zip(*(data[name] for *_, data in steps), strict=True)
                 at[1][name] = [np.stack(block, -1) for block in blocks]
     return meshio.Mesh(points, cells, *at), times
+
+
+def _check_items(root: Any) -> None:
+    """Has all digits of text read; meshio takes no heed of how binary data lie."""
+    for item in root.iter("DataItem"):
+        item.attrib.setdefault("Precision", "8")
+        if item.get("Format") == "Binary":
+            raise ValueError("binary data, which are not read")
 
 
 def _kind(path: Path) -> str | None:

@@ -1,6 +1,7 @@
 """Data of cells, blocks and series of meshes: values in place, or one line."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -244,8 +245,37 @@ def test_several_functions_and_meshes_of_xdmf(tmp_path, one_line):
         ('Name="q"', 'Name="p"'),
         ('"Node"', '"Grid"'),
         ("</Grid></Grid>", '</Grid><Attribute Name="a" /></Grid>'),
+        ('"XML"', '"Binary"'),
     ):
         assert "two.xdmf" in one_line(opened, other, change)
+    item = series.find("Grid/Attribute/DataItem")
+    text, values_ = item.text, "101325.01 101325.02 101325.03 101325.04"
+    changes = (other, (text, values_), ('Precision="8"', ""))
+    assert opened(*changes).read(0, slice(None))[0, 0, 1] == 101325.01
+    series[-1].append(ElementTree.fromstring(ElementTree.tostring(series[-1][-1])))
+    series[-1][-1].set("Name", "r")  # at one of two times
+    assert "two.xdmf" in one_line(opened, other)
+
+
+def test_arrays_of_some_pieces(tmp_path, one_line):
+    path = saved(tmp_path / "a.vtu", {"p": P}, binary=False)
+    piece = re.search("<Piece.*</Piece>", path.read_text(), re.S).group()
+    array = '<DataArray type="Float64" Name="q" format="ascii">1 2 3 4</DataArray>'
+    more = piece.replace("<PointData>", "<PointData>" + array)
+    path.write_text(path.read_text().replace(piece, piece + more))
+    assert "q" in one_line(nfsgeo.data.open, path)
+
+
+def test_components_that_never_change_and_names_that_are_not_there(tmp_path, one_line):
+    for k in range(3):
+        v = np.stack([P * k, P, 0 * P], axis=1)
+        saved(tmp_path / f"u_{k}.vtu", {"v": v})
+    how = {"series": "time-steps", "times": range(3)}
+    assert "v_1, which never changes" in one_line(nfsgeo.data.open, tmp_path, **how)
+    kinds = {"static": "v_1", "ignore": "w"}
+    assert "'w'" in one_line(nfsgeo.data.open, tmp_path, columns=kinds, **how)
+    fields = nfsgeo.data.open(tmp_path, columns={"static": "v_1"}, **how)
+    assert fields.component_names == ["v_0", "v_2"]
 
 
 @pytest.mark.parametrize("ending", [".vtu", ".vtk", ".xdmf"])
