@@ -63,7 +63,7 @@ def _times(given: str, text: str) -> list[float]:
             return [float(time) for time in text.split(",")]
         start, stop, step = map(float, text.split(":"))
         num = round((stop - start) / step)
-        if num >= 0 and abs(start + num * step - stop) <= 1e-6 * abs(step):
+        if 0 <= num < 10**7 and abs(start + num * step - stop) <= 1e-6 * abs(step):
             return [start + k * step for k in range(num + 1)]
     except (ValueError, ArithmeticError):
         pass

@@ -295,12 +295,16 @@ class Fields(Layout):
         with reading(self.path, f"sample {sample} to be readable"):
             num = self.num_points(sample) if points is None else len(points)
             index: Any = slice(None) if points is None else points
-            if self.axes is None and (there := self._points(sample)[1]) is not None:
+            there = None if self.axes is not None else self._points(sample)[1]
+            if there is not None:
                 index = np.flatnonzero(there)[index]
             length = len(range(len(self.times))[steps])
             found = np.empty((num, length, len(names)), self._dtype(names))
             for c, name in enumerate(names):
                 values = self._values(name, sample, steps).reshape(length, -1)
+                placed = self.places[0] in self.dataset[name].dims
+                if there is not None and np.isfinite(values[:, ~there * placed]).any():
+                    raise ValueError("values at points without coordinates")
                 found[..., c] = values[:, index].T
         return found
 

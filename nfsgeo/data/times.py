@@ -67,9 +67,13 @@ def as_times(values: Any, what: str) -> Doubles:
         todo = 'convert them: numpy.array(times, "datetime64[us]")'
         raise UserError(f"{what} as text", "numbers or dates of datetime64", todo)
     if isinstance(first, date):  # of Python or pandas, in any time zone
-        zoned = isinstance(first, datetime) and first.tzinfo is not None
+        zoned = {getattr(d, "tzinfo", None) is not None for d in array.flat if d == d}
+        if len(zoned) > 1:
+            todo = 'convert them: times.tz_localize("UTC") in pandas'
+            raise UserError(f"{what}, some with a time zone", "all or none", todo)
         plain = [
-            d.astimezone(UTC).replace(tzinfo=None) if zoned else d for d in array.flat
+            d.astimezone(UTC).replace(tzinfo=None) if True in zoned else d
+            for d in array.flat
         ]
         return as_times(np.array(plain, "M8[us]"), what)
     return finite(as_real(values, what).astype(np.float64), what)

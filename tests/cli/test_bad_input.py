@@ -59,6 +59,7 @@ def spoilt(waves: Path, path: Path, spoil: Callable[[h5py.File], None]) -> Path:
         ("convert WAVES --out mine.nc", "mine.nc"),
         ("predict RUN --input WAVES --output mine.nc", "mine.nc"),
         ("convert WAVES --out c.nc --times 0:10", "--times 0:10|START:STOP:STEP"),
+        ("convert WAVES --out c.nc --times 0:1e12:1", "START:STOP:STEP"),
         ("convert WAVES --out c.nc --times 0:1:0.3", "--times"),
         ("convert WAVES --out c.nc --times a,b", "--times"),
         (

@@ -1,10 +1,12 @@
 """Healthy files that were misread in silence, and what is right for each kind."""
 
 import numpy as np
+import pandas
 import pytest
 import xarray
 
 import nfsgeo
+from nfsgeo.data.domains import read_region
 from nfsgeo.errors import UserError
 
 RANDOM = np.random.default_rng(0)
@@ -79,3 +81,66 @@ def test_few_series_train_on_a_grid(tiny, num):
     fields = nfsgeo.from_xarray(data)
     settings = tiny | {"data.n_in": 3, "data.n_out": 2}
     assert len(nfsgeo.prepare(fields, settings).data.parts["train"]) > 0
+
+
+ROWS = "t,x,y,u\n0,1,1,2\n0,2,1,3\n1,1,1,4\n1,2,1,5\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROWS.replace("0,2,1,3", "0,2,1"),  # which pandas fills
+        ROWS.replace(",", " ").replace("0 2 1 3", "0 2 1"),
+        ROWS.replace("t,", "date,").replace("\n0,", "\n2001.11,"),
+        ROWS.replace("\n0,", "\n2026-01-01T00:00Z,").replace("\n1,", "\n2026-01-02,"),
+    ],
+)
+def test_rows_and_dates_of_tables_that_are_not_clear(text, tmp_path, one_line):
+    (tmp_path / "a.csv").write_text(text.replace("\n1,", "\n2001.12,"))
+    assert "a.csv" in one_line(nfsgeo.open, tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_ends_of_lines(end, tmp_path):
+    (tmp_path / "a.csv").write_bytes(ROWS.replace("\n", end).encode())
+    found = nfsgeo.open(tmp_path / "a.csv").read(0, slice(None))
+    assert found[..., 0].tolist() == [[2, 4], [3, 5]]
+
+
+def test_values_at_points_without_coordinates(one_line):
+    u, x = RANDOM.random((3, 4)), np.array([0, 1, np.nan, 3])
+    data = xarray.Dataset({"u": (("time", "point"), u)}, {"x": ("point", x)})
+    data = data.assign_coords(time=("time", np.arange(3.0), HOURS))
+    assert "without coordinates" in one_line(nfsgeo.from_xarray, data)
+    data["u"][:, 2] = np.nan
+    assert nfsgeo.from_xarray(data).read(0, slice(None)).shape == (3, 3, 1)
+
+
+def test_an_offset_alone_packs_values():
+    stored, about = np.arange(12, dtype="i2").reshape(3, 4), {"add_offset": 280.0}
+    about |= {"valid_min": 281.0, "valid_max": 290.0}
+    coords = {"time": ("time", np.arange(3.0), HOURS), "x": np.arange(4.0)}
+    data = xarray.Dataset({"u": (("time", "x"), stored, about)}, coords)
+    for each in (data, xarray.decode_cf(data)):
+        found = nfsgeo.from_xarray(each).read(0, slice(None))
+        assert np.isnan(found).sum() == 2 and np.nanmin(found) == 281
+
+
+def test_dates_of_which_some_have_a_time_zone(one_line):
+    times = [pandas.Timestamp("2026-01-01", tz="UTC"), pandas.Timestamp("2026-01-02")]
+    u, x = RANDOM.random((1, 3, 2)), np.arange(3.0)[:, None]
+    assert "time zone" in one_line(nfsgeo.from_arrays, u, x, times)
+
+
+def test_numbers_of_files_that_are_decimal_or_not(tmp_path, one_line):
+    for name in ("1.9", "1.10"):
+        (tmp_path / f"u_{name}.csv").write_text("x,u\n0,1\n1,2\n")
+    assert "u_1.10" in one_line(
+        nfsgeo.open, tmp_path, series="time-steps", times=[0, 1]
+    )
+
+
+def test_a_signed_distance_is_no_region(tmp_path, one_line):
+    axis, path = np.linspace(0, 1, 9), tmp_path / "d.npz"
+    np.savez(path, x=axis, y=axis, distance=np.add.outer(axis, axis) - 0.7)
+    assert "d.npz" in one_line(read_region, path, inside=True)

@@ -9,6 +9,7 @@ import io
 import re
 import warnings
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -27,6 +28,7 @@ LONGEST, COMMENTS = 2**20, 100  # bytes up to the first row, lines of comments a
 SPACES = r"\s+"  # any white space separates columns
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 MISSING = [*ABSENT, *map(str.upper, ABSENT), *map(str.title, ABSENT), "NaN", "NaT"]
+OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 # Names of columns that tell points apart, though they are numbers.
 STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
 
@@ -70,7 +72,7 @@ def frame_of(
         with warnings.catch_warnings(), _source(path, encoding) as source:
             for kind in (pandas.errors.ParserWarning, pandas.errors.DtypeWarning):
                 warnings.simplefilter("error", kind)
-            return pandas.read_csv(
+            frame = pandas.read_csv(
                 source,
                 sep=separator,
                 header=None,
@@ -83,6 +85,9 @@ def frame_of(
                 keep_default_na=False,
                 low_memory=in_pieces,
             )
+        if frame[names[-1]].isna().any():  # perhaps filled by pandas
+            _check_cells(path)
+        return frame
     except pandas.errors.DtypeWarning:  # 007 is a number in one piece, text in another
         return frame_of(path, dtype, in_pieces=False)
     except UnicodeDecodeError as error:
@@ -116,11 +121,13 @@ def values_of(
         with suppress(ValueError):
             cells = np.where(absent, "NaT", each)
             dates = pandas.to_datetime(cells, format="ISO8601", utc=True)
-            return dates.tz_localize(None).to_numpy()[codes]
+            if len({OFFSET.search(cell) is None for cell in each[wrong]}) < 2:
+                return dates.tz_localize(None).to_numpy()[codes]
     if not names:
         raise UserError(
             f"{path} with {each[wrong][0]!r} in column {column.name}",
-            "numbers with a decimal point, or dates such as 2026-01-31T12:00",
+            "numbers with a decimal point, or dates such as 2026-01-31T12:00, all or "
+            "none of them with an offset such as Z",
             f"convert the column, or say --columns ignore={column.name}, or "
             f"sample={column.name} if it tells samples apart",
         )
@@ -154,7 +161,7 @@ def _first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
     text = head.decode(encoding := "utf-16" if wide else "utf-8-sig", "replace")
     if "\0" in text[:512] or text.lstrip()[:1] in ("<", "{"):
         return [], ",", 0, encoding, ""
-    lines = text.split("\n")
+    lines = re.split("\r\n?|\n", text, maxsplit=2 * COMMENTS)
     above = enumerate(lines[:COMMENTS])
     number = next((n for n, line in above if line.lstrip()[:1] != "#"), 0)
     names, separator = _header(lines[number])
@@ -162,6 +169,23 @@ def _first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
         names, separator, number = *_header(lines[0]), 0
     rows = (line for line in lines[number + 1 :] if line.strip() and line[0] != "#")
     return names, separator, number + 1, encoding, next(rows, "")
+
+
+def _check_cells(path: Path) -> None:
+    """Makes sure that every row has a cell for each name."""
+    names, separator, above, encoding, _ = _first_lines(path)
+    with _source(path, encoding) as source:
+        whole: Any = source
+        if not isinstance(source, io.StringIO):
+            whole = io.TextIOWrapper(source, encoding)
+        lines, cells = islice(whole, above, None), None
+        if separator != SPACES:
+            cells = csv.reader(lines, delimiter=separator)
+        for number, row in enumerate(cells or map(str.split, lines), 1):
+            if any(row) and len(row) != len(names):
+                given = f"{path} with {len(row)} cells in row {number} under the names"
+                expected = f"{len(names)}, one for each name"
+                raise UserError(given, expected, "repair the row")
 
 
 def _check_names(path: Path, names: list[str]) -> None:

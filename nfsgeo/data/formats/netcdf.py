@@ -173,17 +173,24 @@ def _decoded(dataset: Dataset) -> Dataset:
 
 def _valid(variable: Variable) -> Variable:
     """With NaN outside of the valid range, which is one of stored values, or if it is
-    of floats, of unpacked ones; not of what xarray has unpacked.
+    of floats, of unpacked ones.
     """
-    about = variable.attrs
+    about, done = variable.attrs, variable.encoding  # by xarray
     apart = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
     ends: Any = np.ravel(about.get("valid_range", apart))
     told = [np.asarray(about[key]).dtype.kind for key in RANGE if key in about]
     numbers = {*told, variable.dtype.kind} <= {*"iuf"}
-    if not (told and numbers) or "scale_factor" in variable.encoding:
+    if not (told and numbers):
         return variable
-    if "scale_factor" in about and "f" in told:
-        ends = np.sort((ends - about.get("add_offset", 0)) / about["scale_factor"])
+    packing = {"scale_factor": 1.0, "add_offset": 0.0, **done, **about}
+    scale, offset = packing["scale_factor"], packing["add_offset"]
+    packed = np.dtype(done.get("dtype") or variable.dtype).kind in "iu"
+    unpacked = not done.keys().isdisjoint(("scale_factor", "add_offset"))
+    if packed and "f" in told and not unpacked:
+        ends = np.sort((ends - offset) / scale)
+    elif unpacked and not (packed and "f" in told):
+        rounding = abs(scale) / 2
+        ends = np.sort(ends * scale + offset) + [-rounding, rounding]
     if variable.dtype.kind == "f":
         ends = ends.astype(variable.dtype)
     read, kind = partial(_within, variable, *ends), np.result_type(variable.dtype, "f4")

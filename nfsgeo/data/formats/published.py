@@ -18,8 +18,9 @@ from xarray import Variable
 from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
 from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields
 from nfsgeo.data.formats.containers import arrays_of, attributes
-from nfsgeo.data.formats.format import Format
+from nfsgeo.data.formats.format import Format, left_out
 from nfsgeo.data.splits import published_split
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 Arrays = Mapping[str, Variable]
@@ -218,7 +219,10 @@ def _camlab(path: Path, found: Arrays) -> Fields:
     names, coefficient, end = CAMLAB.get(name, unknown)
     arrays = [Array(u[..., : len(names)], "ntpc", names)]
     if coefficient:
-        c = found["c"][:, 0]  # the same at every time step
+        c = found["c"][:, 0]
+        if not np.array_equal(c.values, found["c"][:, -1].values):
+            given, same = f"{path} with c that changes in time", "one for all steps"
+            raise UserError(given, same, "store it as components of u")
         arrays.append(Array(c, "npc", numbered(coefficient, c.shape[2]), STATIC))
     times = None
     if end and (steps == 21 or name == "wave-layer"):
@@ -269,6 +273,8 @@ class _Set(NamedTuple):
     read: Callable[[Path, Arrays], Fields]
 
 
+# Arrays that are read where they are there, or made from those that are read.
+BESIDE = "t|x|c|visc|t-coordinate|K?coeff_[xy]|Kcoeff|a_x|a_smooth(_x)?"
 FNO = (
     _Set(r"burgers_data_R\d", {"a": 2, "u": 2}, _burgers_pairs),
     _Set(r"burgers_v\d+_t\d", {"input": 2, "output": 3}, _burgers_series),
@@ -303,6 +309,8 @@ def _format(name: str, content: str | None, *sets: _Set) -> Format:
         there = arrays_of(path)
         one = set_of(path, {name: each.shape for name, each in there.items()})
         assert one is not None
+        rest = [name for name in there if one.axes and name not in one.axes]
+        left_out(path, [name for name in rest if not re.fullmatch(BESIDE, name)])
         return one.read(path, there)
 
     read.__doc__ = content

@@ -53,6 +53,11 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         values = values_of(path, frame.pop(name), names=role == "sample")
         if role == "time":
             unit, values = unit_of_times(values), as_times(values, what)
+            years = not unit and values.min() >= 1800 and values.max() < 2200
+            if years and named.bare_name(name) in ("date", "datetime"):
+                given_ = f"{what} with {values.min():g}, a number or a year"
+                todo = "write dates with hyphens, or give the column another name"
+                raise UserError(given_, "dates such as 2026-01-31", todo)
         key[role] = finite(as_real(values, what), what) + 0.0  # which makes -0 to 0
     sample, samples = pandas.factorize(key.pop("sample"), sort=True)
     time, times = pandas.factorize(key.pop("time"), sort=True)

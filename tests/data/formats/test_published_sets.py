@@ -90,6 +90,11 @@ def test_times_domains_and_names_of_published_sets(examples, tmp_path):
         ("own", {"x": np.full((1, 1, 6, 2), np.nan)}, "finite"),
         ("own", {"c": np.zeros((3, 1, 5, 1))}, "dimension 'point'"),
         ("own", {"c": np.zeros((3, 6))}, "own.nc"),
+        (
+            "own",
+            {"u": np.zeros((3, 5, 6, 2)), "c": RNG.random((3, 5, 6, 1))},
+            "changes in time",
+        ),
         ("NS-SL", {"u": np.zeros((3, 21, 6, 1))}, "velocity_y"),
         ("Poisson-Gauss", {}, "'c'"),
     ],
@@ -101,6 +106,14 @@ def test_sets_of_camlab_that_contradict_themselves(
     arrays = {"u": normal(3, steps, 6, 2), "x": RNG.random((1, 1, 6, 2))}
     path = examples[CAMLAB](tmp_path / f"{name}.nc", **(arrays | change))
     assert word in one_line(read_all, path)
+
+
+def test_arrays_that_no_set_has_are_named(tmp_path, caplog):
+    path = tmp_path / "burgers_data_R10.mat"
+    square = normal(20, 8)
+    scipy.io.savemat(path, dict.fromkeys(("a", "u", "a_x", "mine"), square))
+    read_all(path)
+    assert "left out mine" in caplog.text
 
 
 @settings(max_examples=20)
