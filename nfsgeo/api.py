@@ -118,9 +118,10 @@ def fit(
         experiment = replace(experiment, config=config, lines=lines)
     run = begin_run(experiment, None if out is None else Path(out))
     nfsgeo.training.fit(experiment, run, callbacks)
-    if experiment.config.model.bands:
-        config, forecaster = open_run(run)
-        bands_of(ScoredModel(forecaster, RunData(config, experiment.file)), run)
+    config, forecaster = open_run(run)
+    scored = ScoredModel(forecaster, RunData(config, experiment.file))
+    scored.keep_training_inputs(run)
+    bands_of(scored, run)
     return run
 
 

@@ -37,6 +37,7 @@ from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.forecast import Forecaster, matched
 from nfsgeo.forecast.bands import Surroundings
 from nfsgeo.forecast.matching import check_asked, times_of
+from nfsgeo.forecast.training_inputs import unlike
 from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
@@ -94,7 +95,7 @@ def predict(
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
-        The predicted snapshots, as ``target`` holds them.
+        The predicted snapshots, as ``target`` holds them, with a parameter ``unlike``.
 
     Raises:
         UserError: The run, the fields or the points cannot be used, or ``target``
@@ -171,6 +172,7 @@ def predict(
             stations=names or None,
             times=ahead,
             domain=domain,
+            parameters=unlike(forecaster, windows)[1],
             equation=file.equation,
             provenance={"model": config.model.name, "predicted_from": source.name},
             units={**file.units, **ends},

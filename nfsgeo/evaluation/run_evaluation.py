@@ -23,6 +23,7 @@ from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
+from nfsgeo.forecast.training_inputs import unlike
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import RunPaths
@@ -94,7 +95,7 @@ def evaluate_run(
         errors on larger meshes, and ``"unseen_points"`` where their further points lie.
         With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. A run
         with error bands has their scores as ``"bands"``, see
-        :func:`~nfsgeo.evaluation.bands.band_scores`.
+        :func:`~nfsgeo.evaluation.bands.band_scores`. ``"unlike"``: :func:`.unlike`.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it, or there are no
@@ -132,6 +133,9 @@ def evaluate_run(
             summary["rollout"] = further.rollout()
         if bands := bands_of(scored, paths, calibrate=calibrate):
             summary["bands"] = band_scores(scored, bands)
+        if own:
+            scored.keep_training_inputs(paths)
+        summary |= unlike(forecaster, scored.windows())[0]
         rows: list[dict[str, Any]] = []
         if factors:
             rows, points = evaluate_unseen(

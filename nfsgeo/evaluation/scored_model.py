@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 from torch_geometric.data import Batch
 
 from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.forecast.bands import Bands
+from nfsgeo.forecast.training_inputs import TrainingInputs, input_statistics
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training import FieldErrors, RunConfig, RunPaths, read_config, restore
+from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import Observation, RunData
@@ -49,6 +53,16 @@ class ScoredModel:
             assert scale is not None
             found.noise = noise * scale.fields.std.cpu()
         return found
+
+    def keep_training_inputs(self, paths: RunPaths) -> None:
+        """Stores statistics of up to 512 of 20 or more training windows, once."""
+        windows = self.windows("train", mesh=self.used.training_mesh)
+        if (num := len(windows)) >= 20 and self.forecaster.trained_on is None:
+            some: Any = Subset(windows, range(0, num, 1 + num // 512))
+            known = TrainingInputs.fit(*input_statistics(self.forecaster, some, 0.2))
+            torch.save(vars(known), content := io.BytesIO())
+            write_bytes(paths.inputs, content.getbuffer())
+            self.forecaster.trained_on = known
 
     def errors(self) -> FieldErrors:
         """Errors of no sample yet."""
@@ -91,6 +105,9 @@ def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster
     check_device(section)
     forecaster = restore(paths.best, config).eval().to(device_of(section))
     forecaster.bands = read_bands(paths).get("model")
+    if paths.inputs.exists():
+        inputs = read_checkpoint(paths.inputs, of_nfsgeo=False)
+        forecaster.trained_on = TrainingInputs(**inputs)
     return config, forecaster
 
 

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.arrays import check_shapes, predict_samples
 from nfsgeo.forecast.bands import Bands, with_nearest
+from nfsgeo.forecast.training_inputs import TrainingInputs
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
     Given,
@@ -58,6 +59,7 @@ class Forecaster(nn.Module):
         self.model, self.name, self.task = model, name, task
         self.transforms = nn.ModuleList(transforms)
         self.bands: Bands | None = None
+        self.trained_on: TrainingInputs | None = None
 
     @classmethod
     def build(

@@ -87,6 +87,7 @@ def fit(
     if checkpoint is not None and is_finished(checkpoint, config):
         return
     paths.bands.unlink(missing_ok=True)  # of other weights
+    paths.inputs.unlink(missing_ok=True)
     patience = section.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
     own = [History(paths.metrics), *stopping, *callbacks]

@@ -35,6 +35,7 @@ class RunPaths:
     best = _In("checkpoints/best.ckpt")  # of the lowest validation RMSE
     last = _In("checkpoints/last.ckpt")  # of the last whole epoch, to go on from
     bands = _In("checkpoints/bands.pt")  # error bands, where the run has any
+    inputs = _In("checkpoints/inputs.pt")  # statistics of the inputs of training
     summary = _In("summary.json")  # sizes, cost and test errors
     evaluation = _In("evaluation.npz")  # predictions for a few test samples
     unseen = _In("unseen.csv")  # errors on unseen meshes

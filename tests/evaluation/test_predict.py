@@ -128,3 +128,25 @@ def test_time_steps_without_values_are_not_observed(run: RunPaths, waves: Path) 
     predict(run.root, ahead, Path("p.nc"), first=10)
     with pytest.raises(UserError, match="20 observed .* time steps 11 to 20"):
         predict(run.root, ahead, Path("q.nc"), first=11)
+
+
+def test_inputs_unlike_those_of_training_are_told(
+    waves: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sizes = {f"model.settings.{key}": 4 for key in ("width", "grid")}
+    chosen = {**sizes, "model.settings.modes": 1, "model.settings.time_modes": 1}
+    chosen |= {"trainer.epochs": 1, "data.window_stride": 1}
+    run = nfsgeo.fit(nfsgeo.prepare(waves, chosen), "run")
+    usual = predict(run, waves, "usual.nc").dataset["unlike"].values
+    assert usual.shape == (20,) and (usual[:14] < 1).all()  # those of training
+    with nfsgeo.open(waves) as file:
+        u = [9 + file.read(sample, slice(None)) for sample in range(2)]
+        when, domain = file.times, file.domain
+        other = nfsgeo.from_arrays(u, file.coordinates(), when, domain=domain)
+        other.write(Path("other.nc"))
+    found = predict(run, Path("other.nc"), "out.nc").dataset["unlike"].values
+    assert found.shape == (2,) and (found > 1).all()
+    assert "2 of 2 samples are unlike" in caplog.text
+    summary = nfsgeo.evaluate(run, data="other.nc")["unlike"]
+    assert (summary["samples"], summary["of"]) == (2, 2)
+    assert summary["off"] > 3 and "u" in summary["statistic"]

@@ -1,0 +1,104 @@
+"""Inputs that are unlike those of training."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import nfsgeo
+from nfsgeo.data.meshes import MeshOfFile
+from nfsgeo.data.windows import WindowDataset
+from nfsgeo.forecast import Forecaster
+from nfsgeo.forecast.training_inputs import TrainingInputs, input_statistics, unlike
+from nfsgeo.forecast.transforms import Normalise
+from nfsgeo.geometry import Domain
+
+Make = Callable[..., Forecaster]
+
+
+def cloud(num: int, seed: int) -> Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    mix = torch.tensor([[1.0, 0.9, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 3.0]]).double()
+    return torch.randn(num, 3, generator=draw).double() @ mix
+
+
+def test_the_distance_of_a_gaussian_cloud() -> None:
+    values = cloud(4000, 0)
+    known = TrainingInputs.fit(["a", "b", "c"], values)
+    # The square of the distance has the mean 1, and the limit is the 99 % quantile of
+    # chi squared with three degrees of freedom, 11.34, over three, and 1.1 times that.
+    square = (known.limit * known.distance(cloud(4000, 1))).square()
+    assert square.mean().item() == pytest.approx(1, abs=0.05)
+    assert known.limit == pytest.approx(1.1 * (11.34 / 3) ** 0.5, rel=0.05)
+    assert (known.distance(cloud(4000, 2)) > 1).double().mean() < 0.01
+    # Against the correlation, two standard deviations are far.
+    along, across = torch.tensor([[2.0, 2.0, 0.0], [2.0, -2.0, 0.0]]).double()
+    assert known.distance(along[None]) < 1 < known.distance(across[None])
+    assert (known.distance(cloud(100, 1) + 20 * along) > 1).all()
+
+
+def waves(
+    seed: int,
+    noise: float = 0.0,
+    unit: float = 1.0,
+    order: slice = slice(None),
+    gaps: float = 0.0,
+) -> WindowDataset:
+    """Sums of waves of random phases at 200 points, of 100 samples at two times."""
+    draw = np.random.default_rng(seed)
+    pos = np.random.default_rng(9).random((200, 2))
+    turns = pos @ np.array([[1, 0], [0, 1], [1, 1], [2, -1]]).T
+    phase = draw.random((100, 1, 1, 4)) + 0.1 * np.arange(2)[:, None]
+    u = unit * np.sin(2 * np.pi * (turns[:, None] + phase)).sum(-1)
+    u += unit * noise * draw.standard_normal(u.shape)
+    u[draw.random(u.shape) < gaps] = np.nan
+    pos, u = pos[order], u[:, order]
+    file = nfsgeo.from_arrays(u, pos, np.arange(2.0), domain=Domain.unit(2))
+    return WindowDataset(file, range(100), 2, 0, MeshOfFile(file))
+
+
+@pytest.fixture
+def trained(forecaster_of: Make) -> Callable[[float], Forecaster]:
+    """A forecaster that was trained on waves in a unit."""
+
+    def make(unit: float) -> Forecaster:
+        scale = {"mean": [0.0], "std": [1.5 * unit]}
+        transform = Normalise(**scale, out_mean=[0.0], out_std=scale["std"])
+        task = {"n_in": 2, "num_points": 200, "domain": Domain.unit(2)}
+        made = forecaster_of(lambda x, graphs: x, transform, **task)
+        seen = input_statistics(made, waves(0, unit=unit), 0.2)
+        made.trained_on = TrainingInputs.fit(*seen)
+        return made
+
+    return make
+
+
+def test_samples_as_in_training_are_not_told_of(
+    trained: Callable[[float], Forecaster], caplog: pytest.LogCaptureFixture
+) -> None:
+    of = trained(1.0)
+    for usual in (waves(1), waves(2, gaps=0.2)):
+        found = unlike(of, usual)[0]["unlike"]
+        assert found["of"] == 100 and found["samples"] <= 2
+    caplog.clear()
+    found, distance = unlike(of, waves(3, noise=0.3))
+    assert found["unlike"]["samples"] == 100 == (distance["unlike"] > 1).sum()
+    assert "100 of 100 samples are unlike" in caplog.text
+    assert found["unlike"]["statistic"] in caplog.text
+    for other in (waves(4, unit=1.5), waves(5, unit=1e-3)):
+        assert unlike(of, other)[0]["unlike"]["samples"] == 100
+    of.trained_on = None
+    assert unlike(of, waves(1)) == [{}, {}]
+
+
+def test_neither_units_nor_the_order_of_points_matter(
+    trained: Callable[[float], Forecaster],
+) -> None:
+    of = trained(1.0)
+    expected = unlike(of, waves(1))[1]["unlike"]
+    turned = unlike(of, waves(1, order=slice(None, None, -1)))[1]["unlike"]
+    assert np.allclose(turned, expected, rtol=1e-6)
+    large = unlike(trained(1e4), waves(1, unit=1e4))[1]["unlike"]
+    assert np.allclose(large, expected, rtol=1e-6)
