@@ -145,10 +145,11 @@ class MixerOperator(Model):
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
         field = self.blocks(self.resampling(features, graphs, self.lift, times))
         num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
+        pieces: list[slice | None] = [None]
         whole = torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some
-        # A million queries need no more memory than ``some``, but for the result.
-        starts = range(0, num, some)
-        pieces = [None] if whole else [slice(at, min(at + some, num)) for at in starts]
+        if not whole:
+            # A million queries need no more memory than ``some``, but for the result.
+            pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
         results = [
             self.projector(self.resampling.back(field, features, graphs, piece))
             for piece in pieces
