@@ -81,8 +81,9 @@ def test_the_trend_is_the_least_squares_factor_between_changes() -> None:
 
 
 def test_neither_order_nor_pieces_matter() -> None:
-    values = 1e8 + torch.randn(60, 4, 2, dtype=torch.float64)
-    values[torch.rand(values.shape) < 0.3] = torch.nan
+    random = torch.Generator().manual_seed(0)
+    values = 1e8 + torch.randn(60, 4, 2, dtype=torch.float64, generator=random)
+    values[torch.rand(values.shape, generator=random) < 0.3] = torch.nan
     values[:20, :, 1] = torch.nan  # whole pieces without a value
     whole, pieces = Moments(), Moments()
     whole.add(values)
