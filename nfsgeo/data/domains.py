@@ -8,12 +8,13 @@ axis)`` with the attribute ``inside``, see :class:`~nfsgeo.geometry.Region`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import shapely
+import shapely.geometry
 import torch
 import xarray
 
@@ -163,7 +164,7 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, WHAT):
         if path.suffix.lower() in (".geojson", ".json"):
-            parts = shapely.get_parts(shapely.from_geojson(path.read_text("utf-8")))
+            parts = shapely.get_parts([*_shapes(json.loads(path.read_text("utf-8")))])
             while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
                 parts = shapely.get_parts(parts)
             if kinds := {part.geom_type for part in parts} - {"Polygon"}:
@@ -181,3 +182,14 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
 
         mesh = trimesh.load_mesh(path, process=False)
         return Region.surface(mesh.vertices, mesh.faces, inside=inside)
+
+
+def _shapes(content: Any) -> Iterator[Any]:
+    """The geometries of GeoJSON; rings that rounding left open are closed."""
+    if content["type"] == "FeatureCollection":
+        for part in content["features"]:
+            yield from _shapes(part)
+    elif content["type"] == "Feature":
+        yield from _shapes(content["geometry"])
+    else:
+        yield shapely.geometry.shape(content)

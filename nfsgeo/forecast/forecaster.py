@@ -195,7 +195,10 @@ class Forecaster(nn.Module):
             data: fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
                 missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and the
                 others, where there are any; a list of either, or a ``Batch``.
-            pos, query_pos, forcing, times: as for a call, and the same for all samples.
+            pos: as for a call, and the same for all samples, as are the others.
+            query_pos: as for a call.
+            forcing: as for a call.
+            times: as for a call.
 
         Raises:
             UserError: fields have no positions, or other components or time steps
@@ -289,7 +292,9 @@ def rollout(
 
     Args:
         forecaster: trained on windows of ``n_in`` and ``n_out`` time steps.
-        x, pos, batch: as for the ``forecaster``.
+        x: fields, as for the ``forecaster``.
+        pos: positions.
+        batch: sample of each point.
         steps: number of time steps to predict.
         graphs: from ``forecaster.connect``, with the query points if there are any.
         forcing: what is known ahead, ``[N, n_in + steps, C_f]``.

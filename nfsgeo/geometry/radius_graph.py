@@ -64,8 +64,10 @@ def bipartite_graph(
         target: Target points ``[m, d]``.
         radius: Radius of the ball, in the units of the coordinates; None, with a spline
             alone, for its k nearest neighbours only.
-        domain, source_batch, target_batch, backend: As in
-            :func:`~nfsgeo.geometry.radius_edges`.
+        domain: As in :func:`~nfsgeo.geometry.radius_edges`.
+        source_batch: As there.
+        target_batch: As there.
+        backend: As there.
         interpolation: The base interpolation: the ``mean`` of a neighbourhood, moving
             least squares that are exact for ``linear`` or ``quadratic`` polynomials,
             see :func:`~nfsgeo.geometry.moving_least_squares`, or a local polyharmonic

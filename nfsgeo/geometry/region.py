@@ -122,7 +122,8 @@ class Region:
         need to be a few spacings wide.
 
         Args:
-            x, y: Coordinates along the axes ``[n]`` and ``[m]``, increasing.
+            x: Coordinates along the first axis ``[n]``, increasing.
+            y: Coordinates along the second ``[m]``.
             distance: ``[n, m]``, negative in obstacles; any function of that sign.
 
         Raises:

@@ -121,6 +121,7 @@ def test_geojson(tmp_path):
         feature,
         {"type": "FeatureCollection", "features": [feature]},
         {"type": "GeometryCollection", "geometries": [polygon]},
+        {"type": "Polygon", "coordinates": [[*ring] for ring in (BLOCK, HOLE)]},
     ):
         (tmp_path / "a.geojson").write_text(json.dumps(shape))
         region = read_region(tmp_path / "a.geojson")
