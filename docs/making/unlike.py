@@ -3,7 +3,7 @@
     python docs/making/unlike.py FOLDER
 
 Data of ``nfsgeo generate`` and runs of one epoch go to the folder: weights do not
-matter. Prints the share that is warned of and the area under the curve, by case.
+matter. Prints the share that is warned of and the area under the ROC curve, by case.
 """
 
 from __future__ import annotations

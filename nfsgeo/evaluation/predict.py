@@ -37,7 +37,7 @@ from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.forecast import Forecaster, matched
 from nfsgeo.forecast.bands import Surroundings
 from nfsgeo.forecast.matching import check_asked, times_of
-from nfsgeo.forecast.training_inputs import unlike
+from nfsgeo.forecast.training_inputs import InputStatistics
 from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
@@ -142,6 +142,7 @@ def predict(
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]
         staged, where = list[Path](), list[Doubles]()
+        statistics = InputStatistics(forecaster)
         for batch, u in predictions(
             forecaster,
             windows,
@@ -150,6 +151,8 @@ def predict(
             steps=steps,
             ahead=torch.from_numpy(ahead),
         ):
+            if forecaster.trained_on is not None:
+                statistics.add(batch)
             if bands is not None:
                 known = forecaster.known_ahead(batch).values()
                 of = forecaster, u, batch.x, batch.graphs, *known
@@ -172,7 +175,7 @@ def predict(
             stations=names or None,
             times=ahead,
             domain=domain,
-            parameters=unlike(forecaster, windows)[1],
+            parameters=statistics.unlike()[1],
             equation=file.equation,
             provenance={"model": config.model.name, "predicted_from": source.name},
             units={**file.units, **ends},

@@ -8,21 +8,26 @@ import logging
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
-from operator import sub
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
+from torch_geometric.data import Batch
 
 from nfsgeo.data.windows import WindowDataset, batches
 from nfsgeo.forecast.transforms import Given, MissingValues
 from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.search import Search
 
-__all__ = ["TrainingInputs", "input_statistics", "unlike"]
+if TYPE_CHECKING:
+    from nfsgeo.forecast.forecaster import Forecaster
+
+__all__ = ["InputStatistics", "TrainingInputs", "input_statistics", "unlike"]
 
 POINTS, NEAREST = 512, (1, 5, 17, 65)  # most points, and how many a mean is of
-# Training on one mesh shows no deviation of some statistics.
+# Some statistics never vary in training, such as the spacing of one mesh.
 LEAST_STD, SHRINKAGE, QUANTILE, MARGIN = 0.1, 0.02, 0.99, 1.1
 TEXT = "%(samples)d of %(of)d samples are unlike those of training; "
 TEXT += "at worst, the %(statistic)s is %(off).3g standard deviations off"
@@ -59,64 +64,115 @@ class TrainingInputs:
         return ((z @ self.inverse) * z).mean(1).sqrt() / self.limit
 
 
-def unlike(forecaster: Any, windows: WindowDataset) -> list[dict[str, Any]]:
-    """Of a run that knows: a summary, also logged, and the distances of samples."""
-    if (known := forecaster.trained_on) is None:
-        return [{}, {}]
-    values = input_statistics(forecaster, windows)[1]
-    distance = known.distance(values)
-    off = ((values[distance.argmax()] - known.mean) / known.std).abs()
-    found = {"samples": int((distance > 1).sum()), "of": len(values)}
-    worst = {"statistic": known.names[int(off.argmax())], "off": float(off.max())}
-    if found["samples"]:
-        logging.getLogger(__name__).warning(TEXT, found | worst)
-    return [{"unlike": found | worst}, {"unlike": distance.numpy()}]
+class InputStatistics:
+    """Statistics of the inputs of a forecaster, of one batch after the other."""
+
+    def __init__(self, forecaster: Forecaster) -> None:
+        self.forecaster, self.task = forecaster, forecaster.task
+        self.before = [
+            *takewhile(lambda t: not isinstance(t, MissingValues), forecaster.stack)
+        ]
+        self.rows: list[dict[str, Tensor]] = []
+        self.pos = torch.empty(0)
+
+    def connect(self, pos: Tensor, **_: Any) -> Graphs:
+        """The graphs of one sample that the inputs need, without those of the model."""
+        pos = self.task.domain.normalise(pos, torch.float64)
+        graphs = Graphs(pos, (len(pos),))
+        return reduce(lambda made, each: each.connect(made), self.before, graphs)
+
+    def add(self, batch: Batch) -> None:
+        """Adds the samples of a batch with ``graphs``."""
+        known, times = self.forecaster.known_ahead(batch).values()
+        given = Given(batch.x.double(), batch.graphs, known, times)
+        x = reduce(lambda made, each: each.inputs(made), self.before, given).x.cpu()
+        sizes = batch.graphs.sizes
+        parts = zip(x.split(sizes), batch.pos.cpu().split(sizes), strict=True)
+        self.rows += [self._of_sample(*each) for each in parts]
+
+    def table(self) -> tuple[list[str], Tensor]:
+        """Names of the statistics, and their values of all samples ``[S, K]``."""
+        values = torch.stack([torch.stack([*row.values()]) for row in self.rows])
+        return [*self.rows[0]], values
+
+    def unlike(self) -> list[dict[str, Any]]:
+        """Of a run that knows: a summary, also logged, and the distances of samples."""
+        if (known := self.forecaster.trained_on) is None:
+            return [{}, {}]
+        distance = known.distance(values := self.table()[1])
+        off = ((values[distance.argmax()] - known.mean) / known.std).abs()
+        found = {"samples": int((distance > 1).sum()), "of": len(values)}
+        worst = {"statistic": known.names[int(off.argmax())], "off": float(off.max())}
+        if found["samples"]:
+            logging.getLogger(__name__).warning(TEXT, found | worst)
+        return [{"unlike": found | worst}, {"unlike": distance.numpy()}]
+
+    def _of_sample(self, x: Tensor, pos: Tensor) -> dict[str, Tensor]:
+        self._look_at(pos)
+        task, found = self.task, dict[str, Tensor]()
+        moving = task.components if task.has_time else ()
+        fields = dict(zip([*moving, *task.static], x[:, 0].T, strict=False))
+        for name, u in zip(moving, x.movedim(-1, 0), strict=False):
+            fields[f"last {name}"] = u[:, -1]
+            fields[f"last change of {name}"] = u[:, -1] - u[:, -2:][:, 0]
+            fields[f"change of {name}"] = u[:, -1] - u[:, 0]
+        each = torch.stack([*fields.values()], dim=1)
+        there = (~each.isnan()).double()
+        sums, nums = (self.means @ part.numpy() for part in (each.nan_to_num(), there))
+        means = torch.from_numpy(np.where(nums > 0, sums, np.nan) / nums.clip(1e-9))
+        means = means.view(len(NEAREST), -1, len(fields))
+        off = torch.cat([means[:-1] - means[1:], means[-1:]])
+        square = (off - off.nanmean(1, keepdim=True)).square().nanmean(1)
+        for k, (name, u) in enumerate(fields.items()):
+            for num, std in zip(NEAREST, square[:, k].sqrt().nan_to_num(), strict=True):
+                found[f"variation of {name} over {num} points"] = (std + 1e-4).log()
+            found[f"mean of {name}"] = u.nanmean().nan_to_num()
+            found[f"largest {name}"] = (u.nan_to_num().abs().max() + 1e-4).log()
+        found["spacing of points"] = self.spacing
+        found["share of gaps"] = x.isnan().double().mean()
+        return found | self.box
+
+    def _look_at(self, pos: Tensor) -> None:
+        """Finds the neighbours among points, unless they are those of the last sample.
+
+        ``means [4 P, n]`` takes the mean over the nearest of each of some points.
+        """
+        if torch.equal(pos, self.pos):
+            return
+        domain, self.pos = self.task.domain, pos
+        order = torch.randperm(len(pos), generator=torch.Generator().manual_seed(0))
+        some = order[: min(POINTS, self.task.num_points)]
+        near = Search(pos[some], pos[some], domain).nearest(NEAREST[-1])
+        near = some[near.where(near >= 0, torch.arange(len(some))[:, None])]
+        each = [near[:, :num] for num in NEAREST]
+        share = np.concatenate([np.full(of.numel(), 1 / of.size(1)) for of in each])
+        rows = np.concatenate([np.full(len(of), of.size(1)) for of in each])
+        at = np.arange(len(rows)).repeat(rows), torch.cat([*map(torch.ravel, each)])
+        self.means = csr_matrix((share, at), (len(rows), len(pos)))
+        away = domain.distance(pos[near[:, 0]], pos[near[:, :17][:, -1]])
+        self.spacing = away.clamp_min(1e-12).log().mean()
+        self.box: dict[str, Tensor] = {}
+        for k, u in enumerate(domain.normalise(pos, torch.float64).T):
+            self.box |= {f"lowest {'xyz'[k]}": u.min(), f"highest {'xyz'[k]}": u.max()}
+
+
+def unlike(forecaster: Forecaster, windows: WindowDataset) -> list[dict[str, Any]]:
+    """What :meth:`InputStatistics.unlike` gives of all windows, read for it alone."""
+    statistics = InputStatistics(forecaster)
+    if forecaster.trained_on is not None:
+        for batch in batches(windows, 1, statistics.connect):
+            statistics.add(batch.to(forecaster.device))
+    return statistics.unlike()
 
 
 def input_statistics(
-    forecaster: Any, windows: WindowDataset, gaps: float = 0.0
+    forecaster: Forecaster, windows: WindowDataset, gaps: float = 0.0
 ) -> tuple[list[str], Tensor]:
     """Names and values ``[S, K]``; of every other window with a share of ``gaps``."""
-    task, mesh, rows, draw = forecaster.task, None, [], torch.Generator().manual_seed(0)
-    before = [*takewhile(lambda t: not isinstance(t, MissingValues), forecaster.stack)]
-
-    def connect(pos: Tensor, **_: Any) -> Graphs:
-        graphs = Graphs(task.domain.normalise(pos, torch.float64), (len(pos),))
-        return reduce(lambda made, transform: transform.connect(made), before, graphs)
-
-    for number, batch in enumerate(batches(windows, 1, connect)):
+    task, draw = forecaster.task, torch.Generator().manual_seed(0)
+    statistics = InputStatistics(forecaster)
+    for number, batch in enumerate(batches(windows, 1, statistics.connect)):
         lost = torch.rand(batch.x.shape[:2], generator=draw) < gaps * (number % 2)
         batch.x[..., : len(task.components) * task.has_time][lost] = torch.nan
-        pos, batch = batch.pos, batch.to(forecaster.device)
-        if batch.mesh != mesh:
-            order = torch.randperm(len(pos), generator=torch.Generator().manual_seed(0))
-            mesh, some = batch.mesh, order[: min(POINTS, task.num_points)]
-            near = Search(pos[some], pos[some], task.domain).nearest(NEAREST[-1])
-            near = some[near.where(near >= 0, torch.arange(len(some))[:, None])]
-        known = forecaster.known_ahead(batch).values()
-        given = Given(batch.x.double(), batch.graphs, *known)
-        x = reduce(lambda made, transform: transform.inputs(made), before, given).x
-        rows.append(_of_sample(x.cpu(), pos, near, task))
-    return [*rows[0]], torch.stack([torch.stack([*row.values()]) for row in rows])
-
-
-def _of_sample(x: Tensor, pos: Tensor, near: Tensor, task: Any) -> dict[str, Tensor]:
-    moving, found = task.components if task.has_time else (), dict[str, Tensor]()
-    fields = dict(zip([*moving, *task.static], x[:, 0].T, strict=False))
-    for name, u in zip(moving, x.movedim(-1, 0), strict=False):
-        fields[f"last {name}"] = u[:, -1]
-        fields[f"last change of {name}"] = u[:, -1] - u[:, -2:][:, 0]
-        fields[f"change of {name}"] = u[:, -1] - u[:, 0]
-    for name, u in fields.items():
-        means = [u[near[:, :num]].nanmean(1) for num in NEAREST]
-        for num, off in zip(NEAREST, map(sub, means, [*means[1:], 0]), strict=True):
-            std = (off - off.nanmean()).square().nanmean().sqrt().nan_to_num()
-            found[f"variation of {name} over {num} points"] = (std + 1e-4).log()
-        found[f"mean of {name}"] = u.nanmean().nan_to_num()
-        found[f"largest {name}"] = (u.nan_to_num().abs().max() + 1e-4).log()
-    away = task.domain.distance(pos[near[:, 0]], pos[near[:, :17][:, -1]])
-    found["spacing of points"] = away.clamp_min(1e-12).log().mean()
-    found["share of gaps"] = x.isnan().double().mean()
-    for k, u in enumerate(task.domain.normalise(pos, torch.float64).T):
-        found |= {f"lowest {'xyz'[k]}": u.min(), f"highest {'xyz'[k]}": u.max()}
-    return found
+        statistics.add(batch.to(forecaster.device))
+    return statistics.table()
