@@ -79,7 +79,12 @@ def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
 
     Returns:
         ``[n]``, float64; they add up to 1.
+
+    Raises:
+        ValueError: If there is no point.
     """
+    if not len(pos):
+        raise ValueError("no points; expected at least one; leave the sample out")
     lengths = torch.tensor(domain.lengths, dtype=torch.float64)
     spacing = (lengths.prod() / (NODES * len(pos))) ** (1 / domain.dim)
     shape = [max(2, round(float(n))) for n in lengths / spacing]

@@ -10,6 +10,7 @@ import shapely
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from nfsgeo.errors import UserError
 from nfsgeo.geometry.region import Doubles, Region
 
 __all__ = ["PlaneWalls", "SpaceWalls", "walls_of"]
@@ -44,8 +45,19 @@ class PlaneWalls:
             room = np.ptp(facets, axis=(0, 1)).max()
             around = shapely.box(*shapely.total_bounds(shapely.buffer(faces, room)))
             solid = shapely.difference(around, solid)
+        parts = shapely.get_parts(solid)
         # Without the outermost layer, points and ways along a boundary are free.
-        self.deep = shapely.buffer(solid, -tolerance, join_style="mitre")
+        deep = shapely.buffer(parts, -tolerance, join_style="mitre")
+        ends = shapely.bounds(parts)
+        speck = (ends[:, 2:] - ends[:, :2]).max(axis=1) <= 4 * tolerance
+        if (thin := shapely.is_empty(deep) & ~speck).any():
+            raise UserError(
+                f"a wall at {shapely.get_coordinates(parts[thin])[0].tolist()} that is "
+                f"thinner than {2 * tolerance:g}",
+                "walls of a small width",
+                "make it thicker",
+            )
+        self.deep = shapely.union_all(deep)
         shapely.prepare(self.deep)
 
     def contains(self, points: Doubles) -> Flags:

@@ -50,6 +50,8 @@ def test_an_integral_by_cells_does_not_see_the_density() -> None:
 def test_a_point_without_a_node_counts_for_one() -> None:
     pos = torch.full((3, 2), 0.5)
     assert (quadrature_weights(pos, TORUS) > 0).all()
+    with pytest.raises(ValueError, match="no points"):
+        quadrature_weights(pos[:0], TORUS)
 
 
 def test_shares_of_a_neighbourhood_add_up_to_one() -> None:

@@ -1,5 +1,6 @@
 """Every backend of the radius search against looking at every pair."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -65,6 +66,25 @@ def test_same_edges_as_all_pairs(
     assert torch.equal(edges, brute_force(**cloud))
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("radius_in_steps", [1, 2, 3, 4, 7])
+def test_lattice_neighbours_on_the_sphere_are_in(
+    dim: int, radius_in_steps: int, backend: str
+) -> None:
+    """Distances of a lattice are integers squared: the count needs no rounding."""
+    size = 8
+    for periodic in itertools.product([True, False], repeat=dim):
+        domain = Domain((0.0,) * dim, (1.0,) * dim, periodic)
+        steps = torch.tensor(list(itertools.product(range(size), repeat=dim)))
+        pos = (steps / size).float()
+        edges = radius_edges(pos, pos, radius_in_steps / size, domain, backend=backend)
+        apart = (steps[None] - steps[:, None]).abs()
+        around = torch.minimum(apart, size - apart)
+        apart = torch.where(torch.tensor(periodic), around, apart)
+        near = apart.square().sum(-1) <= radius_in_steps**2
+        assert torch.equal(edges, near.nonzero().flip(1).T)
+
+
 def test_devices(device: torch.device, backend: str, brute_force: Reference) -> None:
     domain = Domain.unit(2)
     source, target = torch.rand(300, 2), torch.rand(200, 2)
@@ -93,13 +113,32 @@ def test_pairs_as_near_as_the_radius(
 
 
 @pytest.mark.cluster
-def test_torch_cluster_is_used_where_it_was_built_for() -> None:
-    pytest.importorskip("torch_cluster")
-    built = torch.ops.torch_cluster.cuda_version()
-    assert search.cuda_version() == built
+def test_torch_cluster_is_used_where_it_was_built_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = pytest.importorskip("torch_cluster")
+    used, find = list[str](), module.radius
+
+    def radius(x: Tensor, *args: Any, **options: Any) -> Tensor:
+        used.append(x.device.type)
+        return find(x, *args, **options)
+
+    monkeypatch.setattr(module, "radius", radius)
     pos = torch.rand(9, 2)
-    edges = radius_edges(pos, pos, 0.3, Domain.unit(2), backend="torch_cluster")
-    assert edges.device.type == "cpu"
+    radius_edges(pos, pos, 0.3, Domain.unit(2))
+    assert not used
+    radius_edges(pos, pos, 0.3, Domain.unit(2), backend="torch_cluster")
+    assert used == ["cpu"]
+    assert search.cuda_version() == torch.ops.torch_cluster.cuda_version()
+
+
+@pytest.mark.parametrize("radius", [0.4, 2.0])
+def test_many_pairs_are_decided_in_pieces(
+    radius: float, backend: str, brute_force: Reference
+) -> None:
+    domain = Domain((0.0,) * 3, (1.0,) * 3, (True, False, True))
+    given = torch.rand(420, 3), torch.rand(400, 3), radius, domain
+    assert torch.equal(radius_edges(*given, backend=backend), brute_force(*given))
 
 
 GOOD = torch.rand(4, 2)

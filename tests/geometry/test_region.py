@@ -170,7 +170,10 @@ def test_polygons_side_by_side_are_one_obstacle() -> None:
     assert not domain.visible(below.double(), above.double()).any()
 
 
-def test_walls_too_thin_to_be_seen_hide_nothing() -> None:
+def test_a_wall_too_thin_to_be_seen_is_refused() -> None:
+    sliver = [[0.5, 0.0], [0.5 + 1e-7, 0.0], [0.5 + 1e-7, 1.0], [0.5, 1.0]]
+    with pytest.raises(UserError, match="thinner"):
+        Domain(*BOX, Region.polygons([sliver])).contains(torch.rand(3, 2))
     speck = 0.5 + 1e-7 * np.array(SQUARE)
     points = torch.rand(50, 2, dtype=torch.float64)
     assert Domain(*BOX, Region.polygons([speck, SQUARE])).contains(points).any()
