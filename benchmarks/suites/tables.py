@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from nfsgeo.data.pde import find_equation
-from nfsgeo.evaluation import deviation, kept_states
+from nfsgeo.evaluation import kept_states, relative_difference
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.trainer import read_history
@@ -175,7 +175,7 @@ def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float
         own, *others = (each[epoch] for each in kept)
         for place in ("begin", "end"):
             states = [each[place] for each in others]
-            found[f"diff_{place}{when}"] = deviation(own[place], states)
+            found[f"diff_{place}{when}"] = relative_difference(own[place], states)
     return found
 
 

@@ -5,7 +5,8 @@
 - :func:`evaluate_meshes`: errors on meshes of every kind, at observed and other points
 - :func:`interpolation_memory`: memory of the search, the kernels and the sums
 - :class:`KeepStates`: saves the states of a network on its grid during training;
-  :func:`grid_states`, :func:`deviation`: these states, and how far two of them differ
+  :func:`grid_states`, :func:`relative_difference`: these states, and how far apart
+  two of them are
 - :func:`predict`: fields at observed or other points, for new data
 - :func:`export_run`: a trained model as a program of ``torch.export`` or ONNX;
   :func:`program_inputs`: its arguments
@@ -18,10 +19,10 @@
 from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.inside import (
     KeepStates,
-    deviation,
     grid_states,
     interpolation_memory,
     kept_states,
+    relative_difference,
 )
 from nfsgeo.evaluation.predict import predict, read_points
 from nfsgeo.evaluation.references import (
@@ -39,7 +40,7 @@ __all__ = [
     "KeepStates",
     "References",
     "StationReferences",
-    "deviation",
+    "relative_difference",
     "evaluate_meshes",
     "evaluate_run",
     "export_run",

@@ -23,14 +23,20 @@ from nfsgeo.nn import InterpolationResampling, KernelInterpolation
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.training.module import TrainingModule
 
-__all__ = ["PARTS", "KeepStates", "deviation", "grid_states", "interpolation_memory"]
+__all__ = [
+    "PARTS",
+    "KeepStates",
+    "relative_difference",
+    "grid_states",
+    "interpolation_memory",
+]
 __all__ += ["kept_states"]
 
 Array = NDArray[np.float32]
 PARTS = ("search", "kernel", "sum")
 
 
-def deviation(one: Array, others: Sequence[Array]) -> float:
+def relative_difference(one: Array, others: Sequence[Array]) -> float:
     r"""Relative difference of one network's states from others, between 0 and 1.
 
     .. math:: \frac{1}{K} \sum_{j=1}^{K} \operatorname{mean}

@@ -10,10 +10,10 @@ import torch
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import (
     KeepStates,
-    deviation,
     grid_states,
     interpolation_memory,
     kept_states,
+    relative_difference,
 )
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS, Problem, build_model
@@ -25,10 +25,16 @@ EDGES = 8 + 8 + 2 * 4 + 4  # bytes of source and target, displacement, weight
 def test_the_deviation_is_what_the_formula_says() -> None:
     one = np.array([1.0, -2.0, 0.0, 3.0], dtype=np.float32)
     other = np.array([3.0, 2.0, 0.0, 3.0], dtype=np.float32)
-    assert deviation(one, [other]) == pytest.approx((2 / 4 + 4 / 4 + 0 + 0) / 4)
-    assert deviation(one, [one, other]) == pytest.approx(deviation(one, [other]) / 2)
-    assert deviation(one, [-one]) == 0.75  # opposite but where both are zero
-    assert deviation(5 * one, [5 * other]) == pytest.approx(deviation(one, [other]))
+    assert relative_difference(one, [other]) == pytest.approx(
+        (2 / 4 + 4 / 4 + 0 + 0) / 4
+    )
+    assert relative_difference(one, [one, other]) == pytest.approx(
+        relative_difference(one, [other]) / 2
+    )
+    assert relative_difference(one, [-one]) == 0.75  # opposite but where both are zero
+    assert relative_difference(5 * one, [5 * other]) == pytest.approx(
+        relative_difference(one, [other])
+    )
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Equispaced grids, and how much of the domain every point stands for."""
+"""Equispaced grids, and the share of the domain of every point."""
 
 import math
 
