@@ -236,22 +236,21 @@ def _in_order(paths: Iterable[Path]) -> list[Path]:
     """Files by the numbers in their names, ``step_2`` before ``step_10``.
 
     Raises:
-        UserError: Some, such as 1.9 and 1.10, may be decimal numbers or not.
+        UserError: Numbers have a point, and their order depends on what it is.
     """
 
     def natural(number: str, path: Path) -> list[Any]:
         parts = re.split(f"({number})", path.stem)  # every second is a number
         text = [float(part) if i % 2 else part for i, part in enumerate(parts)]
-        return [str(path.parent), *text, path.suffix]
+        return [str(path.parent), text, path.suffix]
 
     listed = list(paths)
     whole = sorted(listed, key=partial(natural, r"\d+"))
     decimal = sorted(listed, key=partial(natural, r"\d+(?:\.\d+)?"))
-    zeros = [path for path in listed if re.search(r"\.\d+0(?!\d)", path.stem)]
-    if zeros and whole != decimal:  # no program writes 1.10 beside 1.9
+    if whole != decimal:
         pairs = zip(whole, decimal, strict=True)
         one, other = next((a.name, b.name) for a, b in pairs if a != b)
         given = f"files {one} and {other}, of which either may come first"
         expected = "one order, whether a point separates numbers or is a decimal one"
         raise UserError(given, expected, "rename them with as many digits in each")
-    return decimal
+    return whole

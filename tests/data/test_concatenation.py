@@ -206,8 +206,18 @@ def test_inputs_do_not_change_in_time(one_line):
     assert "1 with k, which changes in time" in message
 
 
-def test_decimal_numbers_in_names(tmp_path):
+def test_decimal_numbers_in_names(tmp_path, one_line):
     times = [0.25, 0.5, 0.75, 1.0]
     for k, time in enumerate(times):
         snapshot(tmp_path / f"u_{time}.csv", [], k)
+    message = one_line(nfsgeo.data.open, tmp_path, series="time-steps", times=times)
+    assert "u_0.5.csv and u_0.25.csv" in message and "as many digits" in message
+    for path in list(tmp_path.iterdir()):
+        path.rename(path.with_name(f"u_{float(path.stem[2:]):.2f}.csv"))
     assert values(tmp_path, times=times) == [0, 1, 2, 3]
+
+
+def test_names_with_and_without_a_number(tmp_path):
+    for k, name in enumerate(("u", "u2", "u10")):
+        snapshot(tmp_path / f"{name}.csv", [], k)
+    assert values(tmp_path, times=[0, 1, 2]) == [0, 1, 2]

@@ -132,11 +132,14 @@ def test_dates_of_which_some_have_a_time_zone(one_line):
     assert "time zone" in one_line(nfsgeo.from_arrays, u, x, times)
 
 
-def test_numbers_of_files_that_are_decimal_or_not(tmp_path, one_line):
-    for name in ("1.9", "1.10"):
+@pytest.mark.parametrize("names", ["1.9 1.10", "1.9 1.11", "0.3 0.6 0.9 0.12"])
+def test_numbers_of_files_that_are_decimal_or_not(names, tmp_path, one_line):
+    names = names.split()
+    for name in names:
         (tmp_path / f"u_{name}.csv").write_text("x,u\n0,1\n1,2\n")
-    assert "u_1.10" in one_line(
-        nfsgeo.open, tmp_path, series="time-steps", times=[0, 1]
+    how = {"series": "time-steps", "times": range(len(names))}
+    assert f"u_{names[-1]}.csv, of which either" in one_line(
+        nfsgeo.open, tmp_path, **how
     )
 
 
