@@ -85,12 +85,13 @@ def open(
     if paths == sorted(paths):  # as a shell lists them: nobody's choice
         paths = _in_order(paths)
     options = {"columns": columns, "at": at}
+    first = _format_of(paths[0], options)
     if len(paths) == 1:
-        fields = _open_one(paths[0], options | {"series": series})
+        fields = first.open(paths[0], options | {"series": series})
     else:
         fields = concatenated(paths, partial(_open_one, options=options), series)
-    if (told_of := _format_of(paths[0], options).columns) in ("kinds", "roles"):
-        fields = with_kinds(fields, columns, roles=told_of == "roles")
+    if first.columns in ("kinds", "roles"):
+        fields = with_kinds(fields, columns, roles=first.columns == "roles")
     found = settled(fields, times, domain, known)
     told = any(each is not None for each in (series, times, columns, at, domain))
     return replace(found, reopens=len(several) == 1 and not told and not known)

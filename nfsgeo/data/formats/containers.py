@@ -7,7 +7,7 @@ import pickle
 import re
 import zipfile
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,13 @@ import h5py
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.io import loadmat
+from scipy.io import loadmat, whosmat
 from xarray import Variable
 
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
 
-__all__ = ["FILLS", "arrays_of", "as_text", "attributes", "loaded"]
+__all__ = ["FILLS", "arrays_of", "as_text", "attributes"]
 
 NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
@@ -34,8 +34,9 @@ FILLS = ("_FillValue", "missing_value")
 def arrays_of(path: Path) -> dict[str, Variable]:
     """Arrays of numbers by name, dimensions ``0``, ``1``, ...; none of other files.
 
-    Those in groups of HDF5 have their paths, and are read when they are asked for, NaN
-    in place of their fill values.
+    Those in groups of HDF5 have their paths, NaN in place of their fill values and of
+    what is outside of their valid range. Values are read when they are asked for, but
+    those of PyTorch and pickle, whose shapes cannot be told without.
     """
     found: dict[str, Variable] = {}
     if h5py.is_hdf5(path):
@@ -47,33 +48,52 @@ def arrays_of(path: Path) -> dict[str, Variable]:
 
         with h5py.File(path, "r") as file:
             file.visititems(add)
-        return {name: each for name, each in found.items() if each.ndim}
-    each = {n: v for n, v in loaded(path).items() if v.ndim and v.dtype.kind in "biufM"}
-    return {name: Variable(_dims(v.ndim), v) for name, v in each.items()}
+    elif headers := _headers(path):
+        for name, (shape, dtype) in headers.items():
+            if dtype.kind in "biufM":
+                read_part = _Whole(path, name, dtype)
+                found[name] = deferred(_dims(len(shape)), shape, dtype, read_part)
+    else:
+        held = {n: v for n, v in _loaded(path).items() if v.dtype.kind in "biufM"}
+        found = {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
+    return {name: each for name, each in found.items() if each.ndim}
 
 
-def loaded(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays by name, of any file but HDF5; those of the last file are kept."""
-    about = path.stat()
-    return _loaded(path, (about.st_mtime_ns, about.st_size))
-
-
-@lru_cache(maxsize=1)  # asked what there is, then for it
-def _loaded(path: Path, version: Any) -> dict[str, NDArray[Any]]:
-    head, members = _head(path), list[str]()
+def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and type of each array of MATLAB 5 or ``.npz``."""
+    if _head(path).startswith(b"MATLAB 5"):
+        kinds = ("double", "single", "int", "uint", "logical")
+        numbers = (each for each in whosmat(path) if each[2].startswith(kinds))
+        return {n: (s, np.dtype(k.replace("logical", "bool"))) for n, s, k in numbers}
+    found = {}
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
+            for name in archive.namelist():
+                if name.endswith(".npy"):
+                    with archive.open(name) as member:
+                        found[name.removesuffix(".npy")] = _header(member)
+    return found
+
+
+def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    form = np.lib.format
+    first = form.read_magic(member) == (1, 0)
+    read = form.read_array_header_1_0 if first else form.read_array_header_2_0
+    shape, _, dtype = read(member)
+    return shape, dtype
+
+
+def _loaded(path: Path) -> dict[str, NDArray[Any]]:
+    """Arrays of numpy, or of a dictionary that PyTorch or pickle saved."""
+    head = _head(path)
     if head.startswith(NUMPY):
         return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}
-    if head.startswith(b"MATLAB 5"):
-        held = loadmat(path)
-        return {n: v for n, v in held.items() if isinstance(v, np.ndarray)}
-    if any(name.endswith(".npy") for name in members):
-        with np.load(path, allow_pickle=False) as archive:
-            return dict(archive.items())
-    if head.startswith(TORCH) or any(name.endswith("/data.pkl") for name in members):
-        return _of_torch(path, bool(members))
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            saved = any(n.endswith("/data.pkl") for n in archive.namelist())
+        return _of_torch(path, mmap=True) if saved else {}
+    if head.startswith(TORCH):
+        return _of_torch(path, mmap=False)
     return _of_pickle(path) if re.match(PICKLE, head, re.S) else {}
 
 
@@ -126,6 +146,27 @@ def _marked(opened: Any, name: str, marks: Sequence[Any], key: Key) -> NDArray[A
     for mark in marks:
         values = np.where(np.isin(values, mark), np.float32(np.nan), values)
     return values
+
+
+class _Whole:
+    """Reads from an array of MATLAB 5 or ``.npz``, loaded when first asked for."""
+
+    def __init__(self, path: Path, name: str, dtype: Any) -> None:
+        self.path, self.name, self.dtype = path, name, dtype
+
+    def __call__(self, key: Key) -> NDArray[Any]:
+        return np.asarray(self._values[key])
+
+    @cached_property
+    def _values(self) -> NDArray[Any]:
+        if zipfile.is_zipfile(self.path):
+            with np.load(self.path, allow_pickle=False) as archive:
+                values = archive[self.name]
+        else:
+            values = loadmat(self.path, variable_names=[self.name])[self.name]
+        if values.dtype.kind == "c":
+            raise ValueError(f"{self.name} of complex numbers")
+        return values.astype(self.dtype, copy=False)
 
 
 class _Reversed:

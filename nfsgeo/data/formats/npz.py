@@ -14,7 +14,6 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real
 from nfsgeo.data.disk import check_room, growing
 from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
-from nfsgeo.data.formats.containers import loaded
 from nfsgeo.data.formats.format import Format
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress
@@ -36,7 +35,8 @@ def _read(path: Path) -> Fields:
     :class:`~nfsgeo.geometry.Domain`, ``parameter_NAME`` numbers of the samples,
     ``split_PART`` the samples of a part.
     """
-    arrays: dict[str, Any] = dict(loaded(path))
+    with np.load(path, allow_pickle=False) as archive:
+        arrays: dict[str, Any] = dict(archive.items())
     if ABOUT in arrays:
         return _written(path, arrays)
     named: dict[str, dict[str, Any]] = {PARAMETER: {}, SPLIT: {}}

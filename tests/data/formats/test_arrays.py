@@ -1,5 +1,6 @@
 """Arrays of any names and axes: the letters of the axes tell what they are."""
 
+import zipfile
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
@@ -211,9 +212,31 @@ def test_arrays_of_matlab_come_back(tmp_path, stored, compress, name):
     others.pop(name, None)
     scipy.io.savemat(path, {**others, name: stored}, do_compression=compress)
     ((called, found),) = arrays_of(path).items()
-    assert called == name
+    assert called == name and found.shape == stored.shape
     np.testing.assert_array_equal(found.values, stored)
     assert found.dtype == stored.dtype
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("a.npz", "no array 'i'"), ("old.mat", "i of complex numbers")]
+)
+def test_arrays_are_read_when_they_are_asked_for(name, words, tmp_path, one_line):
+    """One by one, each time that a file is opened, and none of objects."""
+    path, objects = tmp_path / name, np.array([{"x": 1}, "b"], object)
+    arrays = {"u": U, "xy": POINTS, "t": TIMES, "i": U * 1j, "objects": objects}
+    SAVES[name](path, arrays)
+    columns = {"field": "u:ntpc", "points": "xy", "time": "t"}
+    for _ in range(2):
+        fields = nfsgeo.open(path, columns=columns)
+        np.testing.assert_array_equal(values(fields), U)
+        fields.dataset["u_0"].values[:] = 7
+    columns["field"] = "i:ntpc"
+    assert words in one_line(lambda: values(nfsgeo.open(path, columns=columns)))
+    with zipfile.ZipFile(tmp_path / "cut.npz", "w") as archive:
+        with archive.open("big.npy", "w") as member:
+            about = {"shape": (10**9,) * 2, "fortran_order": False, "descr": "<f8"}
+            np.lib.format.write_array_header_1_0(member, about)
+    assert Look(tmp_path / "cut.npz").shapes == {"big": (10**9,) * 2}
 
 
 def test_matlab_files_without_arrays(tmp_path):
