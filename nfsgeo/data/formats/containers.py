@@ -21,7 +21,7 @@ from xarray import Variable
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
 
-__all__ = ["FILLS", "arrays_of", "as_text", "attributes"]
+__all__ = ["FILLS", "arrays_of", "as_text", "attributes", "within_range"]
 
 NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
@@ -29,6 +29,7 @@ TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
 PICKLE = rb"\x80[\2-\5](\x95.{8})?}"
 BLOCK_BYTES = 2**28  # of MATLAB 7.3, read at once
 FILLS = ("_FillValue", "missing_value")
+RANGE = ("valid_min", "valid_max", "valid_range")
 
 
 def arrays_of(path: Path) -> dict[str, Variable]:
@@ -124,25 +125,62 @@ def as_text(value: Any) -> Any:
     return value
 
 
+def within_range(variable: Variable) -> Variable:
+    """With NaN outside of the valid range, which is one of stored values, or if it is
+    of floats, of unpacked ones.
+    """
+    about, done = variable.attrs, variable.encoding  # by xarray
+    apart = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
+    ends: Any = np.hstack(about.get("valid_range", apart))
+    told = [np.asarray(about[key]).dtype.kind for key in RANGE if key in about]
+    numbers = {*told, variable.dtype.kind} <= {*"iuf"}
+    if not (told and numbers):
+        return variable
+    packing = {"scale_factor": 1.0, "add_offset": 0.0, **done, **about}
+    scale, offset = packing["scale_factor"], packing["add_offset"]
+    packed = np.dtype(done.get("dtype") or variable.dtype).kind in "iu"
+    unpacked = not done.keys().isdisjoint(("scale_factor", "add_offset"))
+    if packed and "f" in told and not unpacked:
+        ends = np.sort((ends - offset) / scale)
+    elif unpacked and not (packed and "f" in told):
+        rounding = abs(scale) / 2
+        ends = np.sort(ends * scale + offset) + [-rounding, rounding]
+    if variable.dtype.kind == "f":
+        ends = ends.astype(variable.dtype)
+    read, kind = partial(_within, variable, *ends), np.result_type(variable.dtype, "f4")
+    found = deferred([*variable.dims], variable.shape, kind, read)
+    found.attrs, found.encoding = dict(about), variable.encoding
+    return found
+
+
+def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:
+    values = variable[key].values
+    return np.where((values < low) | (values > high), np.float32(np.nan), values)
+
+
 def _of_hdf5(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
-    name, dtype, shape = source.name, source.dtype, source.shape or ()
-    fills = [np.ravel(source.attrs[key]) for key in FILLS if key in source.attrs]
-    marks = [mark for mark in fills if mark.dtype.kind in "biuf"]
+    about = {k: source.attrs[k] for k in (*FILLS, *RANGE) if k in source.attrs}
+    dims, shape = _dims(source.ndim), source.shape or ()
+    read: Any = partial(read_hdf5, opened, source.name)
+    stored = within_range(deferred(dims, shape, source.dtype, read, about))
+    fills = [np.ravel(about[key]) for key in FILLS if key in about]
+    marks, dtype = [mark for mark in fills if mark.dtype.kind in "biuf"], stored.dtype
     if dtype.kind == "f":  # 1e20 in double precision marks single 1e20
         marks = [mark.astype(dtype) for mark in marks]
     elif marks:
         dtype = np.result_type(dtype, np.float32)
-    stored = partial(_marked, opened, name, marks)
+    read = partial(_marked, stored, marks)
     if not _head(path).startswith(MATLAB):
-        return deferred(_dims(len(shape)), shape, dtype, stored)
+        return deferred(dims, shape, dtype, read)
     row = dtype.itemsize * math.prod(shape[:-1])
-    read = _Reversed(stored, BLOCK_BYTES // (row or 1))
-    return deferred(_dims(len(shape)), shape[::-1], dtype, read)
+    return deferred(
+        dims, shape[::-1], dtype, _Reversed(read, BLOCK_BYTES // (row or 1))
+    )
 
 
-def _marked(opened: Any, name: str, marks: Sequence[Any], key: Key) -> NDArray[Any]:
+def _marked(stored: Variable, marks: Sequence[Any], key: Key) -> NDArray[Any]:
     """A part of an array of HDF5, NaN in place of values that mark missing ones."""
-    values = read_hdf5(opened, name, key)
+    values = stored[key].values
     for mark in marks:
         values = np.where(np.isin(values, mark), np.float32(np.nan), values)
     return values

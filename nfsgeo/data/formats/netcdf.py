@@ -19,7 +19,7 @@ from xarray import DataArray, Dataset, Variable
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
-from nfsgeo.data.formats.containers import FILLS
+from nfsgeo.data.formats.containers import FILLS, within_range
 from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, unit_of_times
@@ -31,7 +31,6 @@ Roles = Mapping[str, str]
 Sizes = Mapping[str, int]
 
 STORE = {".zgroup", ".zmetadata", "zarr.json"}
-RANGE = ("valid_min", "valid_max", "valid_range")
 AXES = {"t": "time", "x": "x", "y": "y", "z": "z"}
 STANDARD = {
     "realization": "sample",
@@ -157,7 +156,9 @@ def fields_of(
 def _decoded(dataset: Dataset) -> Dataset:
     """With NaN in place of fill values, unpacked; decoded by xarray before or not."""
     each_ = {n: v for n, v in dataset.variables.items() if n not in dataset.dims}
-    dataset = dataset.assign({name: _valid(values) for name, values in each_.items()})
+    dataset = dataset.assign(
+        {name: within_range(values) for name, values in each_.items()}
+    )
     for each in dataset.variables.values():
         for key in each.attrs.keys() & {*FILLS}:
             mark = np.asarray(each.attrs.pop(key))
@@ -169,39 +170,6 @@ def _decoded(dataset: Dataset) -> Dataset:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return xarray.decode_cf(dataset, decode_times=False, decode_coords="all")
-
-
-def _valid(variable: Variable) -> Variable:
-    """With NaN outside of the valid range, which is one of stored values, or if it is
-    of floats, of unpacked ones.
-    """
-    about, done = variable.attrs, variable.encoding  # by xarray
-    apart = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
-    ends: Any = np.ravel(about.get("valid_range", apart))
-    told = [np.asarray(about[key]).dtype.kind for key in RANGE if key in about]
-    numbers = {*told, variable.dtype.kind} <= {*"iuf"}
-    if not (told and numbers):
-        return variable
-    packing = {"scale_factor": 1.0, "add_offset": 0.0, **done, **about}
-    scale, offset = packing["scale_factor"], packing["add_offset"]
-    packed = np.dtype(done.get("dtype") or variable.dtype).kind in "iu"
-    unpacked = not done.keys().isdisjoint(("scale_factor", "add_offset"))
-    if packed and "f" in told and not unpacked:
-        ends = np.sort((ends - offset) / scale)
-    elif unpacked and not (packed and "f" in told):
-        rounding = abs(scale) / 2
-        ends = np.sort(ends * scale + offset) + [-rounding, rounding]
-    if variable.dtype.kind == "f":
-        ends = ends.astype(variable.dtype)
-    read, kind = partial(_within, variable, *ends), np.result_type(variable.dtype, "f4")
-    found = deferred([*variable.dims], variable.shape, kind, read)
-    found.attrs, found.encoding = dict(about), variable.encoding
-    return found
-
-
-def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:
-    values = variable[key].values
-    return np.where((values < low) | (values > high), np.float32(np.nan), values)
 
 
 def _own(path: Path, dataset: Dataset) -> Fields:
