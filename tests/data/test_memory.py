@@ -144,7 +144,7 @@ def test_a_data_set_of_xarray(contents, one_line):
         (dataset.drop_vars("time"), "dataset with 3 time steps and no times"),
         (dataset.expand_dims(level=2), 'columns={"sample": "level"}'),
         (xarray.Dataset(), "no variables"),
-        ("sea.nc", "open files by nfsgeo.open"),
+        ("sea.nc", "dataset ('str' object has no attribute 'variables')"),
     ):
         assert message in one_line(nfsgeo.from_xarray, wrong)
 
@@ -157,13 +157,16 @@ def test_a_list_of_graphs(one_line):
     assert nfsgeo.from_pyg(graphs, domain=Domain.unit(2)).domain == Domain.unit(2)
     wide = Data(pos=graphs[0].pos, x=torch.ones(4, 3, 2), t=graphs[0].t)
     for wrong, message in (
-        ([], "a list of Data"),
-        (graphs[0], "a list of Data"),
-        (["a"], "a list of Data"),
+        ([], "graphs (list index out of range): expected a list of Data"),
+        (graphs[0], "('tuple' object has no attribute 'to_dict')"),
+        (["a"], "('str' object has no attribute 'to_dict')"),
         ([graphs[0], wide], "must have the same shape"),
         ([Data(pos=torch.rand(4, 2), x="waves")], "graphs"),
     ):
         assert message in one_line(nfsgeo.from_pyg, wrong)
+    for columns in ({"statc": "u_0"}, {"time": "zz"}):
+        message = one_line(nfsgeo.from_pyg, graphs, columns=columns)
+        assert f"columns with {min(columns)}= of graphs" in message
 
 
 def test_tensors_of_any_kind():

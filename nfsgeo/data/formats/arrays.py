@@ -156,6 +156,5 @@ ARRAYS = Format(
     lambda look: bool(look.shapes),
     _read,
     "arrays of numbers",
-    ("columns",),
     "axes",
 )

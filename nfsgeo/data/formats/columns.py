@@ -145,9 +145,12 @@ def with_kinds(
 
     Raises:
         UserError: One of several that is not told of differs between points and never
-            in time, a static input changes, or a name is not there.
+            in time, a static input changes, or a name or a kind is not there.
     """
     path, names = fields.path, [*fields.component_names, *fields.static_names]
+    if not roles and (wrong := {*(columns or ())} - {*KINDS}):
+        wrong_keys = f"columns with {', '.join(wrong)}= of {path}"
+        raise UserError(wrong_keys, "static=, field= or ignore=", "change it")
     own = "nfsgeo_layout" in fields.dataset.attrs  # which has roles
     stems = {name: re.sub(r"_\d+$", "", name) for name in names}
     whole = {s for s in stems.values() if s not in names and f"{s}_0" in names}

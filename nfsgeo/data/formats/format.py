@@ -18,7 +18,6 @@ from typing import Any
 import h5py
 
 from nfsgeo.data.fields import Fields, reading
-from nfsgeo.data.formats.columns import KINDS
 from nfsgeo.data.formats.containers import arrays_of
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
@@ -96,10 +95,10 @@ class Format:
         fits: Whether a file that looks like this is of the format, which need not be
             checked further than that; None for a format that is only written. A file on
             which it raises anything is not.
-        read: Makes fields of a path. Whatever it raises becomes one line.
+        read: Makes fields of a path, and of what a file leaves open, as arguments
+            ``columns``, ``series`` and ``at`` of :func:`nfsgeo.data.open`. Whatever it
+            raises becomes one line.
         expected: What a file of the format holds, for that line; the name if empty.
-        options: Names of arguments that decide what a file leaves open, of ``columns``,
-            ``series`` and ``at``, see :func:`nfsgeo.data.open`; ``read`` has some.
         columns: What ``columns`` tell: ``"kinds"``, ``"roles"`` and kinds, or, where
             they tell everything, ``"axes"``.
         write: Writes fields under a name that nothing has yet, whole or not at all;
@@ -112,7 +111,6 @@ class Format:
     fits: Callable[[Look], bool] | None = None
     read: Callable[..., Fields] | None = None
     expected: str = ""
-    options: tuple[str, ...] = ()
     columns: str = ""
     write: Callable[[Fields, Path, Progress], None] | None = None
     endings: tuple[str, ...] = ()
@@ -134,17 +132,14 @@ class Format:
         """
         assert self.read is not None
         given = {name: value for name, value in options.items() if value}
-        for name in given.keys() - {"series", *self.options}:
-            takes = f"a format that takes {name}, unlike {self.name}"
-            raise UserError(f"{name} of {path}", takes, f"leave {name} out")
-        if self.columns == "kinds" and (rest := {*given.get("columns", ())} - {*KINDS}):
-            told = f"columns with {', '.join(rest)}= of {path}"
-            raise UserError(told, "static=, field= or ignore=", "change it")
+        takes = signature(self.read).parameters.keys()
+        for name in given.keys() - takes - {"series", "columns" * bool(self.columns)}:
+            wanted = f"a format that takes {name}, unlike {self.name}"
+            raise UserError(f"{name} of {path}", wanted, f"leave {name} out")
         for package in self.needs:
             require(package, f"{path}, {self.name}")
-        taken = signature(self.read).parameters.keys() & given
         with reading(path, self.expected or self.name):
-            return self.read(path, **{name: given[name] for name in taken})
+            return self.read(path, **{name: given[name] for name in takes & given})
 
 
 def require(package: str, what: str, extra: str = "formats") -> None:

@@ -155,6 +155,5 @@ GRAPHS = Format(
     _is_graphs,
     _read,
     "graphs in one list, as of torch.save([*dataset], path) or batch.to_data_list()",
-    ("series", "columns"),
     "kinds",
 )

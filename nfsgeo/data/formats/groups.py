@@ -206,6 +206,5 @@ MESH_GRAPH_NETS = Format(
     "MeshGraphNets (.h5, .npz)",
     lambda look: any(map(_is_trajectory, _groups(look.shapes).values())),
     _mesh_graph_nets,
-    options=("columns",),
     columns="kinds",
 )

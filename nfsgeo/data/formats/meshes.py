@@ -233,20 +233,17 @@ def _kind(path: Path) -> str | None:
     return "xdmf" if b"<Xdmf" in head else None
 
 
-OPTIONS, NEEDS = ("at", "columns"), ("meshio",)
 MESHES = Format(
     "meshes (.vtu, .vtk, .vtm, .xdmf)",
     lambda look: _kind(look.path) in ("vtu", "vtk", "xdmf", *LISTS),
     _mesh,
-    options=OPTIONS,
     columns="kinds",
-    needs=NEEDS,
+    needs=("meshio",),
 )
 SERIES = Format(
     "time series of meshes (.pvd, .vtu.series)",
     lambda look: _kind(look.path) in ("pvd", "series"),
     _series,
-    options=OPTIONS,
     columns="kinds",
-    needs=NEEDS,
+    needs=("meshio",),
 )

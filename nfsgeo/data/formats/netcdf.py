@@ -316,14 +316,11 @@ def _is_zarr(look: Look) -> bool:
     return bool(look.zipped & STORE) or any((look.path / n).exists() for n in STORE)
 
 
-NETCDF = Format(
-    "NetCDF (.nc)", _is_netcdf, _netcdf, options=("columns",), columns="roles"
-)
+NETCDF = Format("NetCDF (.nc)", _is_netcdf, _netcdf, columns="roles")
 ZARR = Format(
     "Zarr (.zarr)",
     _is_zarr,
     _zarr,
-    options=("columns",),
     columns="roles",
     needs=("zarr",),
 )

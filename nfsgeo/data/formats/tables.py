@@ -213,7 +213,6 @@ CSV = Format(
     is_table,
     _read,
     EXPECTED,
-    options=("columns",),
     columns="roles",
     write=write_csv,
     endings=(".csv",),
