@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
 import torch
 from matplotlib.tri import Triangulation
-from scipy.spatial import KDTree
+from scipy.spatial import Delaunay, KDTree, QhullError
 
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.geometry import Domain
@@ -43,22 +44,18 @@ class Raster:
         rows, columns = (np.indices(self.shape) + 0.5).reshape(2, -1)
         pixels = low + np.stack([columns, rows], axis=1) * lengths / sizes
         points, origin = pos, np.arange(len(pos))
-        mesh = None if triangles is None else _mesh(points, triangles)
-        if mesh is None:
+        corners = None if triangles is None else _in_mesh(pos, triangles, pixels)
+        if corners is None:
             points, origin = _with_images(domain, pos)
-            if (mesh := _mesh(points)) and not domain.curved:
-                # On a map near the poles, edges look long.
-                edges = points[mesh.triangles] - points[np.roll(mesh.triangles, 1, 1)]
-                longest = np.linalg.norm(edges, axis=2).max(axis=1)
-                mesh.set_mask(longest > LONG_EDGE * np.median(longest))
-        if mesh is None:
+            # On a map near the poles, edges look long.
+            longest = math.inf if domain.curved else LONG_EDGE
+            corners = _in_delaunay(points, pixels, longest)
+        if corners is None:
             corners = KDTree(points).query(pixels)[1][:, None]
             self.weights = np.ones(corners.shape)
         else:
-            found = np.asarray(mesh.get_trifinder()(*pixels.T))
-            corners = mesh.triangles[found]
             self.weights = _barycentric(points[corners], pixels)
-            self.weights[found < 0] = np.nan
+            self.weights[corners[:, 0] < 0] = np.nan
         self.points = origin[corners]
         at, ends = torch.from_numpy(pixels), torch.from_numpy(points[corners])
         self.weights[~domain.visible(at[:, None].expand_as(ends), ends)] = 0
@@ -73,14 +70,26 @@ class Raster:
         return np.sum(parts, axis=1).reshape(self.shape)
 
 
-def _mesh(pos: Doubles, triangles: Indices | None = None) -> Triangulation | None:
-    """A triangulation; None where triangles overlap, or points are few or in a line."""
+def _in_mesh(pos: Doubles, triangles: Indices, pixels: Doubles) -> Indices | None:
+    """Corners ``[p, 3]`` of the triangle of each pixel, -1 for none."""
     try:
-        mesh = Triangulation(pos[:, 0], pos[:, 1], triangles)
-        mesh.get_trifinder()
-    except (RuntimeError, ValueError):
+        finder = Triangulation(pos[:, 0], pos[:, 1], triangles).get_trifinder()
+    except (RuntimeError, ValueError):  # triangles overlap
         return None
-    return mesh
+    found = np.asarray(finder(*pixels.T))
+    return np.where(found[:, None] < 0, -1, triangles[found])
+
+
+def _in_delaunay(points: Doubles, pixels: Doubles, longest: float) -> Indices | None:
+    """The same of Delaunay's triangles; None for fewer than three points or a line."""
+    try:
+        mesh = Delaunay(points)
+    except (QhullError, ValueError):
+        return None
+    found, ends = mesh.find_simplex(pixels), points[mesh.simplices]
+    edges = np.linalg.norm(ends - np.roll(ends, 1, axis=1), axis=2).max(axis=1)
+    none = (found < 0) | (edges > longest * np.median(edges))[found]
+    return np.where(none[:, None], -1, mesh.simplices[found])
 
 
 def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:

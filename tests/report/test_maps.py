@@ -116,6 +116,18 @@ def test_raster_of_points_in_a_line_takes_the_nearest(n: int) -> None:
     assert image.min() == 0 and image.max() == n - 1
 
 
+def test_points_that_are_nearly_on_a_wall_are_interpolated() -> None:
+    """Triangles between them are as flat as rounding makes them."""
+    pos = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, 24)]), -1).reshape(-1, 2)
+    on_walls = (pos == np.round(pos)).any(axis=1)
+    pos[on_walls] += 1e-13 * (points(on_walls.sum(), 1, 1) - 0.5)
+    raster = Raster(BOX, pos)
+    assert raster.points.shape[1] == 3
+    x, y = pixel_centres(raster)
+    expected = 2 * x - y
+    assert np.abs(raster.image(2 * pos[:, 0] - pos[:, 1]) - expected).max() < 1e-9
+
+
 def test_no_pixel_mixes_the_sides_of_a_wall() -> None:
     pos = points(200)
     pos = pos[abs(pos[:, 0] - 0.5) > 0.03]
