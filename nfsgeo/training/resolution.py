@@ -214,7 +214,12 @@ def _points_per_axis(data: DataSection, file: Fields) -> int:
     """
     axes, fitting = grid_axes(file), sub_grid_sizes(file)
     dim, shape = len(axes), " x ".join(str(len(axis)) for axis in axes)
-    if fitting and data.grid is None and data.points is None:
+    grid = f"the {shape} grid of {file.path}"
+    advice = "choose --mesh all or a --model that takes any points, such as nfs"
+    if not fitting:
+        expected = "a grid with sub-grids of as many points along each axis"
+        raise UserError(grid, expected, advice)
+    if data.grid is None and data.points is None:
         closed = all(has_ends(file, i) for i in range(dim))
         quarter = (min(map(len, axes)) - closed) // math.ceil(4 ** (1 / dim)) + closed
         # The next smaller one that fits, the smallest where none is.
@@ -224,12 +229,9 @@ def _points_per_axis(data: DataSection, file: Fields) -> int:
         return side
     wanted = data.points or side**dim
     near = sorted(fitting, key=lambda each: abs(each**dim - wanted))[:FEW]
-    given = f"--points {data.points} on a grid"
-    few = ", ".join(map(str, sorted(near))) or "none"
-    advice = f"give --grid {near[0]} ({near[0] ** dim} points), or " if near else ""
     raise UserError(
-        f"--grid {data.grid}" if data.grid else given,
-        f"points along each axis to which the {shape} grid of {file.path} thins out, "
-        f"such as {few}",
-        f"{advice}choose --mesh all or a --model that takes any points, such as nfs",
+        f"--grid {data.grid}" if data.grid else f"--points {data.points} on a grid",
+        f"points along each axis to which {grid} thins out, such as "
+        f"{', '.join(map(str, sorted(near)))}",
+        f"give --grid {near[0]} ({near[0] ** dim} points), or {advice}",
     )

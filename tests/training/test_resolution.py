@@ -1,5 +1,6 @@
 """What a configuration leaves to the data."""
 
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -71,7 +72,12 @@ def test_nothing_is_left_open(waves: Path, given: str, chosen: str) -> None:
         ("data.n_out=15", "at most the 24 time steps"),
         ("data.first_step=5", "at most the 24 time steps"),
         ("data.time_stride=2", "at most the 24 time steps"),
-        ("model.name=fno data.points=60", r"give --grid 8 \(64 points\)"),
+        (
+            "model.name=fno data.points=60",
+            r"--points 60 on a grid: .*, such as 1, 2, 4, 8, 16; give --grid 8 "
+            r"\(64 points\)",
+        ),
+        ("model.name=fno data.grid=5", r"--grid 5: .*; give --grid 4 \(16 points\)"),
         (
             "data.point_sets=3 data.mesh=grid data.grid=8",
             r"data\.point_sets with --mesh",
@@ -98,6 +104,18 @@ def test_the_default_grid_fits_one_of_any_size() -> None:
     config = resolve(path, "model.name=fno")
     with nfsgeo.data.open(path) as file:
         assert len(RunData(config, file).mesh(0)) == config.data.grid == 2
+
+
+@pytest.mark.parametrize("given", ["", " data.grid=3", " data.points=9"])
+def test_a_grid_without_sub_grids(given: str) -> None:
+    """Seven points around and six from wall to wall: no number fits both."""
+    path, axes = Path("odd.nc"), [np.arange(7) / 7, np.linspace(0, 1, 6)]
+    u = [Array(np.random.default_rng(0).random((10, 24, 7, 6)), "ntxy", ["u"])]
+    domain = replace(Domain.unit(2), periodic=(True, False))
+    build(path, u, axes=axes, times=np.arange(24.0), domain=domain).write(path)
+    words = "the 7 x 6 grid of .*odd.nc: expected a grid with sub-grids of as many "
+    with pytest.raises(UserError, match=words):
+        resolve(path, f"model.name=fno{given}")
 
 
 def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
