@@ -99,6 +99,8 @@ class FieldErrors(Metric):
         self, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
     ) -> None:
         super().__init__()
+        if (mean is None) != (std is None):
+            raise ValueError("mean and std of the components: give both or none")
         for name, values in (("mean", mean), ("std", std)):
             known = None if values is None else torch.tensor(values, dtype=DOUBLE)
             self.register_buffer(name, known, persistent=False)

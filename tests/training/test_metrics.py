@@ -85,6 +85,11 @@ def test_they_are_means_over_samples_of_each_ones_own(
     assert errors.compute() == pytest.approx(expected, nan_ok=True)
 
 
+def test_a_mean_without_a_standard_deviation_is_refused() -> None:
+    with pytest.raises(ValueError, match="give both"):
+        FieldErrors([0.0, 1.0])
+
+
 def test_a_prediction_that_is_not_a_number_is_seen() -> None:
     truth = torch.randn(6, 2, 2)
     errors = FieldErrors([0.0, 0.0], [1.0, 1.0])

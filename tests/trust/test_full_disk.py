@@ -92,9 +92,10 @@ def test_generation_keeps_what_it_has_made(
 
 def test_conversion(spawn: Spawn, small_disk: Path) -> None:
     fill(small_disk, 2_000_000)
-    source, random = small_disk.parent / "cloud.npz", np.random.default_rng(0)
-    u = random.random((10, 5_000, 20)).astype(np.float32)
-    np.savez(source, coords=random.random((5_000, 2)), u=u, t=np.arange(20.0))
+    source, random = small_disk.parent / "clouds.nc", np.random.default_rng(0)
+    meshes = [random.random((num, 2)) for num in range(4_500, 5_500, 100)]
+    u = [random.random((len(mesh), 20), dtype=np.float32) for mesh in meshes]
+    nfsgeo.from_arrays(u, meshes, np.arange(20.0)).write(source)
     refused(spawn(small_disk, "convert", source, "--out", "c.nc"))
     assert sorted(os.listdir(small_disk)) == ["filler"]
 
