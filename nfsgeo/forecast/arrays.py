@@ -92,6 +92,12 @@ def predict_samples(
     """
     if isinstance(data, Batch):
         found = predict_samples(forecaster, data.to_data_list(), pos, known)
+        if len({each.y.size(1) for each in found}) > 1:
+            raise UserError(
+                "a Batch whose graphs ask for different numbers of times",
+                "as many in all of them",
+                "give the graphs as a list",
+            )
         return Batch.from_data_list(found)
     several, training = isinstance(data, list | tuple), forecaster.training
     forecaster.eval()
@@ -117,7 +123,9 @@ def _predicted(forecaster: Any, sample: Any, pos: Any, known: Mapping[str, Any])
             "give both: forecaster.predict(x, pos), or Data(x=x, pos=pos)",
         )
     there = {name: value for name, value in given.items() if value is not None}
-    arrays = {name: _tensor(v, name, forecaster.device) for name, v in there.items()}
+    names = {name: name for name in there}
+    names["forcing"] = f"forcing ({', '.join(task.forcings)})"
+    arrays = {k: _tensor(v, names[k], forecaster.device) for k, v in there.items()}
     check_shapes(task, 1, arrays)
     _check_values(task, arrays)
     out = forecaster(**arrays)

@@ -243,7 +243,7 @@ def test_what_a_mask_hides_is_no_input(everything: Forecaster) -> None:
         ({"forcing": None}, r"x of .*: expected .*forcing .* \(f\)"),
         (
             {"forcing": np.full((40, 5, 1), np.nan)},
-            "forcing with 200 of 200 values",
+            r"forcing \(f\) with 200 of 200 values missing",
         ),
     ],
 )

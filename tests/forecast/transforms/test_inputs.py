@@ -135,6 +135,14 @@ def test_times_that_cannot_be_asked_for(seen: Any, times: Any, message: str) -> 
         seen[0].predict(x, pos, times=times)
 
 
+def test_graphs_of_a_batch_ask_for_as_many_times(seen: Any) -> None:
+    x, pos = torch.randn(3, 2, 1), torch.rand(3, 2)
+    graphs = [Data(x=x, pos=pos, times=TIMES[:num]) for num in (3, 4)]
+    assert [each.y.size(1) for each in seen[0].predict(graphs)] == [1, 2]
+    with pytest.raises(UserError, match="a Batch whose graphs ask for different"):
+        seen[0].predict(Batch.from_data_list(graphs))
+
+
 @pytest.mark.parametrize("name", list(MODELS))
 def test_every_model_sees_the_lead_time(name: str) -> None:
     if name in ("gino", "neuralop-fno"):
