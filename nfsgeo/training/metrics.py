@@ -87,6 +87,9 @@ class FieldErrors(Metric):
     Args:
         mean: Mean of each component in the training data, ``C`` numbers.
         std: Standard deviation of each component there, 0 of a constant one.
+
+    Raises:
+        ValueError: Only one of the two is given.
     """
 
     full_state_update = False
