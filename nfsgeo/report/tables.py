@@ -30,11 +30,16 @@ def error_table(methods: Mapping[str, Errors]) -> pd.DataFrame:
     return table.rename(columns=MEASURES).dropna(axis="columns", how="all")
 
 
+def _pooled(summary: Errors) -> Errors:
+    """Test errors of all components."""
+    return {**(summary.get("test") or {}), "baselines": summary.get("baselines")}
+
+
 def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Titles, remarks and tables: of all components, of each, at unobserved points."""
     components, away = summary.get("components") or {}, summary.get("unobserved")
-    whole = {**(summary.get("test") or {}), "baselines": summary.get("baselines")}
-    parts = [("All components, pooled" if components else "", "", whole)]
+    pooled = "All components, pooled" if components else ""
+    parts = [(pooled, "", _pooled(summary))]
     for name, errors in components.items():
         remark = f"standard deviation {error_text(errors.get('std'))}"
         parts.append((with_unit(name, errors.get("unit")), remark, errors))
@@ -46,13 +51,13 @@ def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
             yield title, remark, table
 
 
-def verdict(summary: Errors) -> str:
+def verdict(summary: Errors) -> str | None:
     """How the model's error compares with the best of the baselines, in words."""
-    whole = next(error_tables(summary), ("", "", pd.DataFrame()))[2]
-    mae = whole.get("MAE", pd.Series(dtype=float))
+    table = error_table(_methods(summary, _pooled(summary)))
+    mae = table.get("MAE", pd.Series(dtype=float))
     rivals = mae[1:].dropna()
     if not (len(rivals) and mae.iloc[0] > 0):
-        return ""
+        return None
     name, rival = rivals.idxmin(), rivals.min()
     pooled = "Pooled test" if summary.get("components") else "Test"
     return (

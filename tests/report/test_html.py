@@ -16,6 +16,7 @@ from PIL import Image
 
 from nfsgeo.errors import UserError
 from nfsgeo.report import write_report
+from nfsgeo.report.tables import verdict
 
 MakeRun = Callable[..., Path]
 WEBP = re.compile(r'src="data:image/webp;base64,([^"]+)"')
@@ -59,6 +60,17 @@ def test_a_baseline_that_wins_is_the_bold_one(make_run: MakeRun) -> None:
     page = write_report(run).read_text()
     assert bold(page) == ["0.00410", "0.00810", "0.0112"]
     assert "2 times that of the best baseline" in page
+
+
+@pytest.mark.parametrize("test", [{}, {"test": None}, {"test": {"rel_l2": 0.5}}])
+def test_errors_of_a_part_are_no_verdict(test: dict[str, Any]) -> None:
+    """Those of a component, or at unobserved points, are not those of the test."""
+    part = {"mae": 1.0, "baselines": {"mean": {"mae": 2.0}}}
+    parts = {"components": {"u": part, "v": part}, "unobserved": part}
+    assert verdict(test | parts) is None
+    assert verdict(test | {"unobserved": part}) is None
+    whole = {"test": {"mae": 3.0}, "baselines": part["baselines"]}
+    assert str(verdict(parts | whole)).startswith("Pooled test MAE 3.00: 1.5 times")
 
 
 def test_numbers_that_are_missing_show_as_dashes(make_run: MakeRun) -> None:
