@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
+from PIL import Image
 
 from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.errors import UserError
@@ -222,7 +223,8 @@ class _Page:
             for path in sorted(figures.glob("fields-*.png"))[:1]:
                 name = row["variant"]
                 caption = f"A test sample, by {name}: one of the smallest errors."
-                source = as_source(path.read_bytes())
+                with Image.open(path) as image:
+                    source = as_source(image.convert("RGB"))
                 about = {"name": f"{problem}-{name}", "caption": caption}
                 yield {**about, "source": source}
 

@@ -20,7 +20,7 @@ from nfsgeo.data.times import EPOCH, dates, time_texts
 from nfsgeo.geometry import Domain
 from nfsgeo.report.maps import Column, FieldFigure
 from nfsgeo.report.run_folder import Predictions, RunFolder
-from nfsgeo.report.style import COLOURS, WIDTH, Picture, drawn, styled
+from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
 from nfsgeo.report.text import axis_labels, mae_text, time_axis, with_unit
 from nfsgeo.training.artifacts import write_bytes
 
@@ -98,7 +98,9 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
             of = file.domain, file.coordinates(sample), columns, labels
             written.append(out_dir / f"sample-{sample}-{_slug(name)}.png")
             with styled():
-                write_bytes(written[-1], drawn(FieldFigure(*of, **look).figure))
+                figure = FieldFigure(*of, **look).figure
+            picture = Picture(written[-1].stem, "fields", name, figure)
+            write_bytes(written[-1], picture.png)
     return written
 
 
