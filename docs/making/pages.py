@@ -73,7 +73,7 @@ def formats_read() -> str:
         [
             each.name,
             _content(each.read),
-            _code("--", each.options),
+            _code("--", sorted(each.options)),
             ", ".join(each.needs),
         ]
         for each in FORMATS

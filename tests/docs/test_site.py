@@ -2,11 +2,15 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from nfsgeo.data.formats import FORMATS
+from nfsgeo.models import MODELS
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,6 +22,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "TZ": "UTC"})
     return folder
+
+
+def test_tables_of_pages_list_every_format_and_model() -> None:
+    pages = runpy.run_path(str(ROOT / "docs" / "making" / "pages.py"))
+    read, written = pages["formats_read"](), pages["formats_written"]()
+    for each in FORMATS:
+        assert each.name in (read if each.read else written)
+    assert all(f"`{name}`" in pages["model_table"]() for name in MODELS)
+    assert all(f'"{name}"' in pages["model_settings"]() for name in MODELS)
 
 
 @pytest.mark.slow

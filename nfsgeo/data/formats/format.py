@@ -123,6 +123,13 @@ class Format:
         except Exception:  # a damaged file is not recognised, whatever breaks in it
             return False
 
+    @property
+    def options(self) -> set[str]:
+        """Arguments of :func:`nfsgeo.data.open` that a file of the format may need."""
+        assert self.read is not None
+        _, *takes = signature(self.read).parameters
+        return {"series", *takes} | ({"columns"} if self.columns else set())
+
     def open(self, path: Path, options: Mapping[str, Any]) -> Fields:
         """The fields in a file, read with options by name; None for those left open.
 
@@ -132,13 +139,13 @@ class Format:
         """
         assert self.read is not None
         given = {name: value for name, value in options.items() if value}
-        takes = signature(self.read).parameters.keys()
-        for name in given.keys() - takes - {"series", "columns" * bool(self.columns)}:
+        for name in given.keys() - self.options:
             wanted = f"a format that takes {name}, unlike {self.name}"
             raise UserError(f"{name} of {path}", wanted, f"leave {name} out")
         for package in self.needs:
             require(package, f"{path}, {self.name}")
         with reading(path, self.expected or self.name):
+            takes = signature(self.read).parameters.keys()
             return self.read(path, **{name: given[name] for name in takes & given})
 
 
