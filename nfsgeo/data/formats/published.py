@@ -16,6 +16,7 @@ import numpy as np
 from xarray import Variable
 
 from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
+from nfsgeo.data.domains import check_within
 from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields
 from nfsgeo.data.formats.containers import arrays_of, attributes
 from nfsgeo.data.formats.format import Format, left_out
@@ -219,17 +220,24 @@ def _camlab(path: Path, found: Arrays) -> Fields:
     names, coefficient, end = CAMLAB.get(name, unknown)
     arrays = [Array(u[..., : len(names)], "ntpc", names)]
     if coefficient:
-        c = found["c"][:, 0]
-        if not np.array_equal(c.values, found["c"][:, -1].values):
+        first, *others = (found["c"][:, step] for step in range(found["c"].shape[1]))
+        if not all(np.array_equal(first.values, each.values) for each in others):
             given, same = f"{path} with c that changes in time", "one for all steps"
             raise UserError(given, same, "store it as components of u")
-        arrays.append(Array(c, "npc", numbered(coefficient, c.shape[2]), STATIC))
+        arrays.append(
+            Array(first, "npc", numbered(coefficient, first.shape[-1]), STATIC)
+        )
+    elif "c" in found:
+        left_out(path, ["c"])
     times = None
     if end and (steps == 21 or name == "wave-layer"):
         times = np.linspace(0, end, steps)
     dims, dim = ["sample", "point", "d"][len(x) == 1 :], x.shape[3]
     at = Variable(dims, x[:, 0] if len(x) > 1 else x[0, 0])
     periodic = name in CAMLAB and name[:3] in ("ns-", "ce-")
+    if periodic:
+        square = Domain.unit(dim, periodic=False)
+        check_within(square, (mesh[0].values for mesh in x), path)
     return build(
         path,
         arrays,
@@ -266,32 +274,34 @@ def _geo_fno(path: Path, found: Arrays) -> Fields:
 
 
 class _Set(NamedTuple):
-    """How the name begins, and the number of axes of arrays that are always there."""
+    """How the name begins, the number of axes of arrays that are always there, and
+    names of those that may be, which are read as well or made from those that are.
+    """
 
     name: str
     axes: dict[str, int]
     read: Callable[[Path, Arrays], Fields]
+    beside: str = "$"
 
 
-# Arrays that are read where they are there, or made from those that are read.
-BESIDE = "t|x|c|visc|t-coordinate|K?coeff_[xy]|Kcoeff|a_x|a_smooth(_x)?"
+SMOOTH = "K?coeff_[xy]|Kcoeff|a_x|a_smooth(_x)?"
 FNO = (
-    _Set(r"burgers_data_R\d", {"a": 2, "u": 2}, _burgers_pairs),
-    _Set(r"burgers_v\d+_t\d", {"input": 2, "output": 3}, _burgers_series),
-    _Set(r"(NavierStokes|ns(_data)?)_V\d", {"a": 3, "u": 4}, _vorticity),
-    _Set(r"piececonst_r\d", {"coeff": 3, "sol": 3}, _darcy),
+    _Set(r"burgers_data_R\d", {"a": 2, "u": 2}, _burgers_pairs, SMOOTH),
+    _Set(r"burgers_v\d+_t\d", {"input": 2, "output": 3}, _burgers_series, "t"),
+    _Set(r"(NavierStokes|ns(_data)?)_V\d", {"a": 3, "u": 4}, _vorticity, "t"),
+    _Set(r"piececonst_r\d", {"coeff": 3, "sol": 3}, _darcy, SMOOTH),
 )
 TENSORS = (
     _Set(r"(darcy|nsforcing)_(train|test)", {"x": 3, "y": 3}, _from_x_to_y),
-    _Set(r"burgers_(train|test|lowres)", {"x": 2, "y": 3}, _from_x_to_y),
+    _Set(r"burgers_(train|test|lowres)", {"x": 2, "y": 3}, _from_x_to_y, "visc"),
 )
-NFS = [_Set(r"dataset_sr\d+\.pkl", {"a": rank - 1, "u": rank}, _nfs) for rank in (3, 4)]
+NFS = [_Set(r"dataset_sr\d+\.pkl", {"a": r - 1, "u": r}, _nfs, "x") for r in (3, 4)]
 COORDINATES = {"tensor": 3, "x-coordinate": 1, "t-coordinate": 1}
 DARCY = {"tensor": 4, "nu": 3, "x-coordinate": 1, "y-coordinate": 1}
 PARTICLES = {"velocity": 5, "particles": 5, "force": 4, "t": 2}
 PDEBENCH = (
     _Set("", COORDINATES, _pdebench),
-    _Set("", DARCY, _pdebench),
+    _Set("", DARCY, _pdebench, "t-coordinate"),
     _Set("ns_incom", PARTICLES, _pdebench_flow),
 )
 GEO = "|".join(map(re.escape, GEO_FNO))
@@ -310,7 +320,7 @@ def _format(name: str, content: str | None, *sets: _Set) -> Format:
         one = set_of(path, {name: each.shape for name, each in there.items()})
         assert one is not None
         rest = [name for name in there if one.axes and name not in one.axes]
-        left_out(path, [name for name in rest if not re.fullmatch(BESIDE, name)])
+        left_out(path, [name for name in rest if not re.fullmatch(one.beside, name)])
         return one.read(path, there)
 
     read.__doc__ = content
@@ -322,7 +332,7 @@ PUBLISHED = (
     _format(
         "CAMLab point clouds of RIGNO and GAOT (.nc)",
         _camlab.__doc__,
-        _Set("", {"u": 4, "x": 4}, _camlab),
+        _Set("", {"u": 4, "x": 4}, _camlab, "c"),
     ),
     _format(
         "Geo-FNO elasticity, pipe and airfoil (.npy)",

@@ -89,12 +89,15 @@ def test_times_domains_and_names_of_published_sets(examples, tmp_path):
         ("own", {"x": np.zeros((1, 1, 5, 2))}, "x of shape"),
         ("own", {"x": np.full((1, 1, 6, 2), np.nan)}, "finite"),
         ("own", {"c": np.zeros((3, 1, 5, 1))}, "dimension 'point'"),
-        ("own", {"c": np.zeros((3, 6))}, "own.nc"),
+        ("own", {"c": np.zeros((3, 6))}, "dimension"),
+        ("own", {"c": np.zeros((3, 6, 6))}, "dimension"),
+        ("own", {"c": np.arange(36.0).reshape(3, 2, 6, 1)}, "changes in time"),
         (
             "own",
-            {"u": np.zeros((3, 5, 6, 2)), "c": RNG.random((3, 5, 6, 1))},
+            {"c": np.eye(5)[1].reshape(5, 1, 1) * np.ones((3, 1, 6, 1))},
             "changes in time",
         ),
+        ("NS-SL", {"x": 1.5 + np.zeros((1, 1, 6, 2))}, "domain"),
         ("NS-SL", {"u": np.zeros((3, 21, 6, 1))}, "velocity_y"),
         ("Poisson-Gauss", {}, "'c'"),
     ],
@@ -108,12 +111,15 @@ def test_sets_of_camlab_that_contradict_themselves(
     assert word in one_line(read_all, path)
 
 
-def test_arrays_that_no_set_has_are_named(tmp_path, caplog):
+def test_arrays_that_no_set_has_are_named(examples, tmp_path, caplog):
     path = tmp_path / "burgers_data_R10.mat"
     square = normal(20, 8)
-    scipy.io.savemat(path, dict.fromkeys(("a", "u", "a_x", "mine"), square))
+    scipy.io.savemat(path, dict.fromkeys(("a", "u", "a_x", "mine", "t"), square))
     read_all(path)
-    assert "left out mine" in caplog.text
+    assert "left out mine, t\n" in caplog.text
+    more = {"x": RNG.random((1, 1, 6, 2)), "c": normal(3, 21, 6, 1)}
+    read_all(examples[CAMLAB](tmp_path / "NS-SL.nc", u=normal(3, 21, 6, 2), **more))
+    assert "NS-SL.nc: left out c" in caplog.text
 
 
 @settings(max_examples=20)
