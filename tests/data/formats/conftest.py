@@ -61,9 +61,9 @@ def burgers_pairs(path: Path) -> Expected:
     return Expected(both, [unit(X)], np.array([0.0, 1.0]), (True,))
 
 
-def burgers_series(path: Path) -> Expected:
+def burgers_series(path: Path, save: Save = scipy.io.savemat) -> Expected:
     first, u = normal(N, X), normal(N, T, X)
-    scipy.io.savemat(path, {"input": first, "output": u})
+    save(path, {"input": first, "output": u})
     u = u.copy()
     u[:, 0] = first
     return Expected(u[..., None], [unit(X)], np.linspace(0, 1, T), (True,))
@@ -78,9 +78,9 @@ def navier_stokes(path: Path, save: Save = save_mat73) -> Expected:
     return Expected(moved, axes, times, (True, True), a[..., None], role)
 
 
-def darcy(path: Path) -> Expected:
+def darcy(path: Path, save: Save = scipy.io.savemat) -> Expected:
     a, u = normal(N, X, Y), normal(N, X, Y)
-    scipy.io.savemat(path, {"coeff": a, "sol": u, "Kcoeff": a})
+    save(path, {"coeff": a, "sol": u, "Kcoeff": a})
     axes = [np.linspace(0, 1, X), np.linspace(0, 1, Y)]
     u, zero = u[:, None, ..., None], np.zeros(1)
     return Expected(u, axes, zero, (False, False), a[..., None], "static")
@@ -335,9 +335,11 @@ def steps(path: Path) -> None:
 GRIDS: dict[str, Callable[[Path], Expected]] = {
     "burgers_data_R10.mat": burgers_pairs,
     "burgers_v100_t3.mat": burgers_series,
+    "burgers_v100_t3_73.mat": partial(burgers_series, save=save_mat73),
     "NavierStokes_V1e-3_N5_T4.mat": navier_stokes,
     "ns_V1e-4_N5_T4.mat": partial(navier_stokes, save=scipy.io.savemat),
     "piececonst_r6_N5_smooth1.mat": darcy,
+    "piececonst_r6_N5_smooth1_73.mat": partial(darcy, save=save_mat73),
     "CE.h5": combined_equation,
     "WE.h5": wave_equation,
     "darcy_train_16.pt": neuraloperator_darcy,
