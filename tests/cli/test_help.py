@@ -1,18 +1,23 @@
 """What the commands say about themselves."""
 
+import ast
+import inspect
 import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from operator import attrgetter
+from typing import Literal, get_type_hints
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from nfsgeo.data.meshes import MESH_KINDS
-from nfsgeo.training import RunConfig
+from nfsgeo.training import RunConfig, load_config
 from nfsgeo_cli import main
+from nfsgeo_cli.generated import facts, keys
 from nfsgeo_cli.train import OPTIONS
 
 VERBS = sorted(main.commands)
@@ -49,16 +54,56 @@ def test_options_of_train_are_settings_with_their_defaults() -> None:
         default = attrgetter(key)(RunConfig())
         of = text.partition(f"--{name.replace('_', '-')} ")[2].partition(" --")[0]
         assert default in (None, ()) or f"[{default}]" in of
+    command = main.commands["train"]
+    for option in command.get_params(click.Context(command)):
+        choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+        for choice in choices:
+            key = OPTIONS[str(option.name)]
+            assert attrgetter(key)(load_config(overrides={key: choice})) == choice
     assert all(name in text for name in (*MESH_KINDS, "bf16-mixed"))
 
 
-def test_help_does_not_wait_for_torch() -> None:
+GENERATED = [
+    verb for verb in VERBS if "generated" in vars(main.commands[verb].callback)
+]
+
+
+@pytest.mark.parametrize("verb", GENERATED)
+def test_options_are_what_the_library_says_once_it_is_imported(verb: str) -> None:
+    source, names, chosen = vars(main.commands[verb].callback)["generated"]
+    module, _, name = source.rpartition(".")
+    for option, key in keys(names).items():
+        of, (section, _, key) = (
+            getattr(import_module(module), name),
+            key.rpartition("."),
+        )
+        types, default, _ = facts(source, f"{section}.{key}".lstrip("."))
+        if name == "RunConfig":
+            of = of.model_fields[section].annotation if section else of
+            assert default == of.model_fields[key].default
+        else:
+            assert default == inspect.signature(of).parameters[key].default
+        if option in chosen:
+            continue
+        known = vars(sys.modules[of.__module__]) | {"Literal": Literal}
+
+        class Read:
+            it: eval(" | ".join(map(ast.unparse, types)), known)  # noqa: F821
+
+        assert get_type_hints(Read)["it"] == get_type_hints(of)[key]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], *([verb, "--help"] for verb in VERBS), ["train", "--modle", "nfs"]],
+)
+def test_help_does_not_wait_for_torch(arguments: list[str]) -> None:
     code = (
         "import sys\n"
         "from click.testing import CliRunner\n"
         "from nfsgeo_cli import main\n"
-        "result = CliRunner().invoke(main, ['--help'])\n"
-        "assert result.exit_code == 0, result.output\n"
+        f"result = CliRunner().invoke(main, {arguments or ['--help']})\n"
+        f"assert result.exit_code == {2 * ('--modle' in arguments)}, result.output\n"
         "slow = {'torch', 'lightning', 'numpy', 'h5py', 'rich'} & set(sys.modules)\n"
         "assert not slow, slow\n"
     )
