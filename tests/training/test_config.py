@@ -46,13 +46,24 @@ def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
         ("optimizer.lr", 1e-3, "optimiser.lr"),
         ("model.settings.wdith", 16, "model.settings.width"),
         ("model.name", "nsf", "nfs"),
+        ("learning_rate", 1e-3, "optimiser.lr"),
+        ("optimiser.learning_rate", 1e-3, "optimiser.lr"),
+        ("trainer.gpus", 2, "trainer.devices"),
+        ("data.horizon", 40, "data.n_out"),
+        ("optimizer.learning_rate", 1e-3, "optimiser.lr"),
         ("model.width", 8, "model.settings.width"),
+        ("model.settings.hidden_channels", 8, "model.settings.width"),
     ],
 )
 def test_unknown_names_bring_up_the_nearest(key: str, value: Any, nearest: str) -> None:
     with pytest.raises(UserError, match=f"the nearest is {nearest}$") as caught:
         load_config(overrides={key: value})
     assert "\n" not in str(caught.value)
+
+
+def test_unlike_names_bring_up_some_of_the_section() -> None:
+    with pytest.raises(UserError, match=r"the nearest are (data\.\w+, ){5}of"):
+        load_config(overrides={"data.zzz": 1})
 
 
 @pytest.mark.parametrize(
