@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.setting_errors import unknown
+from nfsgeo_benchmarks import shipped_suites
 from nfsgeo_cli.terminal import option, progress_bar, report, table, verb
 
 if TYPE_CHECKING:
@@ -21,15 +24,19 @@ class Suites(click.Group):
     """A command for each shipped suite and each YAML file, beside its own commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from nfsgeo_benchmarks.suites import shipped_suites
-
         return [*shipped_suites(), *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        from nfsgeo_benchmarks.suites import shipped_suites
-
-        of_suite = cmd_name in shipped_suites() or cmd_name.endswith((".yaml", ".yml"))
-        return suite if of_suite else super().get_command(ctx, cmd_name)
+        path = shipped_suites().get(cmd_name)
+        if path is None and cmd_name.endswith((".yaml", ".yml")):
+            path = Path(cmd_name)
+        if path is None:
+            return super().get_command(ctx, cmd_name)
+        titled, text = copy(suite), path.read_text("utf-8", "replace")
+        found = re.search(r"^title: *(.+)", text, re.M)
+        titled.short_help = found[1] if found else ""
+        titled.help = f"{titled.short_help}.\n\n{suite.help}"
+        return titled
 
 
 @click.group(
@@ -55,19 +62,18 @@ def bench(
     """Run benchmark suites, by name or from a YAML file of your own."""
     if context.invoked_subcommand is not None:
         return
-    from nfsgeo_benchmarks.suites import read_suite, shipped_suites
-
-    shipped = {name: read_suite(path) for name, path in shipped_suites().items()}
     if listed or scale is None:
-        titles = {name: of.title for name, of in shipped.items()}
-        titles |= {k: c.get_short_help_str(58) for k, c in bench.commands.items()}
-        for name, title in titles.items():
-            click.echo(f"{name:<21}{title}")
+        for name in bench.list_commands(context):
+            if command := bench.get_command(context, name):
+                click.echo(f"{name:<21}{command.get_short_help_str(58)}")
         context.exit()
+    from nfsgeo_benchmarks.suites import read_suite
+
     if out is None:
         raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
     failed = False
-    for name, content in shipped.items():
+    for name, path in shipped_suites().items():
+        content = read_suite(path)
         if content.needs_files or scale not in content.scales:
             click.echo(f"skipped  {name}, without its files or scale {scale}", err=True)
             continue
@@ -110,9 +116,7 @@ def suite(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run a suite.
-
-    Every run has a folder of its own. Finished runs are skipped and stopped ones
+    """Every run has a folder of its own. Finished runs are skipped and stopped ones
     continue. A run that fails does not stop the others; the exit status is then 1.
 
     Examples:
@@ -127,7 +131,11 @@ def suite(
         raise click.UsageError(f"--slurm {slurm[0]} is for --launcher slurm")
     name = str(context.info_name)
     path, scales = suites.find_suite(name), suites.shipped_scales()
-    planned = suites.runs_of(suites.read_suite(path), scale, scales, data_folder)
+    content = suites.read_suite(path)
+    if data_folder is not None and not content.needs_files:
+        expected = "none, since the data of this suite are generated"
+        raise UserError(f"--data-folder {data_folder}", expected, "leave it out")
+    planned = suites.runs_of(content, scale, scales, data_folder)
     runs, absent = suites.with_files(planned, out)
     for line in absent:
         click.echo(f"skipped  {line}", err=not options["dry_run"])

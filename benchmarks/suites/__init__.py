@@ -8,6 +8,7 @@
 - :func:`write_suite_report`: the page about these tables
 """
 
+from nfsgeo_benchmarks import shipped_suites
 from nfsgeo_benchmarks.suites.report import write_suite_report
 from nfsgeo_benchmarks.suites.runs import Run, runs_of, trials_of, with_files
 from nfsgeo_benchmarks.suites.suite import (
@@ -15,7 +16,6 @@ from nfsgeo_benchmarks.suites.suite import (
     find_suite,
     read_suite,
     shipped_scales,
-    shipped_suites,
 )
 from nfsgeo_benchmarks.suites.tables import (
     collect,

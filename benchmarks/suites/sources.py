@@ -17,8 +17,9 @@ from __future__ import annotations
 import pandas as pd
 
 from nfsgeo.data.pde import find_equation
+from nfsgeo_benchmarks import FOLDER
 from nfsgeo_benchmarks.suites.runs import DataFiles, runs_of
-from nfsgeo_benchmarks.suites.suite import FOLDER, Suite, shipped_scales
+from nfsgeo_benchmarks.suites.suite import Suite, shipped_scales
 
 
 def paper_values(suite: Suite) -> dict[tuple[str, str], str]:

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+import nfsgeo_benchmarks
 from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.unseen import mesh_columns
@@ -32,9 +33,6 @@ DIFFERENCES = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
 
 # Errors at points of the file where nothing is observed.
 UNOBSERVED = ("mae_unobserved", "rmse_unobserved")
-
-# Where the suites are, their scales, and committed results.
-FOLDER = Path(__file__).parents[1]
 
 # References that learn nothing: their names in a summary and in tables.
 TRIVIAL = {
@@ -216,19 +214,14 @@ class Suite(Part):
         return self
 
 
-def shipped_suites() -> dict[str, Path]:
-    """The files of the suites that come along, by name."""
-    return {path.stem: path for path in sorted(FOLDER.glob("suites/*.yaml"))}
-
-
 def shipped_scales() -> dict[str, Scale]:
     """The scales by name."""
-    return read_scales(FOLDER / "scales.yaml")
+    return read_scales(nfsgeo_benchmarks.FOLDER / "scales.yaml")
 
 
 def shipped_results(suite: str, scale: str) -> Path:
     """The folder of the committed results of a suite at a scale, if there are any."""
-    return FOLDER / "results" / scale / suite
+    return nfsgeo_benchmarks.FOLDER / "results" / scale / suite
 
 
 def find_suite(name: str) -> Path:
@@ -237,7 +230,7 @@ def find_suite(name: str) -> Path:
     Raises:
         UserError: There is no suite of this name.
     """
-    known = shipped_suites()
+    known = nfsgeo_benchmarks.shipped_suites()
     if not name.endswith((".yaml", ".yml")) and name not in known:
         raise unknown(f"suite {name}", "the name of a suite", name, known)
     return known.get(name) or Path(name)

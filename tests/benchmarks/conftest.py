@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+import nfsgeo_benchmarks
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, read_suite, runs_of, shipped_scales
 from nfsgeo_cli import main
@@ -44,7 +45,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "suites").mkdir()
     write(tmp_path / "suites" / "small.yaml", SUITE)
     write(tmp_path / "scales.yaml", SCALES)
-    monkeypatch.setattr(suites.suite, "FOLDER", tmp_path)
+    monkeypatch.setattr(nfsgeo_benchmarks, "FOLDER", tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "suites" / "small.yaml"
 

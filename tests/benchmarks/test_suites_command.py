@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nfsgeo.training.processes import only_here
+from nfsgeo_benchmarks.suites import read_suite, shipped_suites
 
 Bench = Callable[..., Any]
 OPTIONS = ("small", "--scale", "tiny", "--out", "o")
@@ -52,6 +53,24 @@ def test_a_suite_ends_as_tables_and_a_report(bench: Bench, small: Path) -> None:
     assert bench("report", "o").exit_code == 0
     page = Path("o/report.html").read_text()
     assert page.count("<img") == 1 and page.count("Trained alike: ") == 1
+
+
+def test_help_says_what_each_suite_is(bench: Bench) -> None:
+    listed, page = bench("--list").stdout, " ".join(bench("--help").stdout.split())
+    for name, path in shipped_suites().items():
+        title = read_suite(path).title
+        assert f"{name:<21}{title}\n" in listed and page.count(title) == 1
+        assert f" {title}. " in " ".join(bench(name, "--help").stdout.split())
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_recorded(bench: Bench, small: Path) -> None:
+    text = small.read_text().replace("dse: {}", "agcrn: {model.settings.max_gib: 1e-9}")
+    small.write_text(text.replace("- dse", "- agcrn"))
+    assert bench(*OPTIONS, "--only", "agcrn").exit_code == 0  # OOM is a result
+    with open("o/results.csv") as file:
+        assert next(csv.DictReader(file))["status"] == "OOM"
+    assert "max_gib" in Path("o/report.html").read_text()
 
 
 def test_two_commands_on_one_folder(bench: Bench, small: Path) -> None:

@@ -69,6 +69,7 @@ def test_a_folder_has_to_be_given_where_files_are_named(
         (plain, "give --data-folder FOLDER"),
         ((*plain, "--data-folder", "nowhere"), "nowhere"),
         ((*plain, "--data-folder", "empty"), "none of 13 problems"),
+        (("irregular", *foreign(files, "--dry-run")[1:]), "are generated"),
     ):
         refused = bench(*arguments)
         assert refused.exit_code == 2 and word in refused.stderr
