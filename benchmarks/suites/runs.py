@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 
 from pydantic import Field
 
-from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.pde import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
@@ -48,7 +46,7 @@ class DataFiles(Part):
     equation: str = Field("", exclude=True)
 
     def obtain(self, progress: Progress = silent) -> dict[str, Any]:
-        """The settings of a run on them; a packed file is unpacked in the cache.
+        """The settings of a run on them.
 
         Raises:
             UserError: As :meth:`find`.
@@ -56,12 +54,6 @@ class DataFiles(Part):
         path, columns = self.find(), dict(self.columns)
         if "points" in columns:
             columns["points"] = str(path.with_name(str(columns["points"])))
-        if path.suffix == ".gz":
-            content = path.read_bytes()
-            digest = hashlib.sha256(content).hexdigest()[:8]
-            path = cache_folder() / f"{digest}-{path.stem}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(gzip.decompress(content))
         return {"data.file": path, "data.columns": columns or None}
 
     def find(self) -> Path:
