@@ -13,6 +13,7 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from nfsgeo.data.generation import generate
 from nfsgeo_benchmarks.perf import entries
 from nfsgeo_benchmarks.perf.entries import ENTRIES
 from nfsgeo_benchmarks.perf.measure import Entry, measure
@@ -86,6 +87,21 @@ def test_memory_is_that_of_the_device(tmp_path: Path) -> None:
     entry = replace(FOUR_TIMES, variant=work, reference=work)
     measured = measure(entry, tmp_path, "cuda")
     assert measured["variant_peak_memory_bytes"] == pytest.approx(2**22, rel=0.01)
+
+
+def test_what_was_cached_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "navier-stokes.nc"
+    generate("navier-stokes", path, samples=12, resolution=32, num_steps=20)
+    works = [entries.read_batch(tmp_path, cached=c) for c in (False, True)]
+    for each in works:
+        assert each().x.shape[1:] == (10, 1)
+    entries.training_step(tmp_path)()
+    monkeypatch.setattr("nfsgeo.data.Fields.read_all", None)
+    works[1]()
+    with pytest.raises(TypeError):
+        works[0]()
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,14 @@ def test_a_mistake_is_named_by_file_key_and_what_is_allowed(
         assert word in message
 
 
+@pytest.mark.parametrize("content", ["a: [", "- a", "\x00"])
+def test_files_that_are_no_suites(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(content)
+    with pytest.raises(UserError, match="small.yaml"):
+        read_suite(path)
+
+
 @pytest.mark.slow
 def test_runs_are_carried_out_once_and_failures_stop_nothing(
     runs_with: RunsWith, tmp_path: Path, table: Table

@@ -32,6 +32,8 @@ def test_means_are_over_the_seeds_that_finished() -> None:
     assert list(means.first["status"]) == ["ok", "ok", "OOM"]
     errors = means.errors("waves", ("dse", "wide", "agcrn"))
     assert errors[:2].tolist() == [2, 4] and math.isnan(errors["agcrn"])
+    of_three = AHEAD.model_copy(update={"over": ("dse", "wide", "agcrn")})
+    assert ratio(of_three, *rows) == 4 / 2  # the least is over those that are known
     assert means.errors("elsewhere", ("dse",)).isna().all()
 
 
