@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-import nfsgeo
+from nfsgeo import errors
 
 TYPES = {"int": int, "float": float, "path": Path}
 
@@ -84,7 +84,7 @@ def facts(source: str, key: str) -> tuple[list[Any], Any, str]:
 @cache
 def _definitions(module: str) -> dict[str, Any]:
     """The syntax of what a module of nfsgeo defines or imports, by name."""
-    path = Path(nfsgeo.__file__).parents[1].joinpath(*module.split("."))
+    path = Path(errors.__file__).parents[1].joinpath(*module.split("."))
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     found: dict[str, Any] = {}
     for node in ast.parse(path.read_text("utf-8")).body:
