@@ -129,9 +129,8 @@ def jittered(
     for i, axis in enumerate(grid_axes(file)):
         places = np.unique(start[i])
         stride = places[1] - places[0] if len(places) > 1 else len(axis)
-        start[i] = (start[i] + (moved[i] * stride).astype(np.int64)).clip(
-            max=len(axis) - 1
-        )
+        first = start[i] - (stride - 1) // 2  # of the cell, beyond the axis at an end
+        start[i] = (first + (moved[i] * stride).astype(np.int64)).clip(0, len(axis) - 1)
         low, high, length = domain.lower[i], domain.upper[i], domain.lengths[i]
         shift = 0.8 * length * stride / len(axis) * (moved[i] - 0.5)
         at = low + (pos[i] + shift - low) % length

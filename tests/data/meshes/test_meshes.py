@@ -1,6 +1,5 @@
 """Meshes: on the grid or exactly off it, seeded, and as dense as they claim."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +65,15 @@ def check_inside(file: Fields, mesh: Mesh) -> None:
         np.testing.assert_array_equal(mesh.pos, file.coordinates()[mesh.index])
 
 
-@pytest.mark.parametrize("file", GRIDS)
+@pytest.mark.parametrize("coarse", [6, (6, 4), (2, 3, 5)])
 @pytest.mark.parametrize("name", MESH_KINDS)
-def test_every_kind_of_mesh_is_seeded_and_stays_inside(name, file):
-    kind, num = MESH_KINDS[name], math.prod(file.shape)
-    size = {"points": 9, "grid": file.shape, None: None}[kind.size]
+def test_every_kind_of_mesh_is_seeded_and_stays_inside(name, coarse):
+    file = GRIDS[np.size(coarse) - 1]
+    kind, num = MESH_KINDS[name], {"points": 9, "grid": np.prod(coarse)}
+    size = {"points": 9, "grid": coarse}.get(kind.size)
     first, again = kind.sampler(file, size, 4), kind.sampler(file, size, 4)
     np.testing.assert_array_equal(first.pos, again.pos)
-    assert len(first) == (9 if kind.size == "points" else num)
+    assert len(first) == num.get(kind.size, file.num_points())
     assert len(np.unique(first.pos, axis=0)) == len(first)
     for other in (kind.sampler(file, size, 5), kind.sampler(file, size, 4, 1)):
         assert np.array_equal(first.pos, other.pos) != kind.drawn
@@ -168,12 +168,22 @@ def test_requests_that_cannot_be_met(one_line, point_case):
     assert len(random_subset(cloud, 5, 0, sample=1)) == 5
 
 
-@pytest.mark.parametrize("periodic", [(True, True), (False, False)])
-def test_jitter_stays_within_its_cell(periodic):
-    file = made((24, 16), periodic, cells=True)
-    mesh = jittered(file, (6, 8), 3)
-    away = mesh.pos - sub_grid(file, (6, 8)).pos
-    away -= 2 * np.round(away / 2)
-    share = np.abs(away) / [2 / 6, 2 / 8]
-    assert 0.36 < share.max() <= (0.4 if periodic[0] else 1)
+@given(st.integers(1, 6), st.integers(2, 5), st.integers(0, 2), st.integers(0, 99))
+def test_jitter_stays_within_its_cell(stride, num, kind, seed):
+    """On periodic axes, on those that reach the ends, and on those of cells."""
+    points, wraps = num * stride - (stride - 1) * (kind == 1), kind == 0
+    file = made((points,) * 2, (wraps, wraps), cells=kind == 2)
+    mesh, seen = jittered(file, num, seed), sub_grid(file, num).pos
+    away = np.abs(mesh.pos - seen) / np.ptp(file.axes[0]) * (points - 1)
+    away = np.minimum(away, points - away) if wraps else away
+    assert away.max() <= (0.4 * stride if wraps else stride // 2) + 1e-9
     check_inside(file, mesh)
+    assert len(np.unique(mesh.pos, axis=0)) == num**2
+
+
+def test_jitter_moves_points_as_far_as_it_may():
+    for periodic, most in ((True, 0.4), (False, 0.5)):
+        file = made((24, 16), (periodic, periodic), cells=True)
+        away = jittered(file, (6, 8), 3).pos - sub_grid(file, (6, 8)).pos
+        share = np.abs(away - 2 * np.round(away / 2)) / [2 / 6, 2 / 8]
+        assert 0.9 * most < share.max() <= most + 1e-9
