@@ -10,6 +10,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,9 @@ def generate(
     usual = max(1, min(64, max(4, BATCH_VALUES[kind] // points), fits))
     batch_size = _number("batch size", batch_size, usual)
     folder = out.with_name(out.name + ".partial")
-    begun = sum(each.stat().st_size for each in folder.rglob("*.npy"))
+    ranges = [range(samples)[i : i + batch_size] for i in range(0, samples, batch_size)]
+    staged = (folder.glob(_staged_at(folder, "*", each).name) for each in ranges)
+    begun = sum(each.stat().st_size for each in chain(*staged))
     values = num_steps * len(solver.component_names) + len(solver.static_names)
     check_room(out, 4 * samples * points * values - begun)
     settings = solver.model_dump(), resolution, num_steps, seed, GENERATOR
@@ -134,7 +137,6 @@ def generate(
         same = "samples staged with the same settings"
         again = "repeat the settings it was begun with or remove it"
         raise UserError(f"{folder}", same, again)
-    ranges = [range(samples)[i : i + batch_size] for i in range(0, samples, batch_size)]
     todo = [each for each in ranges if not _staged_at(folder, "u", each).exists()]
     finished = samples - sum(map(len, todo))
     tick("making samples", finished, samples)
@@ -146,6 +148,7 @@ def generate(
                 save_array(_staged_at(folder, name, batch), arrays[name])
             finished += len(batch)
             tick("making samples", finished, samples)
+    check_target(out, *OWN.endings)  # which may have been made meanwhile
     write_own(_staged(folder, ranges, made), out, tick)
     shutil.rmtree(folder, ignore_errors=True)
     return out

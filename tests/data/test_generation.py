@@ -1,5 +1,6 @@
 """Generated files hold what the solvers give, and survive interruption."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,6 +115,20 @@ def test_interrupted_generation_goes_on(name, tmp_path, contents):
     assert seen == [6, 8]
     assert contents(whole) == contents(parts)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["parts.nc", "whole.nc"]
+
+
+def test_other_batches_take_room_and_a_file_made_meanwhile_stays(tmp_path, monkeypatch):
+    path, how = tmp_path / "x.nc", {"samples": 8, **SMALL["burgers"]}
+    with pytest.raises(KeyboardInterrupt):
+        make(path, [], "burgers", stop_after=4)
+    usage = shutil.disk_usage(tmp_path)._replace(free=7000)  # half of the samples
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(UserError, match="the disk is full"):
+        generate("burgers", path, batch_size=4, **how)
+    assert not [*tmp_path.rglob("u-0-4.npy")]  # told before it is made
+    with pytest.raises(UserError, match="a new file"):
+        generate("burgers", path, batch_size=2, progress=lambda *_: path.touch(), **how)
+    assert not path.read_bytes()
 
 
 def test_a_cached_file_is_made_once(tmp_path, monkeypatch):
