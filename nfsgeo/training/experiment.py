@@ -88,7 +88,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         parts["test"] = used.windows("test")
     statistics, gaps = _read(parts, used.config, progress)
     series = fitted_series(used)
-    used = RunData(for_series(asked, used.config, series), file)
+    if (config := for_series(asked, used.config, series)) != used.config:
+        used = RunData(config, file)
     train, valid = parts["train"], parts["valid"]
     first, times = used.mesh(train.samples[0]), valid[0].times.tolist()
     seasonal, shape = series is not None and bool(series.periods), first.grid_shape
