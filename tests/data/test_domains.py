@@ -120,7 +120,7 @@ def test_geojson(tmp_path):
         several,
         feature,
         {"type": "FeatureCollection", "features": [feature]},
-        {"type": "GeometryCollection", "geometries": [polygon]},
+        {"type": "GeometryCollection", "geometries": [several]},
         {"type": "Polygon", "coordinates": [[*ring] for ring in (BLOCK, HOLE)]},
     ):
         (tmp_path / "a.geojson").write_text(json.dumps(shape))

@@ -121,6 +121,8 @@ def test_other_batches_take_room_and_a_file_made_meanwhile_stays(tmp_path, monke
     path, how = tmp_path / "x.nc", {"samples": 8, **SMALL["burgers"]}
     with pytest.raises(KeyboardInterrupt):
         make(path, [], "burgers", stop_after=4)
+    with pytest.raises(UserError, match="staged with the same settings"):
+        generate("burgers", path, seed=1, **how)
     usage = shutil.disk_usage(tmp_path)._replace(free=7000)  # half of the samples
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(UserError, match="the disk is full"):

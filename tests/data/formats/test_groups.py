@@ -43,6 +43,15 @@ def test_mesh_graph_nets(examples, tmp_path, sizes, steps, tiled, cells, name):
             assert (marks.sum(axis=1) == 1).all()
 
 
+def test_trajectories_that_differ_are_refused(examples, tmp_path, one_line):
+    path = tmp_path / "a.h5"
+    examples["trajectories.h5"](path, [5, 5], 3)
+    with h5py.File(path, "r+") as file:
+        del file["1/pressure"]
+    message = one_line(nfsgeo.data.open, path, times=range(3))
+    assert "trajectory 1 with" in message and "pressure, velocity in each" in message
+
+
 @pytest.mark.parametrize("name", ["moving", "mesh_pos", "node_type"])
 def test_moving_and_missing_places_are_refused(examples, name, tmp_path, one_line):
     path = tmp_path / "a.h5"

@@ -95,6 +95,7 @@ def test_points_or_cells_have_to_be_chosen(tmp_path, one_line):
     assert "leave at out" in one_line(nfsgeo.data.open, out, at="cells")
     fields = nfsgeo.data.open(saved(tmp_path / "b.vtu", {"p": P}, ids))
     assert fields.component_names == ["p"] and fields.num_points() == 4
+    assert "no data at" in one_line(nfsgeo.data.open, saved(tmp_path / "c.vtu"))
 
 
 def blocks_of(path: Path, cuts: list[int], seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -230,6 +231,16 @@ def test_xdmf_in_time(form, tmp_path, one_line, monkeypatch, sent):
     assert "with a_k, which changes in time" in one_line(nfsgeo.data.open, path)
 
 
+def test_xdmf_of_cells_in_time(tmp_path):
+    with meshio.xdmf.TimeSeriesWriter(tmp_path / "a.xdmf", data_format="XML") as out:
+        out.write_points_cells(CORNERS, [("triangle", TRIANGLES)])
+        for k in range(3):
+            out.write_data(k / 4, cell_data={"q": [np.arange(2.0) + k]})
+    fields = nfsgeo.data.open(tmp_path / "a.xdmf")
+    assert fields.times.tolist() == [0, 0.25, 0.5]
+    assert values(fields).tolist() == [[0, 1, 2], [1, 2, 3]]
+
+
 def test_several_functions_and_meshes_of_xdmf(tmp_path, one_line):
     whole = ElementTree.parse(xdmf(tmp_path / "a.xdmf", "XML", {"p": P}, {"p": P + 1}))
     (series,) = whole.findall("Domain/Grid[@GridType='Collection']")
@@ -257,6 +268,12 @@ def test_several_functions_and_meshes_of_xdmf(tmp_path, one_line):
     ):
         assert word in one_line(opened, other, change)
     item = series.find("Grid/Attribute/DataItem")
+    moved = ElementTree.tostring(item).decode()
+    last = (
+        "</Grid></Grid>",
+        f"</Grid><Grid><Geometry>{moved}</Geometry></Grid></Grid>",
+    )
+    assert "a mesh that moves" in one_line(opened, other, last)
     text, values_ = item.text, "101325.01 101325.02 101325.03 101325.04"
     changes = (other, (text, values_), ('Precision="8"', ""))
     assert opened(*changes).read(0, slice(None))[0, 0, 1] == 101325.01

@@ -51,6 +51,7 @@ def test_what_is_told_must_be_there(tmp_path, sensors, one_line):
         ({"time": "when"}, lines, "no column 'when'"),
         ({"x": "767541"}, lines, "x= beside points="),
         ({"time": ""}, lines, "not once with timestamp"),
+        ({"ignore": [*PLACES]}, lines, "expected stations"),
         ({"points": "gone.csv"}, lines, "points=gone.csv"),
         ({}, lines + "\n9,767541,5,5", "not once with 767541"),
         ({}, f"id,again,x,y\n{ids}", "each station once"),

@@ -179,11 +179,15 @@ def test_cells_without_a_value_are_counted(tmp_path, size, column, mark, data):
         (["x", "z", "t", "u"], "coordinates x[, y[, z]]"),
         (["lat", "t", "u", "v"], "coordinates x[, y[, z]]"),
         (["x", "y", "frame", "u"], "time=COLUMN"),
+        (["lon", "lat", "t", "u"], "longitudes over 360 degrees"),
     ],
 )
 def test_names_that_can_be_read_in_two_ways(tmp_path, one_line, names, words):
-    path = written(tmp_path / "a.csv", names, rows_of(3, 4, 0))
+    rows = rows_of(3, 4, 0)
+    rows[:, 0] *= 360 / np.ptp(rows[:, 0])
+    path = written(tmp_path / "a.csv", names, rows)
     assert words in one_line(nfsgeo.data.open, path)
+    assert "without rows" in one_line(nfsgeo.data.open, written(path, ["x", "u"], []))
 
 
 @pytest.mark.parametrize(
@@ -215,7 +219,9 @@ def test_days_without_hyphens_are_not_numbers(tmp_path, one_line, name):
         assert file.times.tolist() == [20260631, 20260701]
 
 
-@pytest.mark.parametrize("cell", ["today", "1,5", "01/02/2026", "2026-01-01T00:00+05"])
+@pytest.mark.parametrize(
+    "cell", ["today", "1,5", "1_5", "01/02/2026", "2026-01-01T00:00+05"]
+)
 def test_cells_that_are_no_numbers(tmp_path, one_line, cell):
     rows = [[0.0, 0.0, 1.0], [1.0, 0.0, cell]]
     path = written(tmp_path / "a.csv", ["x", "t", "u"], rows, ";")

@@ -21,6 +21,7 @@ from nfsgeo.data.meshes import (
     off_grid,
     random_subset,
     sub_grid,
+    with_queries,
 )
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
@@ -104,6 +105,15 @@ def test_nested_mesh_begins_with_the_seen_one(few, many, seed):
     check_inside(file, mesh)
 
 
+def test_meshes_off_the_grid_grow_off_the_grid():
+    seen = off_grid(GRIDS[2], 10, 0)
+    mesh = nested(seen, GRIDS[2], 25, 0)
+    np.testing.assert_array_equal(mesh.pos[:10], seen.pos)
+    whole = with_queries(mesh, GRIDS[2], 15, 0).with_queries_joined()
+    assert whole.index is None and len(np.unique(whole.pos, axis=0)) == 40
+    check_inside(GRIDS[2], whole)
+
+
 @given(st.sampled_from([1, 4, 16]), st.integers(1, 5), st.integers(0, 99))
 def test_no_unseen_point_is_in_any_point_set(sets, few, seed):
     file = GRIDS[2]
@@ -162,6 +172,7 @@ def test_requests_that_cannot_be_met(one_line, point_case):
     seen = random_subset(GRIDS[0], 10, 0)
     one_line(nested, seen, GRIDS[0], 9, 0)
     one_line(nested, seen, GRIDS[0], 31, 0)
+    assert "clustered points of" in one_line(clustered, GRIDS[1], 110, 0)
     cloud = point_case.make()
     one_line(sub_grid, cloud, 2)
     one_line(off_grid, cloud, 2, 0)
