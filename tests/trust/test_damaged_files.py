@@ -3,6 +3,7 @@
 Formats of fields are damaged in ``tests/data``.
 """
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import trimesh
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import nfsgeo
+from nfsgeo.data.domains import read_region
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
 from nfsgeo.geometry import Domain
@@ -87,6 +90,25 @@ def test_a_configuration(trained: RunPaths, tmp_path: Path, data: st.DataObject)
     for read in (read_config, load_config):
         with or_one_line():
             assert isinstance(read(file), RunConfig)
+
+
+@settings(max_examples=60, **unhurried)
+@given(data=st.data())
+@pytest.mark.parametrize("ending", ["geojson", "npz", "stl"])
+def test_regions(tmp_path: Path, ending: str, data: st.DataObject):
+    path = tmp_path / f"a.{ending}"
+    if ending == "geojson":
+        corners = [[0, 0], [2, 0], [2, 1], [0, 1], [0, 0]]
+        path.write_text(json.dumps({"type": "Polygon", "coordinates": [corners]}))
+    elif ending == "npz":
+        x = np.arange(3.0)
+        np.savez(path, x=x, y=x, distance=np.add.outer(x, x) - 1)
+    else:
+        trimesh.creation.box().export(path)
+    read_region(path)
+    path.write_bytes(data.draw(damaged(path.read_bytes())))
+    with or_one_line():
+        read_region(path)
 
 
 keys = st.sampled_from(
