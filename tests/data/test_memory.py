@@ -93,31 +93,34 @@ def test_what_is_cached_opens_as_it_was(any_fields, contents, data):
         assert contents(again) == contents(fields)
 
 
+SPLIT = "each number at most once"
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "words"),
     [
-        {"t": None},
-        {"pos": [[[0.0, 0.0]] * 4] * 2},
-        {"static": np.zeros((2, 4))},
-        {"pos": np.full((4, 2), np.nan)},
-        {"u": np.zeros((3, 4, 2, 2)), "component_names": ["p"]},
-        {"pos": np.ma.masked_less(np.arange(8.0).reshape(4, 2), 1)},
-        {"pos": []},
-        {"u": None},
-        {"scalars": [1, 2, 3]},
-        {"scalars": {"nu": [1, 2]}},
-        {"units": {"w": "K"}},
-        {"split": {"train": [0, 1, 2]}},
-        {"split": {"train": [0], "valid": [1], "test": [1]}},
-        {"split": {"train": [0], "valid": [1], "test": [3]}},
-        {"split": {"train": [0.0], "valid": [1], "test": [2]}},
-        {"scalars": {"nu": [1, np.nan, 3]}},
+        ({"t": None}, "2 time steps and no times"),
+        ({"pos": [[[0.0, 0.0]] * 4] * 2}, "the same samples, points and time steps"),
+        ({"static": np.zeros((2, 4))}, "sizes for dimension 'sample'"),
+        ({"pos": np.full((4, 2), np.nan)}, "8 of 8 values missing"),
+        ({"u": np.zeros((3, 4, 2, 2)), "component_names": ["p"]}, "1 names (p) for"),
+        ({"pos": np.ma.masked_less(np.arange(8.0).reshape(4, 2), 1)}, "1 of 8 values"),
+        ({"pos": []}, "shape (0,)"),
+        ({"u": None}, "without samples"),
+        ({"scalars": [1, 2, 3]}, "'list' object"),
+        ({"scalars": {"nu": [1, 2]}}, "sizes for dimension 'sample'"),
+        ({"units": {"w": "K"}}, "units of w"),
+        ({"split": {"train": [0, 1, 2]}}, SPLIT),
+        ({"split": {"train": [0], "valid": [1], "test": [1]}}, SPLIT),
+        ({"split": {"train": [0], "valid": [1], "test": [3]}}, SPLIT),
+        ({"split": {"train": [0.0], "valid": [1], "test": [2]}}, SPLIT),
+        ({"scalars": {"nu": [1, np.nan, 3]}}, "nu with 1 of 3 values missing"),
     ],
 )
-def test_arrays_that_do_not_fit(changes, one_line):
+def test_arrays_that_do_not_fit(changes, words, one_line):
     arrays: dict[str, Any] = {"u": np.zeros((3, 4, 2)), "pos": np.random.rand(4, 2)}
     arrays |= {"t": [0.0, 1.0]} | changes
-    one_line(nfsgeo.from_arrays, **arrays)
+    assert words in one_line(nfsgeo.from_arrays, **arrays)
 
 
 def test_what_a_mask_hides_is_missing():
@@ -126,6 +129,11 @@ def test_what_a_mask_hides_is_missing():
     file = nfsgeo.from_arrays(hidden, np.random.rand(4, 2), [0, 1])
     found = [np.isnan(file.read(sample, slice(None))[..., 0]) for sample in range(3)]
     np.testing.assert_array_equal(found, mask)
+
+
+def test_arrays_in_place_of_a_path(one_line):
+    for call in (nfsgeo.open, nfsgeo.prepare, kept):
+        assert "type ndarray" in one_line(call, np.zeros((3, 2)))
 
 
 def test_a_data_set_of_xarray(contents, one_line):
