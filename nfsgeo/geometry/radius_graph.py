@@ -186,7 +186,7 @@ def _sample_graph(
         near = search.nearest(nearest or spline_neighbours(domain))
         edges, weight = _with_splines(edges, near, source, target, domain)
     else:
-        edges = _widened(edges, search)
+        edges = widened(edges, search)
     edges = edges.to(source.device)
     precise = source.double()[edges[0]], target.double()[edges[1]]
     delta = domain.displacement(*precise)
@@ -208,7 +208,7 @@ def _sample_graph(
     )
 
 
-def _widened(edges: Tensor, search: Search) -> Tensor:
+def widened(edges: Tensor, search: Search) -> Tensor:
     """The edges, and one from the nearest source to each target that had none."""
     num = len(search.target)
     empty = torch.bincount(edges[1], minlength=num) == 0

@@ -186,7 +186,7 @@ class Search:
             pairs = self._by_trees(reach)
         else:
             pairs = self._by_torch_cluster(reach, where)
-        pairs = pairs[:, self._distance(*pairs) <= radius]
+        pairs = pairs[:, self.distance(*pairs) <= radius]
         # NumPy sorts ten times as fast as torch here, and powers of 2 are taken apart
         # ten times as fast as other products.
         bits = max(len(self.source) - 1, 0).bit_length()
@@ -235,7 +235,7 @@ class Search:
     def _visible(self, source: Tensor, target: Tensor) -> Tensor:
         """Whether no wall is between sources and targets of these numbers ``[e]``."""
         assert self._clearance is not None
-        free = self._distance(source, target) < self._clearance[target]
+        free = self.distance(source, target) < self._clearance[target]
         left = (~free).nonzero().squeeze(1)
         ends = self.target[target[left]], self.source[source[left]]
         free[left] = self.domain.visible(*ends)
@@ -249,7 +249,7 @@ class Search:
         points = self.domain.wrap(self.target).numpy()
         return torch.from_numpy(self.domain.walls.clearance(points))
 
-    def _distance(self, source: Tensor, target: Tensor) -> Tensor:
+    def distance(self, source: Tensor, target: Tensor) -> Tensor:
         return self.domain.distance(self.source[source], self.target[target])
 
     def _local(self, pos: Tensor) -> Tensor:
@@ -281,7 +281,7 @@ class Search:
         """
         from torch_cluster import radius
 
-        source, index = self._images(reach)
+        source, index = self.images(reach)
         source, target = source.to(device), self._local(self.target).to(device)
         num = len(source)
         step = len(target) if device.type == "cpu" else MAX_SLOTS // max(1, num)
@@ -291,7 +291,7 @@ class Search:
             pairs.append(torch.stack([index[found[1]], found[0] + number * step]))
         return torch.cat(pairs, dim=1)
 
-    def _images(self, reach: float) -> tuple[Tensor, Tensor]:
+    def images(self, reach: float) -> tuple[Tensor, Tensor]:
         """Local sources, and those near an end of a periodic axis beyond the other.
 
         Returns:

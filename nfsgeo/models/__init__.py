@@ -36,6 +36,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.models.base import BatchLoss, LossWeighting, Model, ModelSettings
 from nfsgeo.models.deeponet import DeepONetU, DeepONetV
 from nfsgeo.models.fourier import DSE, FNO, NFS, FNOSpline
+from nfsgeo.models.meshgraphnets import MeshGraphNets
 from nfsgeo.models.mixer import MixerOperator
 from nfsgeo.models.mppde import MPPDE
 from nfsgeo.models.neuraloperator import GINO, NeuralopFNO
@@ -52,6 +53,7 @@ from nfsgeo.models.patch_mixers import (
     ViT,
 )
 from nfsgeo.models.recurrent import AGCRN, DCRNN, GCGRU
+from nfsgeo.models.rigno import RIGNO
 from nfsgeo.models.task import Problem, Task
 from nfsgeo.models.transformers import FLARE, Transolver
 from nfsgeo.nn import PointSpectralConv, SpectralConv
@@ -74,6 +76,7 @@ __all__ = [
     "PAPER_PARAMETERS",
     "PAPER_PROBLEM",
     "PFNO",
+    "RIGNO",
     "BatchLoss",
     "DeepONetU",
     "DeepONetV",
@@ -81,6 +84,7 @@ __all__ = [
     "FNet",
     "LossWeighting",
     "MLPMixer",
+    "MeshGraphNets",
     "MixerOperator",
     "Model",
     "ModelSettings",
@@ -109,6 +113,8 @@ MODELS: dict[str, type[Model]] = {
     "dcrnn": DCRNN,
     "agcrn": AGCRN,
     "mppde": MPPDE,
+    "meshgraphnets": MeshGraphNets,
+    "rigno": RIGNO,
     "dse": DSE,
     "gino": GINO,
     "transolver": Transolver,

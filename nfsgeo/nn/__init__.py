@@ -47,6 +47,7 @@ AdaptiveConv               convolution with separate weights for every node
 scaled_laplacian           of a graph; transition_matrices: of its random walks
 node_graph                 a graph in PyTorch Geometric's format, for these
 MPPDELayer                 messages with relative fields and positions
+InteractionLayer           messages that update edges and their targets
 TemporalDecoder            several time steps at once from one hidden state
 PointSpectralConv          convolution in Fourier space at irregular points
 PhysicsAttention           attention among learned slices of a point set
@@ -76,7 +77,7 @@ from nfsgeo.nn.kernels import (
     GaussianKernel,
     InterpolationKernel,
 )
-from nfsgeo.nn.message_passing import MPPDELayer, TemporalDecoder
+from nfsgeo.nn.message_passing import InteractionLayer, MPPDELayer, TemporalDecoder
 from nfsgeo.nn.mixer_block import (
     FieldLayerNorm,
     Lift,
@@ -116,6 +117,7 @@ __all__ = [
     "GaussianKernel",
     "GlobalFilter",
     "GridResampling",
+    "InteractionLayer",
     "InterpolationKernel",
     "InterpolationResampling",
     "KernelInterpolation",

@@ -1,15 +1,17 @@
-"""The message passing layer and the decoder of MP-PDE."""
+"""Message passing layers, and the decoder of MP-PDE."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch_geometric.nn import InstanceNorm, MessagePassing
+from torch_geometric.utils import scatter
 
-__all__ = ["MPPDELayer", "TemporalDecoder"]
+__all__ = ["InteractionLayer", "MPPDELayer", "TemporalDecoder", "perceptron"]
 
 CHANNELS, FIRST_KERNEL, LAST_KERNEL = 8, 15, 10
 
@@ -146,3 +148,60 @@ class TemporalDecoder(nn.Sequential):
         """Decode the time steps of every node."""
         steps: Tensor = super().forward(h.unsqueeze(1))
         return steps.transpose(1, 2)
+
+
+class InteractionLayer(nn.Module):
+    r"""Messages that update the features of their edges and of their targets.
+
+    .. math::
+        m_{ij} = \phi(s_j, h_i, e_{ij}), \quad
+        e_{ij}' = e_{ij} + m_{ij}, \quad
+        h_i' = h_i + \psi\Big(h_i, \sum_{j \in N(i)} m_{ij}\Big)
+
+    "Learning Mesh-Based Simulation with Graph Networks", section 3.2; RIGNO has a mean.
+    :math:`\phi` and :math:`\psi` are perceptrons that end in a Layer-Norm. The first
+    map of :math:`\phi` is applied to nodes where it can be: edges are many more.
+
+    Args:
+        channels: channels of nodes, edges and hidden layers.
+        hidden: hidden layers of each perceptron.
+        aggregation: ``sum`` or ``mean`` of the messages, 0 where there are none.
+        activation: of the hidden layers.
+
+    Shapes:
+        ``edges`` ``[E, channels]``, ``source`` ``[n, channels]``, ``target``
+        ``[m, channels]``, ``edge_index`` ``[2, E]`` with :math:`j` in row 0; results as
+        ``edges`` and ``target``.
+    """
+
+    def __init__(
+        self, channels: int, hidden: int, aggregation: str, activation: type[nn.Module]
+    ) -> None:
+        super().__init__()
+        self.aggregation, sizes = aggregation, [channels] * (hidden + 1)
+        self.message_in = nn.Linear(3 * channels, channels)
+        self.message = nn.Sequential(activation(), perceptron(sizes, activation))
+        self.update = perceptron([2 * channels, *sizes], activation)
+
+    def forward(
+        self, edges: Tensor, source: Tensor, target: Tensor, edge_index: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The next features of edges and targets."""
+        sender, receiver = edge_index
+        of_source, of_target, own = self.message_in.weight.chunk(3, dim=1)
+        sent, asked = linear(source, of_source), linear(target, of_target)
+        hidden = linear(edges, own, self.message_in.bias)
+        message = self.message(hidden + sent[sender] + asked[receiver])
+        received = scatter(message, receiver, 0, len(target), reduce=self.aggregation)
+        change = self.update(torch.cat([target, received], dim=1))
+        return edges + message, target + change
+
+
+def perceptron(
+    sizes: Sequence[int], activation: type[nn.Module], *, norm: bool = True
+) -> nn.Sequential:
+    """Linear maps between ``sizes``, activations between them, a Layer-Norm behind."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(sizes):
+        layers += [nn.Linear(inputs, outputs), activation()]
+    return nn.Sequential(*layers[:-1], *[nn.LayerNorm(outputs)] * norm)

@@ -68,13 +68,18 @@ def test_order_of_points_does_not_matter(model):
     )
 
 
-@pytest.mark.parametrize("model", ["gcgru", "dcrnn", "mppde"])
+@pytest.mark.parametrize("model", ["gcgru", "dcrnn", "mppde", "meshgraphnets", "rigno"])
 def test_the_torus_has_no_seam(model):
-    """Up to the embedding of mppde, which sees positions."""
+    """Up to the embeddings of those that see positions."""
     p = problem()
     made, (x, pos) = make(model, p), sample(p)
     if model == "mppde":
         torch.nn.init.zeros_(made.step.embedding[0].weight[:, 3:5])
+    if model == "meshgraphnets":
+        torch.nn.init.zeros_(made.node_encoder[0].weight[:, 3:])
+    if model == "rigno":
+        torch.nn.init.zeros_(made.point_embedding[0].weight[:, 3:])
+        torch.nn.init.zeros_(made.node_embedding[0].weight[:, :-1])
     moved = p.domain.wrap(pos + torch.tensor([0.3, 0.6]))
     torch.testing.assert_close(made(x, moved), made(x, pos), rtol=1e-4, atol=1e-5)
 

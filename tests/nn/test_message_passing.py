@@ -1,12 +1,12 @@
-"""The message passing layer and the decoder of MP-PDE, written out."""
+"""Message passing layers and the decoder of MP-PDE, written out."""
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import conv1d, silu
 
 from nfsgeo.geometry import Domain, bipartite_graph
-from nfsgeo.nn import MPPDELayer, TemporalDecoder
+from nfsgeo.nn import InteractionLayer, MPPDELayer, TemporalDecoder
 from nfsgeo.testing import assert_same
 
 CHANNELS, FIELDS, VARIABLES, RADIUS = 6, 4, 2, 0.35
@@ -52,6 +52,46 @@ def test_layer_is_its_equations(dim):
 
     given = [torch.randn(len(pos), c).double() for c in (CHANNELS, FIELDS, VARIABLES)]
     assert_same(fast, plain, given, layer.parameters())
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.SiLU])
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_interactions_are_their_equations(aggregation, activation):
+    """Edge by edge and node by node; a target without an edge has a message of 0."""
+    layer = InteractionLayer(CHANNELS, 2, aggregation, activation).double()
+    linear = [each for each in layer.modules() if isinstance(each, nn.Linear)]
+    norms = [each for each in layer.modules() if isinstance(each, nn.LayerNorm)]
+    edge_index = torch.tensor([[0, 2, 2, 1, 3], [1, 1, 0, 1, 3]])
+
+    def network(x: Tensor, maps: list[nn.Linear], norm: nn.LayerNorm) -> Tensor:
+        for each in maps[:-1]:
+            x = activation()(each.weight @ x + each.bias)
+        x = maps[-1].weight @ x + maps[-1].bias
+        spread = (x - x.mean()).square().mean()
+        return norm.weight * (x - x.mean()) / (spread + 1e-5).sqrt() + norm.bias
+
+    def plain(e: Tensor, s: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        sent, nodes = [], []
+        for edge, (j, i) in zip(e, edge_index.t().tolist(), strict=True):
+            sent.append(network(torch.cat([s[j], h[i], edge]), linear[:3], norms[0]))
+        for i, node in enumerate(h):
+            own = [m for m, k in zip(sent, edge_index[1], strict=True) if k == i]
+            total = sum(own, torch.zeros_like(node))
+            total = total / max(1, len(own)) if aggregation == "mean" else total
+            nodes.append(node + network(torch.cat([node, total]), linear[3:], norms[1]))
+        return e + torch.stack(sent), torch.stack(nodes)
+
+    given = [torch.randn(n, CHANNELS).double() for n in (5, 4, 5)]
+    for which in (0, 1):
+        assert_same(
+            lambda e, s, h, which=which: layer(e, s, h, edge_index)[which],
+            lambda e, s, h, which=which: plain(e, s, h)[which],
+            given,
+            [],
+        )
+    edges, nodes = layer(*given, edge_index)
+    (edges.sum() + nodes.square().sum()).backward()
+    assert all(p.grad is not None for p in layer.parameters())
 
 
 def test_decoder_is_its_convolutions():

@@ -1,0 +1,82 @@
+"""`meshgraphnets`: encode, process and decode on one graph of the points."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph, Graphs, triangulation
+from nfsgeo.geometry.bipartite import outside_inference
+from nfsgeo.models.base import GraphSettings, Model
+from nfsgeo.models.task import Problem
+from nfsgeo.nn import InteractionLayer
+from nfsgeo.nn.message_passing import perceptron
+
+__all__ = ["MeshGraphNets"]
+
+HIDDEN = 2  # hidden layers of each perceptron
+
+
+class MeshGraphNetsSettings(GraphSettings):
+    """Settings of `meshgraphnets`.
+
+    Attributes:
+        width: channels of nodes and edges.
+        depth: number of steps of message passing.
+        graph: whether all pairs within the ``radius`` are joined, or the points by
+            their Delaunay triangulation, where the radius is the unit of length alone.
+    """
+
+    width: PositiveInt = 64
+    depth: PositiveInt = 8
+    graph: Literal["radius", "delaunay"] = "radius"
+
+
+class MeshGraphNets(Model):
+    """A graph network with features at edges, which residual perceptrons update.
+
+    "Learning Mesh-Based Simulation with Graph Networks", section 3. Edges begin with
+    the relative position of their ends and its length, nodes with all inputs at the
+    point and, unlike its authors', its position. All predicted time steps come at once.
+    """
+
+    Settings = MeshGraphNetsSettings
+    source = "Learning Mesh-Based Simulation with Graph Networks"
+    paper = {"width": 128, "depth": 15, "graph": "delaunay"}
+    spheres = True
+    predicts_anywhere = False
+
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
+        width, outputs = self.settings.width, problem.n_out * problem.out_components
+        self.builder, sizes = self.settings.builder(problem), [width] * (HIDDEN + 1)
+        inputs = problem.num_features + problem.dim
+        self.node_encoder = perceptron([inputs, *sizes], nn.ReLU)
+        self.edge_encoder = perceptron([problem.dim + 1, *sizes], nn.ReLU)
+        self.processor = nn.ModuleList(
+            InteractionLayer(width, HIDDEN, "sum", nn.ReLU)
+            for _ in range(self.settings.depth)
+        )
+        self.decoder = perceptron([*sizes, outputs], nn.ReLU, norm=False)
+
+    @outside_inference
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """Those of the mesh, see :class:`MeshGraphNetsSettings`."""
+        if self.settings.graph == "radius":
+            return {"mesh": self.builder.points_to_points(pos)}
+        domain = self.builder.domain
+        joined = triangulation(pos, domain)[0].to(pos.device)
+        return {"mesh": BipartiteGraph.from_edges(joined, (pos, pos), domain)}
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the observed points; see :class:`Model`."""
+        mesh, place = graphs.edges["mesh"], self.in_unit_box(graphs.pos)
+        nodes = self.node_encoder(torch.cat([x.flatten(1), place], dim=1))
+        edges = self.edge_encoder(mesh.offset(x.dtype) / self.builder.radius)
+        for layer in self.processor:
+            edges, nodes = layer(edges, nodes, nodes, mesh.edge_index)
+        result: Tensor = self.decoder(nodes)
+        return result.unflatten(1, (self.problem.n_out, self.problem.out_components))

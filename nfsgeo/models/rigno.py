@@ -1,0 +1,153 @@
+"""`rigno`: points to few regional nodes, a graph of several scales there, and back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor, nn
+from torch_geometric.utils import scatter
+
+from nfsgeo.geometry import BipartiteGraph, Graphs, farthest_points, triangulation
+from nfsgeo.geometry.bipartite import outside_inference
+from nfsgeo.geometry.radius_graph import widened
+from nfsgeo.geometry.search import Search
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.task import Problem
+from nfsgeo.nn import InteractionLayer
+from nfsgeo.nn.message_passing import perceptron
+
+__all__ = ["RIGNO"]
+
+HIDDEN = 1  # hidden layers of each perceptron
+WAVES = range(1, 5)  # of a position on a periodic axis
+SCALES = 6  # most triangulations
+OVERLAPS = 1.0, 2.0  # radii of supports over the least that cover, in and back
+WIDEST = 4.0  # of these over the median: some triangles reach across a bay
+
+
+class RIGNOSettings(ModelSettings):
+    """Settings of `rigno`.
+
+    Attributes:
+        width: channels of nodes and edges.
+        depth: number of steps of message passing among regional nodes.
+        coarsening: points over regional nodes, and these over those of the next scale.
+        dropout: fraction of the edges that are left out in training.
+    """
+
+    width: PositiveInt = 64
+    depth: PositiveInt = 12
+    coarsening: float = Field(default=4.0, gt=1)
+    dropout: float = Field(default=0.5, ge=0, lt=1)
+
+
+class RIGNO(Model):
+    """A graph neural operator among few of the points; arXiv 2501.19205.
+
+    These regional nodes are far from each other (the authors draw them: the order of
+    points would matter). Each has a support, a ball that reaches to the centres of the
+    triangles around it. Triangulations of ever fewer nodes make one graph of several
+    scales. All predicted time steps come at once; lead times are inputs at the points.
+    """
+
+    Settings = RIGNOSettings
+    source = "RIGNO: A Graph-based framework for robust and accurate operator learning"
+    paper = {"width": 128, "depth": 18}
+    spheres = True
+    predicts_anywhere = False
+
+    def __init__(self, problem: Problem, **keywords: Any) -> None:
+        super().__init__(problem, **keywords)
+        settings, self.domain = self.settings, problem.domain.normalised
+        outputs = problem.n_out * problem.out_components
+        sizes = [settings.width] * (HIDDEN + 1)
+        place = sum(2 * len(WAVES) if each else 1 for each in self.domain.periodic)
+
+        def embedding(inputs: int) -> nn.Sequential:
+            return perceptron([inputs, *sizes], nn.SiLU)
+
+        def layer() -> InteractionLayer:
+            return InteractionLayer(settings.width, HIDDEN, "mean", nn.SiLU)
+
+        # Distance of regional nodes, the unit of length.
+        num = max(1.0, problem.num_points / settings.coarsening)
+        self.spacing = (self.domain.volume / num) ** (1 / problem.domain.dim)
+        self.point_embedding = embedding(problem.num_features + place)
+        self.node_embedding = embedding(place + 1)
+        self.edge_embeddings = nn.ModuleDict(
+            {name: embedding(problem.dim + 1) for name in ("into", "among", "back")}
+        )
+        self.encoder, self.decoder, self.own = layer(), layer(), embedding(sizes[0])
+        self.processor = nn.ModuleList(layer() for _ in range(settings.depth))
+        self.projector = perceptron([*sizes, outputs], nn.SiLU, norm=False)
+
+    @outside_inference
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """Points that are nodes; points to nodes, among nodes, and back to points."""
+        domain, coarsening = self.domain, self.settings.coarsening
+        num = max(1, round(len(pos) / coarsening))
+        chosen = farthest_points(pos, domain, num).to(pos.device)
+        nodes = pos[chosen]
+        sizes = [int(num / coarsening**scale) for scale in range(SCALES)]
+        scales = [triangulation(nodes[:size], domain) for size in sizes if size]
+        radii = scales[0][1].clamp(min=1e-6)
+        radii = radii.clamp(max=WIDEST * float(radii.median()))
+        search = Search(pos, nodes, domain)
+        near = search.within(max(OVERLAPS) * float(radii.max()))
+        reach = search.distance(*near) / radii[near[1]]
+        into, back = (near[:, reach <= overlap] for overlap in OVERLAPS)
+        among = torch.cat([edges for edges, _ in scales], dim=1).unique(dim=1)
+        own = torch.stack([chosen, torch.arange(num, device=pos.device)])
+        back = widened(back.flip(0), Search(nodes, pos, domain))
+
+        def graph(joined: Tensor, ends: tuple[Tensor, Tensor]) -> BipartiteGraph:
+            return BipartiteGraph.from_edges(joined.to(pos.device), ends, domain)
+
+        return {
+            "chosen": graph(own, (pos, nodes)),
+            "into": graph(into, (pos, nodes)),
+            "among": graph(among, (nodes, nodes)),
+            "back": graph(back, (nodes, pos)),
+        }
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the observed points; see :class:`Model`."""
+        into, place = graphs.edges["into"], self.place(graphs.pos)
+        chosen = graphs.edges["chosen"].edge_index[0]
+        away = into.offset(x.dtype)[:, -1:] / self.spacing
+        radius = scatter(away, into.edge_index[1], 0, len(chosen), reduce="max")
+        points = self.point_embedding(torch.cat([x.flatten(1), place], dim=1))
+        nodes = self.node_embedding(torch.cat([place[chosen], radius], dim=1))
+        edges, index = self.kept("into", graphs, x.dtype)
+        nodes = self.encoder(edges, points, nodes, index)[1]
+        edges, index = self.kept("among", graphs, x.dtype)
+        for layer in self.processor:
+            edges, nodes = layer(edges, nodes, nodes, index)
+        edges, index = self.kept("back", graphs, x.dtype)
+        points = self.decoder(edges, nodes, points + self.own(points), index)[1]
+        result: Tensor = self.projector(points)
+        return result.unflatten(1, (self.problem.n_out, self.problem.out_components))
+
+    def kept(
+        self, name: str, graphs: Graphs, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        """Embedded edges, and their ends ``[2, E]``; in training, some of them."""
+        graph = graphs.edges[name]
+        offset, index = graph.offset(dtype) / self.spacing, graph.edge_index
+        if self.training and self.settings.dropout:
+            num = math.ceil((1 - self.settings.dropout) * graph.num_edges)
+            some = torch.randperm(graph.num_edges, device=index.device)[:num]
+            offset, index = offset[some], index[:, some]
+        return self.edge_embeddings[name](offset), index
+
+    def place(self, pos: Tensor) -> Tensor:
+        """Positions as inputs: waves along periodic axes, else from -1 to 1."""
+        columns: list[Tensor] = []
+        unit = self.in_unit_box(pos).split(1, dim=1)
+        for each, periodic in zip(unit, self.domain.periodic, strict=True):
+            phase = torch.cat([2 * math.pi * k * each for k in WAVES], dim=1)
+            columns += [phase.sin(), phase.cos()] if periodic else [2 * each - 1]
+        return torch.cat(columns, dim=1)
