@@ -15,8 +15,6 @@
 - :func:`moving_least_squares`: weights that interpolate polynomials exactly
 - :func:`polyharmonic_spline`: weights of local splines on the nearest neighbours
 - :func:`quadrature_weights`: quadrature weights (Voronoi volumes) of points
-- :func:`triangulation`: Delaunay's, across periodic boundaries
-- :func:`farthest_points`: few points that are spread over all of them
 - :class:`GraphBuilder`: joins the points of a sample to a grid and to each other
 - :class:`Graphs`: everything a model computes from positions, carried by a batch
 """
@@ -35,7 +33,6 @@ from nfsgeo.geometry.region import Region
 from nfsgeo.geometry.search import radius_edges, radius_for
 from nfsgeo.geometry.sphere import spherical_harmonics
 from nfsgeo.geometry.splines import moving_least_squares, polyharmonic_spline
-from nfsgeo.geometry.triangulation import farthest_points, triangulation
 
 __all__ = [
     "BipartiteGraph",
@@ -52,11 +49,9 @@ __all__ = [
     "bipartite_graph",
     "quadrature_weights",
     "equispaced_grid",
-    "farthest_points",
     "moving_least_squares",
     "polyharmonic_spline",
     "radius_edges",
     "radius_for",
     "spherical_harmonics",
-    "triangulation",
 ]

@@ -19,19 +19,15 @@ DIGITS = 6
 
 
 def triangulation(pos: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
-    """Delaunay's triangulation, across periodic boundaries, in any order of the points.
+    """Delaunay's triangulation of points of a normalised domain, across its boundaries.
 
-    On a line its simplices are the intervals between points, on the unit sphere those
-    of the convex hull.
-
-    Args:
-        pos: Points ``[n, d]`` of a normalised domain.
-        domain: That domain. Edges do not cross its walls.
+    On a line its simplices are intervals, on the unit sphere faces of the convex hull.
+    Neither here nor below does the order of the points matter.
 
     Returns:
-        Edges ``[2, E]``, int64, each in both directions, and the largest distance of
-        each point from the centre of a simplex at it ``[n]``, float64: balls of these
-        radii cover the triangulation. Both on the CPU.
+        Edges ``[2, E]``, int64, each in both directions, none across a wall, and the
+        largest distance of each point from the centre of a simplex at it ``[n]``,
+        float64: balls of these radii cover the triangulation. Both on the CPU.
     """
     place, order = _in_order(pos)
     images, index = Search(place, place, domain).images(max(domain.lengths))
@@ -52,12 +48,7 @@ def triangulation(pos: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
 def farthest_points(pos: Tensor, domain: Domain, num: int) -> Tensor:
     """Numbers of ``num`` points, each the farthest from those before it, on the CPU.
 
-    The first has the farthest neighbours. The order of the points does not matter.
-
-    Args:
-        pos: Points ``[n, d]`` of a normalised domain.
-        domain: That domain.
-        num: How many, at most ``n``.
+    The first has the farthest neighbours.
     """
     place, order = _in_order(pos)
     near = place[Search(place, place, domain).nearest(5)]

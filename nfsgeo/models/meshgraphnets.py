@@ -8,8 +8,9 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.geometry import BipartiteGraph, Graphs, triangulation
+from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import outside_inference
+from nfsgeo.geometry.triangulation import triangulation
 from nfsgeo.models.base import GraphSettings, Model
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import InteractionLayer

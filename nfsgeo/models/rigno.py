@@ -10,10 +10,11 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch_geometric.utils import scatter
 
-from nfsgeo.geometry import BipartiteGraph, Graphs, farthest_points, triangulation
+from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import outside_inference
 from nfsgeo.geometry.radius_graph import widened
 from nfsgeo.geometry.search import Search
+from nfsgeo.geometry.triangulation import farthest_points, triangulation
 from nfsgeo.models.base import Model, ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import InteractionLayer
@@ -73,8 +74,8 @@ class RIGNO(Model):
             return InteractionLayer(settings.width, HIDDEN, "mean", nn.SiLU)
 
         # Distance of regional nodes, the unit of length.
-        num = max(1.0, problem.num_points / settings.coarsening)
-        self.spacing = (self.domain.volume / num) ** (1 / problem.domain.dim)
+        share = min(1.0, settings.coarsening / problem.num_points)
+        self.spacing = (self.domain.volume * share) ** (1 / problem.domain.dim)
         self.point_embedding = embedding(problem.num_features + place)
         self.node_embedding = embedding(place + 1)
         self.edge_embeddings = nn.ModuleDict(
@@ -103,14 +104,14 @@ class RIGNO(Model):
         own = torch.stack([chosen, torch.arange(num, device=pos.device)])
         back = widened(back.flip(0), Search(nodes, pos, domain))
 
-        def graph(joined: Tensor, ends: tuple[Tensor, Tensor]) -> BipartiteGraph:
-            return BipartiteGraph.from_edges(joined.to(pos.device), ends, domain)
-
         return {
-            "chosen": graph(own, (pos, nodes)),
-            "into": graph(into, (pos, nodes)),
-            "among": graph(among, (nodes, nodes)),
-            "back": graph(back, (nodes, pos)),
+            name: BipartiteGraph.from_edges(joined.to(pos.device), ends, domain)
+            for name, joined, ends in (
+                ("chosen", own, (pos, nodes)),
+                ("into", into, (pos, nodes)),
+                ("among", among, (nodes, nodes)),
+                ("back", back, (nodes, pos)),
+            )
         }
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
@@ -121,22 +122,21 @@ class RIGNO(Model):
         radius = scatter(away, into.edge_index[1], 0, len(chosen), reduce="max")
         points = self.point_embedding(torch.cat([x.flatten(1), place], dim=1))
         nodes = self.node_embedding(torch.cat([place[chosen], radius], dim=1))
-        edges, index = self.kept("into", graphs, x.dtype)
+        edges, index = self.kept("into", graphs)
         nodes = self.encoder(edges, points, nodes, index)[1]
-        edges, index = self.kept("among", graphs, x.dtype)
+        edges, index = self.kept("among", graphs)
         for layer in self.processor:
             edges, nodes = layer(edges, nodes, nodes, index)
-        edges, index = self.kept("back", graphs, x.dtype)
+        edges, index = self.kept("back", graphs)
         points = self.decoder(edges, nodes, points + self.own(points), index)[1]
         result: Tensor = self.projector(points)
         return result.unflatten(1, (self.problem.n_out, self.problem.out_components))
 
-    def kept(
-        self, name: str, graphs: Graphs, dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor]:
+    def kept(self, name: str, graphs: Graphs) -> tuple[Tensor, Tensor]:
         """Embedded edges, and their ends ``[2, E]``; in training, some of them."""
         graph = graphs.edges[name]
-        offset, index = graph.offset(dtype) / self.spacing, graph.edge_index
+        offset = graph.offset(self.lengths.dtype) / self.spacing
+        index = graph.edge_index
         if self.training and self.settings.dropout:
             num = math.ceil((1 - self.settings.dropout) * graph.num_edges)
             some = torch.randperm(graph.num_edges, device=index.device)[:num]

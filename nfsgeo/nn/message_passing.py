@@ -158,20 +158,18 @@ class InteractionLayer(nn.Module):
         e_{ij}' = e_{ij} + m_{ij}, \quad
         h_i' = h_i + \psi\Big(h_i, \sum_{j \in N(i)} m_{ij}\Big)
 
-    "Learning Mesh-Based Simulation with Graph Networks", section 3.2; RIGNO has a mean.
-    :math:`\phi` and :math:`\psi` are perceptrons that end in a Layer-Norm. The first
-    map of :math:`\phi` is applied to nodes where it can be: edges are many more.
+    "Learning Mesh-Based Simulation with Graph Networks", section 3.2, and with a mean
+    RIGNO; :math:`\phi` and :math:`\psi` are perceptrons that end in a Layer-Norm. The
+    first map of :math:`\phi` is applied to nodes where it can be: edges are many more.
 
     Args:
         channels: channels of nodes, edges and hidden layers.
-        hidden: hidden layers of each perceptron.
+        hidden: hidden layers of each perceptron, with an ``activation``.
         aggregation: ``sum`` or ``mean`` of the messages, 0 where there are none.
-        activation: of the hidden layers.
 
     Shapes:
-        ``edges`` ``[E, channels]``, ``source`` ``[n, channels]``, ``target``
-        ``[m, channels]``, ``edge_index`` ``[2, E]`` with :math:`j` in row 0; results as
-        ``edges`` and ``target``.
+        ``edges`` ``[E, channels]``, ``source`` and ``target`` ``[n, channels]`` and
+        ``[m, channels]``, ``edge_index`` ``[2, E]`` with :math:`j` in row 0.
     """
 
     def __init__(

@@ -4,13 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import (
-    Domain,
-    Region,
-    equispaced_grid,
-    farthest_points,
-    triangulation,
-)
+from nfsgeo.geometry import Domain, Region, equispaced_grid
+from nfsgeo.geometry.triangulation import farthest_points, triangulation
 
 
 def pairs(edges: Tensor) -> set[tuple[int, ...]]:
