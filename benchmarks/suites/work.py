@@ -216,7 +216,8 @@ def carry_out_all(
     """
     CONTEXT.set_forkserver_preload([__name__])
     start = Process if slurm is None else _executor(folder, slurm).submit
-    threads = max(1, (os.cpu_count() or 1) // jobs) if slurm is None else 0
+    # OMP_NUM_THREADS counts: threads wait in a loop for cores that others have.
+    threads = max(1, torch.get_num_threads() // jobs) if slurm is None else 0
     waiting = [run for run in runs if not is_finished(run, folder)]
     for data in {run.data.model_dump_json(): run.data for run in waiting}.values():
         data.obtain(progress)
