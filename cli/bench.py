@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +75,10 @@ def bench(
     failed = False
     for name, path in shipped_suites().items():
         content = read_suite(path)
-        if content.needs_files or scale not in content.scales:
-            click.echo(f"skipped  {name}, without its files or scale {scale}", err=True)
+        lacks = content.needs_files or (content.rolls and not find_spec("apebench"))
+        if lacks or scale not in content.scales:
+            without = f"without its files, its extra or scale {scale}"
+            click.echo(f"skipped  {name}, {without}", err=True)
             continue
         options = ["--scale", scale, "--out", str(out / name), "--jobs", str(jobs)]
         failed |= bool(suite.main(options, name, standalone_mode=False))
@@ -158,9 +161,12 @@ def suite(
         options["slurm"] = parse_settings(slurm, "--slurm")
     rows = suites.collect(_carry_out(runs, out, write, **options), out)
     means = suites.seed_means(rows)
-    mae = means.mean["mae"]
-    text = mae.map("{:.3e}".format).where(mae.notna(), means.first["status"])
-    shown = table("MAE", text.unstack("problem", sort=False).fillna("-"))
+    measure = content.measures[0]
+    errors = means.mean.get(measure, means.mean["mae"])
+    text = errors.map("{:.3e}".format).where(errors.notna(), means.first["status"])
+    shown = table(
+        suites.measure_title(measure), text.unstack("problem", sort=False).fillna("-")
+    )
     files = f"results  {out / 'results.csv'}", f"report   {out / 'report.html'}"
     report(as_json, {"results": rows}, shown, *files)
     if any(row["status"] == "failed" for row in rows):
@@ -332,7 +338,8 @@ def _carry_out(
 
     def ended(run: Run) -> None:
         row = result_of(run, out)["row"]
-        error = row.get("mae", row.get("valid_rmse"))
+        names = ("gmean_nrmse", "mae", "valid_rmse")
+        error = next((row[name] for name in names if name in row), None)
         text = row.get("message") or row.get("status", "stopped")
         click.echo(f"{run.name}: {text if error is None else f'{error:.3e}'}", err=True)
 

@@ -5,11 +5,11 @@
 - :func:`runs_of`, :func:`trials_of`: its :class:`Run` s, or the trials of its search
 - :func:`carry_out_all`: trains and evaluates those that are not finished
 - :func:`collect`, :func:`write_tables`: what they found
-- :func:`write_suite_report`: the page about these tables
+- :func:`write_suite_report`: the page about these tables, :func:`measure_title`
 """
 
 from nfsgeo_benchmarks import shipped_suites
-from nfsgeo_benchmarks.suites.report import write_suite_report
+from nfsgeo_benchmarks.suites.report import measure_title, write_suite_report
 from nfsgeo_benchmarks.suites.runs import Run, runs_of, trials_of, with_files
 from nfsgeo_benchmarks.suites.suite import (
     Suite,
@@ -35,6 +35,7 @@ __all__ = [
     "collect",
     "find_suite",
     "is_finished",
+    "measure_title",
     "read_suite",
     "read_table",
     "result_of",

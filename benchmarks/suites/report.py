@@ -49,6 +49,9 @@ TITLES = MEASURES | {
     "rel_l1_last_median": "relative L1, last step, median",
     "mae_unobserved": "MAE, unobserved",
     "rmse_unobserved": "RMSE, unobserved",
+    "gmean_nrmse": "geometric mean of nRMSE",
+    "nrmse_1": "nRMSE, step 1",
+    "nrmse_100": "nRMSE, step 100",
     "diff_begin_0": "Diff before blocks, untrained",
     "diff_begin": "Diff before blocks, trained",
     "diff_end_0": "Diff after blocks, untrained",
@@ -138,7 +141,7 @@ class _Page:
         settings = settings.map(lambda v: v if isinstance(v, str) else f"{v:g}")
         alike = settings.nunique() == 1
         trivial, best = (
-            self.means.errors(problem, [*names]).min()
+            self.means.errors(problem, [*names], suite.measures[0]).min()
             for names in (TRIVIAL.values(), suite.variants)
         )
         return {
@@ -218,7 +221,7 @@ class _Page:
             caption = "Validation MAE after each epoch, first seed."
             yield Picture(f"curves-{problem}", "errors", caption, figure)
         rivals = [row for row in done if row["variant"] in self.suite.rivals] or done
-        for row in sorted(rivals, key=lambda row: row["mae"])[:2]:
+        for row in sorted(rivals, key=lambda row: row[self.suite.measures[0]])[:2]:
             figures = RunPaths(self.folder / row["folder"]).figures
             for path in sorted(figures.glob("fields-*.png"))[:1]:
                 name = row["variant"]

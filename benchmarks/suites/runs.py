@@ -17,6 +17,7 @@ from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import unknown
 from nfsgeo.training import load_config
+from nfsgeo_benchmarks.suites.apebench import Scenario
 from nfsgeo_benchmarks.suites.suite import (
     DataSet,
     Part,
@@ -27,6 +28,8 @@ from nfsgeo_benchmarks.suites.suite import (
     shipped_results,
 )
 from nfsgeo_benchmarks.suites.tables import CHOICES, is_finished, read_table
+
+OF_SCENARIO = "scenario."  # how keys of settings begin that are arguments of its class
 
 
 class DataFiles(Part):
@@ -93,7 +96,7 @@ class Run:
     problem: str
     variant: str
     seed: int
-    data: DataSet | DataFiles
+    data: DataSet | DataFiles | Scenario
     settings: Mapping[str, Any]
     unseen: tuple[float, ...] = ()
     repeats: int = 0
@@ -103,6 +106,12 @@ class Run:
     stations: bool = False
     boosting: bool = False
     trial: str = ""
+
+    @property
+    def network(self) -> str:
+        """A network of APEBench, such as ``FNO;12;18;4;gelu``; empty if it is ours."""
+        model = self.settings["model.name"]
+        return model if ";" in model else ""
 
     @property
     def name(self) -> str:
@@ -200,6 +209,10 @@ def with_files(runs: Sequence[Run], folder: Path) -> tuple[list[Run], list[str]]
     return left, [f"{k}: {v}" for k, v in absent.items() if k not in there]
 
 
+def _of_scenario(key: str) -> bool:
+    return key.startswith(OF_SCENARIO)
+
+
 class _AtScale:
     """A suite at a scale at which it can run, with the ``problems`` that do."""
 
@@ -227,11 +240,17 @@ class _AtScale:
         if suite.search is not None and suite.path is not None:
             self.choices = read_table(shipped_results(suite.path.stem, name) / CHOICES)
 
-    def data(self, problem: str, folder: Path | None = None) -> DataSet | DataFiles:
+    def data(
+        self, problem: str, folder: Path | None = None
+    ) -> DataSet | DataFiles | Scenario:
         """What a problem is on; files are in a folder."""
         of = self.suite.problems[problem]
         if of.data:
             return self.scale.data[of.data]
+        if of.scenario:
+            given = {**of.settings, **of.at[self.name]}
+            own = {k[len(OF_SCENARIO) :]: given[k] for k in given if _of_scenario(k)}
+            return Scenario(scenario=of.scenario, arguments=own)
         return DataFiles(files=of.files, columns=of.columns, folder=folder)
 
     def variants(self, problem: str) -> list[str]:
@@ -258,7 +277,8 @@ class _AtScale:
         """Settings of a run; where two set the same key, the later one counts."""
         content, own = self.suite.problems[problem], self.suite.variants[variant]
         model = own.get("model.name", variant)
-        if model not in MODELS:
+        network = bool(content.scenario) and ";" in model
+        if model not in MODELS and not network:
             raise unknown(f"variants.{variant}", "a model", model, MODELS)
         settings = {
             "model.name": model,
@@ -272,6 +292,9 @@ class _AtScale:
             **own,
             "seed": seed,
         }
+        settings = {k: v for k, v in settings.items() if not _of_scenario(k)}
+        if network:
+            return settings
         try:
             load_config(overrides=settings)
         except UserError as error:

@@ -18,8 +18,8 @@ import pandas as pd
 
 from nfsgeo.data.pde import find_equation
 from nfsgeo_benchmarks import FOLDER
-from nfsgeo_benchmarks.suites.runs import DataFiles, runs_of
-from nfsgeo_benchmarks.suites.suite import Suite, shipped_scales
+from nfsgeo_benchmarks.suites.runs import runs_of
+from nfsgeo_benchmarks.suites.suite import DataSet, Suite, shipped_scales
 
 
 def paper_values(suite: Suite) -> dict[tuple[str, str], str]:
@@ -33,7 +33,7 @@ def paper_values(suite: Suite) -> dict[tuple[str, str], str]:
     of = ["equation", "n_s", "n_t", "n_t_out", "points", "mesh_factor", "measure"]
     table = _read("paper").set_index(of)
     for run in {run.problem: run for run in runs}.values():
-        if isinstance(run.data, DataFiles) or run.data.options:
+        if not isinstance(run.data, DataSet) or run.data.options:
             continue
         equation, side = find_equation(run.data.equation), run.settings.get("data.grid")
         points = (

@@ -34,6 +34,9 @@ DIFFERENCES = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
 # Errors at points of the file where nothing is observed.
 UNOBSERVED = ("mae_unobserved", "rmse_unobserved")
 
+# Errors of a rollout of 100 time steps: their geometric mean, the first, the last.
+ROLLOUT = ("gmean_nrmse", "nrmse_1", "nrmse_100")
+
 # References that learn nothing: their names in a summary and in tables.
 TRIVIAL = {
     name: name.replace("_", "-")
@@ -89,6 +92,7 @@ class Problem(Part):
     data: str = ""  # a name in the scale
     files: tuple[str, ...] = ()  # that the user has, in place of it
     columns: dict[str, str | list[str]] = {}  # of the first of them, where it needs it
+    scenario: str = ""  # of APEBench, in place of both
     settings: Settings = {}
     models: dict[str, Settings] = {}
     at: dict[str, Settings]  # by scale; it does not run at others
@@ -97,9 +101,10 @@ class Problem(Part):
 
     @model_validator(mode="after")
     def _check_data(self) -> Self:
-        if bool(self.data) == bool(self.files):
+        if sum(map(bool, (self.data, self.files, self.scenario))) != 1:
             given = f"data={self.data!r} and files={list(self.files)}"
-            raise UserError(given, "one of the two", "leave one out")
+            given += f" and scenario={self.scenario!r}" * bool(self.scenario)
+            raise UserError(given, "one of them", "leave the others out")
         return self
 
 
@@ -164,10 +169,17 @@ class Suite(Part):
     @property
     def measures(self) -> tuple[str, ...]:
         """Columns: errors on the mesh of training, on larger meshes, deviations."""
+        if self.rolls:
+            return ROLLOUT
         larger = (f"mae_{factor:g}" for factor in self.unseen)
         medians = ("rel_l1_last_median",) if self.published else ()
         others = (*UNOBSERVED, *larger) if self.stations else larger
         return (*MEASURES, *medians, *others, *(DIFFERENCES if self.states else ()))
+
+    @property
+    def rolls(self) -> bool:
+        """Whether its problems are scenarios of APEBench, scored over rollouts."""
+        return any(problem.scenario for problem in self.problems.values())
 
     @property
     def needs_files(self) -> bool:

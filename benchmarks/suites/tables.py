@@ -50,7 +50,7 @@ SETTINGS = {
 }
 SETTINGS_COLUMNS = [f"{part}.{key}" for part, keys in SETTINGS.items() for key in keys]
 # How the names of the columns to average begin.
-ERRORS = ("mae", "rmse", "rel_l", "diff")
+ERRORS = ("mae", "rmse", "rel_l", "diff", "gmean", "nrmse")
 
 Row = Mapping[str, Any]
 
@@ -73,11 +73,11 @@ def is_finished(run: Run, folder: Path) -> bool:
     """Whether a run has its results, in its folder or in a table of ``folder``."""
     if result_of(run, folder)["row"].get("status") == "ok":
         return True
-    table, measure = (CHOICES, "valid_rmse") if run.trial else (RESULTS, "mae")
-    rows = read_table(folder / table)
-    return any(
-        r["folder"] == f"runs/{run.name}" and r[measure] is not None for r in rows
-    )
+    table, measures = RESULTS, ("mae", "gmean_nrmse")
+    if run.trial:
+        table, measures = CHOICES, ("valid_rmse",)
+    here = [r for r in read_table(folder / table) if r["folder"] == f"runs/{run.name}"]
+    return any(r.get(measure) is not None for r in here for measure in measures)
 
 
 def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:

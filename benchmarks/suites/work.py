@@ -39,6 +39,11 @@ from nfsgeo.training import (
 from nfsgeo.training.artifacts import write_json
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.trainer import read_history
+from nfsgeo_benchmarks.suites.apebench import (
+    Scenario,
+    rollout_errors,
+    train_network,
+)
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.suite import TRIVIAL, UNOBSERVED
 from nfsgeo_benchmarks.suites.tables import (
@@ -62,6 +67,12 @@ def carry_out(run: Run, folder: Path) -> None:
     In the end ``result.json`` has its row of the table, and those of the references.
     """
     (folder / RESULT).unlink(missing_ok=True)
+    if isinstance(run.data, Scenario) and run.network:
+        epochs = run.settings["trainer.epochs"]
+        row = train_network(run.data, run.network, epochs, run.seed)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / RESULT, {"row": row})
+        return
     if RunPaths(folder).config.exists():
         experiment, paths = resume_run(folder)
     else:
@@ -110,11 +121,16 @@ def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
         first, model = experiment.data.parts["valid"][0], experiment.forecaster.model
         memory = interpolation_memory(model, first.x, first.pos)
         row |= {f"{part}_bytes": size for part, size in memory.items()}
+    rollouts: dict[str, dict[str, float]] = {}
+    if isinstance(run.data, Scenario):
+        rollouts = rollout_errors(run.data, folder)
+        row |= rollouts.pop("model")
     same = {name: sizes[name] for name in ("n_s", "n_t", "n_t_out", "status")}
     same |= {"epochs": 0, "parameters": 0}
     references = [
         {**same, "variant": TRIVIAL[name]}
         | errors(of, away.get("baselines", {}).get(name, {}))
+        | rollouts.get(name, {})
         for name, of in summary["baselines"].items()
     ]
     return {"row": row, "references": references}

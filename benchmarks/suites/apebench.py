@@ -1,0 +1,179 @@
+"""Scenarios of APEBench: its data, its networks, and its measure of rollouts.
+
+"APEBench: A Benchmark for Autoregressive Neural Emulators of PDEs" (2411.00180): a
+network learns one time step of a periodic field, and is applied to its own predictions.
+Everything is in the units of its scenarios; it needs the extra ``apebench``.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+import nfsgeo.data
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.disk import cache_folder
+from nfsgeo.data.formats import require
+from nfsgeo.data.splits import SPLITS
+from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
+from nfsgeo.geometry import Domain
+from nfsgeo.progress import Progress, silent
+from nfsgeo.training.run_data import RunData
+from nfsgeo_benchmarks.suites.suite import Part
+
+# As many time steps as its published errors are means over, and samples and a seed for
+# validation, of which it has none.
+STEPS, VALID_SAMPLES, VALID_SEED = 100, 10, 1
+
+
+class Scenario(Part):
+    """A scenario by its name there, such as ``diff_kdv``, and arguments of its class.
+
+    Attributes:
+        equation: Nothing, since it is none of ours.
+    """
+
+    scenario: str
+    arguments: dict[str, Any] = {}
+    equation: str = Field("", exclude=True)
+
+    def build(self, **more: Any) -> Any:
+        """The scenario, tested for :data:`STEPS` time steps.
+
+        Raises:
+            UserError: The package is not installed.
+        """
+        require("apebench", f"the scenario {self.scenario} of APEBench", "apebench")
+        from apebench.scenarios import scenario_dict
+
+        more |= self.arguments | {"test_temporal_horizon": STEPS}
+        return scenario_dict[self.scenario](**more)
+
+    def obtain(self, progress: Progress = silent) -> dict[str, Any]:
+        """Settings with the file, generated in the user's cache where it is not yet.
+
+        Its training samples, validation samples from another seed, and the first time
+        steps of its test samples; :attr:`rollouts` has all of these.
+        """
+        if not self.file("rollouts").exists():  # written last
+            made = self.build()
+            from jax.random import PRNGKey
+
+            rollouts = np.asarray(made.get_test_data())
+            train = np.asarray(made.get_train_data())
+            valid = made.produce_data(
+                stepper=made.get_ref_stepper(),
+                num_samples=VALID_SAMPLES,
+                num_warmup_steps=made.num_warmup_steps,
+                temporal_horizon=made.train_temporal_horizon,
+                key=PRNGKey(VALID_SEED),
+            )
+            begun = rollouts[:, : train.shape[1]]
+            self._write("windows", train, np.asarray(valid), begun)
+            self._write("rollouts", rollouts[:0], rollouts[:0], rollouts)
+        return {"data.file": self.file("windows")}
+
+    def file(self, name: str) -> Path:
+        """The file of windows or of rollouts, in the user's cache."""
+        told = "-".join(f"{k}={v}" for k, v in self.arguments.items())
+        return cache_folder() / f"apebench-{self.scenario}-{told}-{name}.nc"
+
+    def _write(self, name: str, *parts: NDArray[Any]) -> None:
+        """A file of the samples of each part ``[S, T, C, *grid]``."""
+        path, u = self.file(name), np.concatenate(parts)
+        dim, ends = u.ndim - 3, np.cumsum([len(part) for part in parts])
+        names = ["u"] if u.shape[2] == 1 else [f"u_{i}" for i in range(u.shape[2])]
+        numbers = np.split(np.arange(len(u)), ends[:-1])
+        fields = build(
+            path,
+            [Array(u, "ntc" + "xyz"[:dim], names)],
+            axes=[np.arange(num) / num for num in u.shape[3:]],
+            times=np.arange(u.shape[1], dtype=float),
+            domain=Domain((0.0,) * dim, (1.0,) * dim, (True,) * dim),
+            split=dict(zip(SPLITS, numbers, strict=True)),
+            provenance={"apebench": self.model_dump()},
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        fields.write(path)
+
+
+def rollout_errors(scenario: Scenario, folder: Path) -> dict[str, dict[str, float]]:
+    """:func:`measures` of a trained run, as ``"model"``, and of ``"persistence"``.
+
+    The test samples are observed at the points of the run's validation samples.
+    """
+    config, forecaster = open_run(folder)
+    data = config.data.changed(evaluation_stride=None)
+    file = nfsgeo.data.open(scenario.file("rollouts"))
+    scored = ScoredModel(forecaster, RunData(config.changed(data=data), file))
+    found: dict[str, list[NDArray[Any]]] = {"model": [], "persistence": []}
+    windows, size = scored.windows(n_out=STEPS), data.batch_size
+    for batch, prediction in predictions(forecaster, windows, size, steps=STEPS):
+        sizes, truth = batch.graphs.sizes, batch.y
+        for name, of in (
+            ("model", prediction),
+            ("persistence", batch.x.expand_as(truth)),
+        ):
+            each = zip(of.split(sizes), truth.split(sizes), strict=True)
+            found[name] += [normalised_rmse(u.numpy(), v.numpy()) for u, v in each]
+    return {name: measures(np.mean(each, 0)) for name, each in found.items()}
+
+
+def normalised_rmse(u: NDArray[Any], truth: NDArray[Any]) -> NDArray[Any]:
+    r"""The normalised RMSE of a sample at each time step, summed over components.
+
+    .. math:: \sum_c \Vert u_c - v_c \Vert / \Vert v_c \Vert
+
+    Args:
+        u: Prediction ``[n, T, C]``.
+        truth: The field itself, of the same shape.
+    """
+    norm = np.linalg.norm
+    return (norm(u - truth, axis=0) / norm(truth, axis=0)).sum(axis=-1)
+
+
+def measures(nrmse: NDArray[Any]) -> dict[str, float]:
+    """Columns of ``results.csv`` from mean errors at each time step ``[STEPS]``."""
+    nrmse = np.where(np.isnan(nrmse), np.inf, nrmse).astype(float)
+    gmean = float(np.exp(np.log(nrmse).mean()))
+    return {"gmean_nrmse": gmean, "nrmse_1": float(nrmse[0])} | {
+        f"nrmse_{STEPS}": float(nrmse[STEPS - 1])
+    }
+
+
+def train_network(
+    scenario: Scenario, network: str, epochs: int, seed: int
+) -> dict[str, Any]:
+    """The row of a network of APEBench, trained and tested by its own program.
+
+    Args:
+        scenario: What it learns.
+        network: Its kind and sizes, such as ``FNO;12;18;4;gelu``.
+        epochs: Passes over the training pairs. A fifth of the steps is the warm-up of
+            the rate, as of its own 10,000.
+        seed: Of weights and batches.
+    """
+    plain = scenario.build()
+    pairs = plain.num_train_samples * plain.train_temporal_horizon
+    steps = epochs * -(-pairs // plain.batch_size)
+    rate = f"adam;{steps};warmup_cosine;0.0;1e-3;{steps // 5}"
+    made = scenario.build(optim_config=rate)
+    began = time.perf_counter()
+    table, _ = made(network_config=network, start_seed=seed)
+    names = [f"mean_nRMSE_{step:04d}" for step in range(1, STEPS + 1)]
+    nrmse = table[names].to_numpy(float)[0]
+    return measures(nrmse) | {
+        "n_s": made.num_points**made.num_spatial_dims,
+        "n_t": 1,
+        "n_t_out": 1,
+        "epochs": epochs,
+        "parameters": made.get_parameter_count(network),
+        "seconds_per_epoch": (time.perf_counter() - began) / epochs,
+        "status": "ok",
+    }
