@@ -58,7 +58,7 @@ class Scenario(Part):
         """Settings with the file, generated in the user's cache where it is not yet.
 
         Its training samples, validation samples from another seed, and the first time
-        steps of its test samples; :attr:`rollouts` has all of these.
+        steps of its test samples; the file of rollouts has all of these.
         """
         if not self.file("rollouts").exists():  # written last
             made = self.build()
@@ -74,8 +74,8 @@ class Scenario(Part):
                 key=PRNGKey(VALID_SEED),
             )
             begun = rollouts[:, : train.shape[1]]
-            self._write("windows", train, np.asarray(valid), begun)
-            self._write("rollouts", rollouts[:0], rollouts[:0], rollouts)
+            self.write("windows", train, np.asarray(valid), begun)
+            self.write("rollouts", rollouts[:0], rollouts[:0], rollouts)
         return {"data.file": self.file("windows")}
 
     def file(self, name: str) -> Path:
@@ -83,7 +83,7 @@ class Scenario(Part):
         told = "-".join(f"{k}={v}" for k, v in self.arguments.items())
         return cache_folder() / f"apebench-{self.scenario}-{told}-{name}.nc"
 
-    def _write(self, name: str, *parts: NDArray[Any]) -> None:
+    def write(self, name: str, *parts: NDArray[Any]) -> None:
         """A file of the samples of each part ``[S, T, C, *grid]``."""
         path, u = self.file(name), np.concatenate(parts)
         dim, ends = u.ndim - 3, np.cumsum([len(part) for part in parts])

@@ -73,9 +73,9 @@ def is_finished(run: Run, folder: Path) -> bool:
     """Whether a run has its results, in its folder or in a table of ``folder``."""
     if result_of(run, folder)["row"].get("status") == "ok":
         return True
-    table, measures = RESULTS, ("mae", "gmean_nrmse")
+    table, measures = RESULTS, ["mae", "gmean_nrmse"]
     if run.trial:
-        table, measures = CHOICES, ("valid_rmse",)
+        table, measures = CHOICES, ["valid_rmse"]
     here = [r for r in read_table(folder / table) if r["folder"] == f"runs/{run.name}"]
     return any(r.get(measure) is not None for r in here for measure in measures)
 
