@@ -7,6 +7,7 @@ Everything is in the units of its scenarios; it needs the extra ``apebench``.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData
-from nfsgeo_benchmarks.suites.suite import Part
+from nfsgeo_benchmarks.suites.suite import ROLLOUT, Part
 
 # As many time steps as its published errors are means over, and samples and a seed for
 # validation, of which it has none.
@@ -48,6 +49,7 @@ class Scenario(Part):
         Raises:
             UserError: The package is not installed.
         """
+        os.environ.setdefault("TQDM_DISABLE", "1")  # of each training
         require("apebench", f"the scenario {self.scenario} of APEBench", "apebench")
         from apebench.scenarios import scenario_dict
 
@@ -64,8 +66,7 @@ class Scenario(Part):
             made = self.build()
             from jax.random import PRNGKey
 
-            rollouts = np.asarray(made.get_test_data())
-            train = np.asarray(made.get_train_data())
+            train, rollouts = made.get_train_data(), np.asarray(made.get_test_data())
             valid = made.produce_data(
                 stepper=made.get_ref_stepper(),
                 num_samples=VALID_SAMPLES,
@@ -74,7 +75,7 @@ class Scenario(Part):
                 key=PRNGKey(VALID_SEED),
             )
             begun = rollouts[:, : train.shape[1]]
-            self.write("windows", train, np.asarray(valid), begun)
+            self.write("windows", train, valid, begun)
             self.write("rollouts", rollouts[:0], rollouts[:0], rollouts)
         return {"data.file": self.file("windows")}
 
@@ -115,12 +116,10 @@ def rollout_errors(scenario: Scenario, folder: Path) -> dict[str, dict[str, floa
     found: dict[str, list[NDArray[Any]]] = {"model": [], "persistence": []}
     windows, size = scored.windows(n_out=STEPS), data.batch_size
     for batch, prediction in predictions(forecaster, windows, size, steps=STEPS):
-        sizes, truth = batch.graphs.sizes, batch.y
-        for name, of in (
-            ("model", prediction),
-            ("persistence", batch.x.expand_as(truth)),
-        ):
-            each = zip(of.split(sizes), truth.split(sizes), strict=True)
+        sizes, truth = batch.graphs.sizes, batch.y.cpu()
+        for name, of in zip(found, (prediction, batch.x), strict=True):
+            fields = of.cpu().expand_as(truth).split(sizes), truth.split(sizes)
+            each = zip(*fields, strict=True)
             found[name] += [normalised_rmse(u.numpy(), v.numpy()) for u, v in each]
     return {name: measures(np.mean(each, 0)) for name, each in found.items()}
 
@@ -142,9 +141,7 @@ def measures(nrmse: NDArray[Any]) -> dict[str, float]:
     """Columns of ``results.csv`` from mean errors at each time step ``[STEPS]``."""
     nrmse = np.where(np.isnan(nrmse), np.inf, nrmse).astype(float)
     gmean = float(np.exp(np.log(nrmse).mean()))
-    return {"gmean_nrmse": gmean, "nrmse_1": float(nrmse[0])} | {
-        f"nrmse_{STEPS}": float(nrmse[STEPS - 1])
-    }
+    return dict(zip(ROLLOUT, (gmean, float(nrmse[0]), float(nrmse[-1])), strict=True))
 
 
 def train_network(
@@ -159,9 +156,9 @@ def train_network(
             the rate, as of its own 10,000.
         seed: Of weights and batches.
     """
-    plain = scenario.build()
-    pairs = plain.num_train_samples * plain.train_temporal_horizon
-    steps = epochs * -(-pairs // plain.batch_size)
+    made = scenario.build()
+    pairs = made.num_train_samples * made.train_temporal_horizon
+    steps = epochs * -(-pairs // made.batch_size)
     rate = f"adam;{steps};warmup_cosine;0.0;1e-3;{steps // 5}"
     made = scenario.build(optim_config=rate)
     began = time.perf_counter()

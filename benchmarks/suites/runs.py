@@ -29,8 +29,6 @@ from nfsgeo_benchmarks.suites.suite import (
 )
 from nfsgeo_benchmarks.suites.tables import CHOICES, is_finished, read_table
 
-OF_SCENARIO = "scenario."  # how keys of settings begin that are arguments of its class
-
 
 class DataFiles(Part):
     """A data set that the user has, in one file or in several beside each other.
@@ -209,10 +207,6 @@ def with_files(runs: Sequence[Run], folder: Path) -> tuple[list[Run], list[str]]
     return left, [f"{k}: {v}" for k, v in absent.items() if k not in there]
 
 
-def _of_scenario(key: str) -> bool:
-    return key.startswith(OF_SCENARIO)
-
-
 class _AtScale:
     """A suite at a scale at which it can run, with the ``problems`` that do."""
 
@@ -248,8 +242,7 @@ class _AtScale:
         if of.data:
             return self.scale.data[of.data]
         if of.scenario:
-            given = {**of.settings, **of.at[self.name]}
-            own = {k[len(OF_SCENARIO) :]: given[k] for k in given if _of_scenario(k)}
+            own = of.arguments.get(self.name, {})
             return Scenario(scenario=of.scenario, arguments=own)
         return DataFiles(files=of.files, columns=of.columns, folder=folder)
 
@@ -292,11 +285,9 @@ class _AtScale:
             **own,
             "seed": seed,
         }
-        settings = {k: v for k, v in settings.items() if not _of_scenario(k)}
-        if network:
-            return settings
         try:
-            load_config(overrides=settings)
+            if not network:  # whose program reads its own
+                load_config(overrides=settings)
         except UserError as error:
             given = f"problems.{problem} with variants.{variant}: {error.given}"
             raise UserError(given, error.expected, error.todo) from None

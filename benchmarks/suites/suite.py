@@ -93,6 +93,7 @@ class Problem(Part):
     files: tuple[str, ...] = ()  # that the user has, in place of it
     columns: dict[str, str | list[str]] = {}  # of the first of them, where it needs it
     scenario: str = ""  # of APEBench, in place of both
+    arguments: dict[str, Settings] = {}  # of its class, by scale
     settings: Settings = {}
     models: dict[str, Settings] = {}
     at: dict[str, Settings]  # by scale; it does not run at others

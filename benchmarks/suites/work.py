@@ -68,10 +68,11 @@ def carry_out(run: Run, folder: Path) -> None:
     """
     (folder / RESULT).unlink(missing_ok=True)
     if isinstance(run.data, Scenario) and run.network:
-        epochs = run.settings["trainer.epochs"]
-        row = train_network(run.data, run.network, epochs, run.seed)
+        found = train_network(
+            run.data, run.network, run.settings["trainer.epochs"], run.seed
+        )
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / RESULT, {"row": row})
+        write_json(folder / RESULT, {"row": found})
         return
     if RunPaths(folder).config.exists():
         experiment, paths = resume_run(folder)
