@@ -25,7 +25,7 @@ from nfsgeo.evaluation.unseen import mesh_columns
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import explained, unknown
-from nfsgeo.training.loading import read_yaml
+from nfsgeo.training.loading import merged, read_yaml
 
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
@@ -259,7 +259,13 @@ def read_suite(path: Path) -> Suite:
     parts |= {"search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
-        return Suite.model_validate(read_yaml(path) | {"path": path})
+        content = read_yaml(path)
+        for name, own in content.get("problems", {}).items():
+            if other := own.get("as_in"):
+                there = read_yaml(find_suite(other))["problems"][name]
+                found = merged(there | {"variants": ()}, own)
+                content["problems"][name] = {k: found[k] for k in found if k != "as_in"}
+        return Suite.model_validate(content | {"path": path})
 
 
 def read_scales(path: Path) -> dict[str, Scale]:

@@ -43,7 +43,7 @@ def load_config(
     for key, value in (overrides or {}).items():
         for name in reversed(key.split(".")):
             value = {name: value}
-        given = _merged(given, value)
+        given = merged(given, value)
     model = given.get("model")
     model = model if isinstance(model, dict) else {}
     if start := model.get("start_from"):
@@ -51,11 +51,11 @@ def load_config(
         if model.get("name", theirs.name) == theirs.name:
             # As far as others need not choose it.
             shared = theirs.model_dump(include={"name", "settings", "prediction"})
-            model = _merged(shared, model)
+            model = merged(shared, model)
             given = given | {"model": model}
     name = str(model.get("name", "nfs"))
     if given.get("preset") == "paper":
-        given = _merged(_paper_preset(name), given)
+        given = merged(_paper_preset(name), given)
     fields = MODELS[name].Settings.model_fields if name in MODELS else ()
     with explained(known=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
         return RunConfig.model_validate(given)
@@ -134,11 +134,12 @@ def read_yaml(file: Path) -> dict[str, Any]:
     return content
 
 
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(under)
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of both, at all depths, and the values of ``over`` where it has them."""
+    made = dict(under)
     for key, value in over.items():
-        below = merged.get(key)
+        below = made.get(key)
         if isinstance(below, Mapping) and isinstance(value, Mapping):
-            value = _merged(below, value)
-        merged[key] = value
-    return merged
+            value = merged(below, value)
+        made[key] = value
+    return made
