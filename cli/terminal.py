@@ -172,10 +172,9 @@ def error_table(summary: Mapping[str, Any]) -> str:
     ]
     found[0] = f"{'errors' if everything else 'test errors'}{unit}", found[0][1]
     if bands := summary.get("bands"):
-        rows = {summary["model"]: bands, **bands}
-        shown = [summary["model"], "constant", "persistence"]
-        scores = pd.DataFrame({k: rows[k] for k in shown if k in rows})
-        scores = scores.T[[*BAND_SCORES]].astype(float)
+        rows = {summary["model"]: bands, **bands["references"]}
+        scores = pd.DataFrame(rows).T[[*BAND_SCORES]].astype(float)
+        scores = scores.rename(lambda name: name.replace("_", " "))
         found.append((f"error bands of level {bands['level']:g}", scores))
     mean = "mean of these samples" if everything else "training mean"
     parts = []

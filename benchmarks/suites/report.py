@@ -26,6 +26,7 @@ from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo_benchmarks.suites.sources import paper_values, published
 from nfsgeo_benchmarks.suites.suite import (
+    BAND_COLUMNS,
     TRIVIAL,
     Suite,
     find_suite,
@@ -109,7 +110,9 @@ def _claims(suite: Suite, means: Means) -> dict[str, pd.DataFrame]:
     """A table for each claim: problems, ratios, and whether it holds."""
     found: dict[str, dict[str, list[str]]] = {}
     for each in judge(suite.claims, means):
-        title = f"{each.claim.title}: at most {each.claim.at_most:g}"
+        of = each.claim
+        least = f"at least {of.at_least:g} and " * bool(of.at_least)
+        title = f"{of.title}: {least}at most {of.at_most:g}"
         ratio = "–" if math.isnan(each.ratio) else f"{each.ratio:.3g}"
         row = [ratio, each.text, ""]
         if each.text == "does not hold":
@@ -149,7 +152,8 @@ class _Page:
             "waiting": list(first.index) if set(first["status"]) == {"missing"} else [],
             "about": _about(done[0], suite) if done else "",
             "errors": self.errors(problem),
-            "meshes": self.meshes(problem),
+            "meshes": self.further(problem, self.mesh_titles()),
+            "bands": self.further(problem, BAND_COLUMNS),
             "trivial": f"{trivial / best:.2g}".replace("nan", ""),
             "alike": [
                 f"{k}={settings[k].iloc[0]}" for k in SETTINGS_COLUMNS if alike[k]
@@ -192,17 +196,20 @@ class _Page:
             table[part] = first.get(f"{part}_bytes", seconds * math.nan).map(bytes_text)
         return table
 
-    def meshes(self, problem: str) -> pd.DataFrame:
-        """MAE on every mesh, at observed and at unobserved points, as text."""
-        here = self.means.mean.loc[problem]
-        titles = {
+    def mesh_titles(self) -> dict[str, str]:
+        """Titles of the columns of MAE on every mesh."""
+        return {
             f"{prefix}_{mesh}": mesh + title
             for mesh in ("equispaced", *self.suite.meshes)
             for prefix, title in (("mae", ""), ("mae_unobserved", ", unobserved"))
         }
+
+    def further(self, problem: str, titles: Mapping[str, str]) -> pd.DataFrame:
+        """Columns with titles as rows, as text, those that there are."""
+        here = self.means.mean.loc[problem]
         here = here[[name for name in titles if name in here]].rename(columns=titles)
         table = here.dropna(how="all").dropna(axis="columns", how="all").T
-        return table.map(lambda value: "–" if math.isnan(value) else f"{value:.2e}")
+        return table.map(lambda value: "–" if math.isnan(value) else f"{value:.3g}")
 
     def pictures(self, problem: str, done: Sequence[Row]) -> Iterator[Any]:
         """Names, captions and sources of the pictures of a problem."""

@@ -36,6 +36,21 @@ UNOBSERVED = ("mae_unobserved", "rmse_unobserved")
 
 # Errors of a rollout of 100 time steps: their geometric mean, the first, the last.
 ROLLOUT = ("gmean_nrmse", "nrmse_1", "nrmse_100")
+# Scores of error bands, and the conditions that they are in, in names of columns.
+BANDS = {
+    "coverage": "coverage of 90 % bands",
+    "coverage_lowest": "lowest coverage of a time step",
+    "coverage_highest": "highest coverage of a time step",
+    "width": "mean width",
+    "crps": "CRPS",
+    "interval_score": "interval score",
+}
+CONDITIONS = "", "_gaps", "_unobserved", "_unseen_mesh"
+BAND_COLUMNS = {
+    key + where: title + where.replace("_", " ").replace(" ", ", ", 1)
+    for where in CONDITIONS
+    for key, title in BANDS.items()
+}
 
 # References that learn nothing: their names in a summary and in tables.
 TRIVIAL = {
@@ -45,7 +60,11 @@ TRIVIAL = {
         *("cubic_extrapolation", "climatology", "anomaly_persistence"),
         *("damped_anomaly", "ridge", "ridge_each"),
     )
-} | {"mean": "training-mean", "boosting": "gradient-boosting"}
+} | {
+    "mean": "training-mean",
+    "boosting": "gradient-boosting",
+    "constant": "constant-width",  # bands of a model, but of one width
+}
 
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
@@ -87,7 +106,11 @@ class Scale(Part):
 
 
 class Problem(Part):
-    """A column of the table: a data set, and what is predicted from what."""
+    """A column of the table: a data set, and what is predicted from what.
+
+    In a file, ``as_in`` names a suite whose problem of the same name it is, but for
+    what stands beside it and for the variants.
+    """
 
     data: str = ""  # a name in the scale
     files: tuple[str, ...] = ()  # that the user has, in place of it
@@ -110,20 +133,21 @@ class Problem(Part):
 
 
 class Ratio(Part):
-    """An error of a variant over the smallest of others on the same problem."""
+    """An error of a variant over the smallest of others on the same problem, if any."""
 
     variant: str
-    over: tuple[str, ...]
+    over: tuple[str, ...] = ()
     measure: str = "mae"
     over_measure: str | None = None  # the same if None
 
 
 class Claim(Ratio):
-    """A claim that a ratio of errors, divided by another one if any, is small."""
+    """A claim that a ratio of errors, divided by another one if any, has bounds."""
 
     title: str
     problems: tuple[str, ...] = ()  # all if empty
     than: Ratio | None = None
+    at_least: float = 0.0
     at_most: PositiveFloat = 1.0
     tried: dict[str, str] = {}  # by problem, where it did not hold
 
@@ -215,7 +239,7 @@ class Suite(Part):
             known("search", "a variant", named, variants)
             generated = [name for name, each in self.problems.items() if each.data]
             known("search", "a generated problem", search.problems, generated)
-        errors = (*self.measures, *mesh_columns(self.meshes))
+        errors = (*self.measures, *mesh_columns(self.meshes), *BAND_COLUMNS)
         for claim in self.claims:
             for ratio in filter(None, (claim, claim.than)):
                 named = (ratio.variant, *ratio.over)

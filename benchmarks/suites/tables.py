@@ -21,7 +21,7 @@ from nfsgeo.evaluation import kept_states, relative_difference
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.trainer import read_history
-from nfsgeo_benchmarks.suites.suite import TRIVIAL, Claim, Ratio, Suite
+from nfsgeo_benchmarks.suites.suite import BANDS, TRIVIAL, Claim, Ratio, Suite
 
 if TYPE_CHECKING:
     from nfsgeo_benchmarks.suites.runs import Run
@@ -50,7 +50,7 @@ SETTINGS = {
 }
 SETTINGS_COLUMNS = [f"{part}.{key}" for part, keys in SETTINGS.items() for key in keys]
 # How the names of the columns to average begin.
-ERRORS = ("mae", "rmse", "rel_l", "diff", "gmean", "nrmse")
+ERRORS = ("mae", "rmse", "rel_l", "diff", "gmean", "nrmse", *BANDS)
 
 Row = Mapping[str, Any]
 
@@ -88,7 +88,8 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     points, and those on meshes of other kinds, ``mae_half``; where states are kept, so
     do their deviations from those of other variants, and where it is measured, the
     memory of interpolations, ``kernel_bytes``. Of single series, ``mae_unobserved`` and
-    ``rmse_unobserved`` are errors at points of the file that are not observed. The
+    ``rmse_unobserved`` are errors at points of the file that are not observed. Error
+    bands, also of references, have columns such as ``coverage`` and ``crps_gaps``. The
     references are those of the first of the runs with the most of them. ``status`` is
     ``ok``, ``failed``, ``OOM`` or ``missing``.
     """
@@ -277,7 +278,8 @@ class Verdict(NamedTuple):
         """``holds``, ``does not hold`` or ``not known yet``."""
         if math.isnan(self.ratio):
             return "not known yet"
-        return "holds" if self.ratio <= self.claim.at_most else "does not hold"
+        within = self.claim.at_least <= self.ratio <= self.claim.at_most
+        return "holds" if within else "does not hold"
 
 
 def judge(claims: Sequence[Claim], means: Means) -> Iterator[Verdict]:
@@ -301,7 +303,7 @@ def _ratio(ratio: Ratio, problem: str, means: Means) -> float:
         return math.nan
     own = means.errors(problem, [ratio.variant], ratio.measure).iloc[0]
     over = means.errors(problem, there, ratio.over_measure or ratio.measure).min()
-    return float(own / over)
+    return float(own / over if ratio.over else own)
 
 
 def learns(variant: str) -> bool:

@@ -45,7 +45,7 @@ from nfsgeo_benchmarks.suites.apebench import (
     train_network,
 )
 from nfsgeo_benchmarks.suites.runs import Run
-from nfsgeo_benchmarks.suites.suite import TRIVIAL, UNOBSERVED
+from nfsgeo_benchmarks.suites.suite import BAND_COLUMNS, BANDS, TRIVIAL, UNOBSERVED
 from nfsgeo_benchmarks.suites.tables import (
     OF_SUMMARY,
     RESULT,
@@ -126,15 +126,30 @@ def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
     if isinstance(run.data, Scenario):
         rollouts = rollout_errors(run.data, folder)
         row |= rollouts.pop("model")
+    bands = summary.get("bands", {})
+    row |= band_columns(bands)
     same = {name: sizes[name] for name in ("n_s", "n_t", "n_t_out", "status")}
     same |= {"epochs": 0, "parameters": 0}
+    banded = bands.get("references", {})
     references = [
         {**same, "variant": TRIVIAL[name]}
         | errors(of, away.get("baselines", {}).get(name, {}))
         | rollouts.get(name, {})
-        for name, of in summary["baselines"].items()
+        | band_columns(banded.get(name, {}))
+        for name, of in (dict.fromkeys(banded, {}) | summary["baselines"]).items()
     ]
     return {"row": row, "references": references}
+
+
+def band_columns(scores: Mapping[str, Any]) -> dict[str, float]:
+    """Scores of error bands as columns of a table, none without them."""
+    found: dict[str, float] = {}
+    for condition, of in scores.get("by_condition", {}).items():
+        steps = of["by_time_step"]
+        each = of | {"coverage_lowest": min(steps), "coverage_highest": max(steps)}
+        where = "" if condition == "observed" else f"_{condition.replace(' ', '_')}"
+        found |= {key + where: each[key] for key in BANDS}
+    return {key: found[key] for key in BAND_COLUMNS if key in found}
 
 
 @dataclass(frozen=True)

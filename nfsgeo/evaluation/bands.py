@@ -1,4 +1,4 @@
-"""Error bands of a run: fitted to validation samples, calibrated anew, and scored."""
+"""Error bands of a run: fitted, calibrated anew, and scored."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from torch.utils.data import Subset
 from nfsgeo.data.meshes import MESH_KINDS, Mesh
 from nfsgeo.data.windows import batches
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scored_model import ScoredModel, read_bands
-from nfsgeo.forecast.bands import QUANTILES, Bands, Scale, Surroundings, needed
+from nfsgeo.evaluation.scores import with_given
+from nfsgeo.forecast.bands import Bands, Scale, Surroundings, conformal, needed
 from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.models import MODELS
 from nfsgeo.training import RunPaths
@@ -33,32 +35,36 @@ CONDITIONS = "observed", "gaps", "unobserved", "unobserved with gaps", "unseen m
 WINDOWS, POINTS = 128, 128
 # Share of the values that are removed; of points, one in so many is left out.
 GAPS, PARTS = 0.2, 5
-# Penalties of weights, times the samples, and whether features are multiplied.
-FORMS = ((0.0, False), (30.0, False), (1.0, False), (30.0, True), (1.0, True))
-FOLDS = 4
 LEVELS = [(k + 0.5) / 20 for k in range(20)]
 
 
 class Errors(NamedTuple):
-    """Errors of predicted values and of persistence ``[R, T, C]``, in standard
-    deviations, NaN where unknown; windows, and places in CONDITIONS, ``[R]``.
+    """Errors of predicted values ``[R, T, C]`` of the ``"model"`` and of references, in
+    standard deviations, NaN where unknown; windows, and places in CONDITIONS, ``[R]``.
     """
 
     around: Surroundings
-    model: Tensor
-    persistence: Tensor
+    of: Mapping[str, Tensor]
     window: Tensor
     condition: Tensor
 
-    def bands(self, error: Tensor, scale: Scale, sigma: Tensor, gaps: float) -> Bands:
-        """Bands of a scale, by errors on samples that ``sigma`` was not fitted to."""
-        levels, found = np.linspace(0, 1, QUANTILES + 1), dict[int, Tensor]()
-        for number in self.condition.unique().tolist():
-            ratio = (error.abs() / sigma)[self.condition == number]
-            ratio[:, ratio.isnan().all(0)] = torch.inf  # nothing is known
-            quantiles = np.nanquantile(ratio, levels, axis=0, method="higher")
-            found[number] = torch.from_numpy(quantiles).movedim(0, -1)
-        found[0] = found[0].maximum(found.get(4, found[0]))  # on seen and unseen meshes
+    def bands(self, name: str, scale: Scale, gaps: float) -> Bands:
+        """Bands of a scale, by errors on samples that it was not fitted to.
+
+        Those that are ``"constant"``, of the model, have one factor for all time steps.
+        """
+        ratio = self.of.get(name, self.of["model"]).abs() / scale(self.around.features)
+        found, steps = dict[int, Tensor](), 1
+        if name == "constant":
+            steps, ratio = ratio.size(1), ratio.flatten(0, 1)[:, None]
+        # Seen and unseen meshes, the last condition, have factors in common.
+        condition, window = (
+            each.repeat_interleave(steps) for each in (self.condition % 4, self.window)
+        )
+        for number in condition.unique().tolist():
+            here = condition == number
+            factors = conformal(ratio[here], window[here])
+            found[number] = factors.expand(steps * len(factors), -1, -1)
         found = {1: found[0], 2: found[0], **found}
         found.setdefault(3, found[1].maximum(found[2]))
         each = torch.stack([found[number] for number in range(4)])
@@ -66,17 +72,22 @@ class Errors(NamedTuple):
 
 
 @torch.no_grad()
-def errors_of(scored: ScoredModel, part: str) -> Errors:
-    """Errors in a part of the data, in all conditions that a band is to hold in."""
+def errors_of(
+    scored: ScoredModel, part: str, references: References | None = None
+) -> Errors:
+    """Errors in a part of the data, in all conditions that a band is to hold in.
+
+    Those of references are at observed points.
+    """
     forecaster, rows = scored.forecaster, list[list[Tensor]]()
     num, draw = len(forecaster.task.components), torch.Generator().manual_seed(0)
-    stack = forecaster.transforms
-    for mesh, gaps, conditions, every in _conditions(scored):
+    stack, trivial = forecaster.transforms, references.predictors if references else {}
+    for mesh, gaps, conditions, every in _conditions(scored, part):
         windows = scored.windows(part, mesh=mesh)
         chosen = np.linspace(0, len(windows) - 1, min(WINDOWS, len(windows)))
         numbers = chosen.round().astype(int)[every].tolist()
         some, left = Subset(windows, numbers), iter(numbers)
-        if every != slice(None) and isinstance(mesh, Mesh) and mesh.queries:
+        if conditions[0] < 0 and isinstance(mesh, Mesh) and mesh.queries:
             places = torch.from_numpy(mesh.queries.pos)
             places = forecaster.task.domain.normalise(places, torch.float64)
             changed = [_elsewhere(transform, places) for transform in stack]
@@ -88,12 +99,14 @@ def errors_of(scored: ScoredModel, part: str) -> Errors:
             known = forecaster.known_ahead(batch)
             u = forecaster(x, graphs=graphs, **known)
             around = Surroundings.of(forecaster, u, x, graphs, *known.values())
-            last = torch.full_like(around.unit, torch.nan)
-            if forecaster.task.has_time:
-                filled = forecaster.filled(x, graphs)[:, -1:, :num].cpu()
-                last[around.observed] = filled.expand(-1, u.size(1), -1)
+            predicted, given = [u.cpu()], with_given(scored, batch)
+            for name, predict in trivial.items():
+                field = torch.full_like(around.unit, torch.nan)
+                if 0 <= conditions[0] < (4 if name == "mean" else 5):
+                    field[around.observed] = predict(given).cpu().to(field)
+                predicted.append(field)
             truth = (batch.y if graphs.query_pos is None else batch.query_y).cpu()
-            errors = ((each - truth) / around.unit for each in (u.cpu(), last))
+            errors = ((each - truth) / around.unit for each in predicted)
             sizes = graphs.query_sizes or graphs.sizes
             values = [v.split(sizes) for v in (*vars(around).values(), *errors)]
             for each in zip(*values, strict=True):
@@ -106,32 +119,37 @@ def errors_of(scored: ScoredModel, part: str) -> Errors:
                         rows.append([*(value[at] for value in each), *facts])
         forecaster.transforms = stack
     found = [torch.cat(each) for each in zip(*rows, strict=True)]
-    return Errors(Surroundings(*found[:4]), *found[4:])
+    of = dict(zip(("model", *trivial), found[4:-2], strict=True))
+    return Errors(Surroundings(*found[:4]), of, *found[-2:])
 
 
-def _conditions(scored: ScoredModel) -> Iterator[tuple[Any, ...]]:
+def _conditions(scored: ScoredModel, part: str) -> Iterator[tuple[Any, ...]]:
     """Meshes, shares of values to remove, of what condition errors at observed and at
     unobserved points are, -1 for none, and the windows, as far as there are any.
+
+    Training windows are each in one condition. Test windows are observed on another
+    unseen mesh than those of validation, and held-out points are for them alone.
     """
-    used = scored.used
+    used, test = scored.used, part == "test"
     config, file, mesh = used.config, used.file, used.mesh
     info, data = MODELS[config.model.name], config.data
-    every, sample = slice(None), int(used.samples("test")[0])
+    sample = int(used.samples(part)[0])
+    every = [slice(k, None, 3) if part == "train" else slice(None) for k in range(3)]
     anywhere = info.query_points and info.unseen_meshes
     seen = mesh
-    if info.query_points and not data.hold_out:
-        seen = queried(mesh, file, POINTS, 0)
+    if info.query_points and (test or not data.hold_out):
+        seen = queried(mesh, file, POINTS, int(test))
     for k, share in enumerate((0.0, GAPS) if data.n_in else (0.0,)):
-        yield seen, share, (k, k + 2), every
+        yield seen, share, (k, k + 2), every[k]
     drawn = MESH_KINDS[data.mesh or "all"].drawn and not data.hold_out
     if drawn and info.unseen_meshes:
         seed = config.seed if data.mesh_seed is None else data.mesh_seed
-        other = config.changed(data=data.changed(mesh_seed=seed + 1))
-        yield RunData(other, file).mesh, 0.0, (4,), every
+        other = config.changed(data=data.changed(mesh_seed=seed + 1 + test))
+        yield RunData(other, file).mesh, 0.0, (4,), every[2]
     others = seen(sample).queries
     if anywhere and not (others and len(others)) and len(mesh(sample)) >= 2 * PARTS:
-        for part in range(PARTS):  # each leaves out points in every fifth window
-            yield _left_out(mesh, part), 0.0, (-1, 2), slice(part, None, PARTS)
+        for k in range(PARTS):  # each leaves out points in every fifth window
+            yield _left_out(mesh, k), 0.0, (-1, 2), slice(k, None, PARTS)
 
 
 def _left_out(mesh: Observation, part: int) -> Observation:
@@ -161,57 +179,42 @@ def _elsewhere(transform: Any, queries: Tensor) -> Any:
 
 
 def fit_bands(
-    scored: ScoredModel, known: Mapping[str, Bands] | None = None
+    scored: ScoredModel,
+    references: References,
+    known: Mapping[str, Bands] | None = None,
 ) -> dict[str, Bands]:
-    """Bands of the model, fitted to the validation samples, and of references.
+    """Bands of the model and of references.
 
-    The scale is that of :data:`FORMS` whose intervals have the best score on samples
-    that it was not fitted to, in turn on each quarter of them, as are the factors.
-    Of bands that are ``known`` the scale stays; factors are of the samples to score.
-    The references are ``"constant"`` with a scale for each time step and component
-    alone and, where there is time, ``"persistence"`` with such a scale.
+    Scales are fitted to training samples, factors to those of validation. Of bands that
+    are ``known`` the scale stays; factors are of the samples to score. The references
+    are ``"constant"``, the model with one width for each component, and the best of the
+    ``references`` on validation samples, with one for each time step and component.
     """
-    errors = errors_of(scored, "test" if known else "valid")
-    features, of = errors.around.features, {"model": errors.model}
-    of |= {"constant": errors.model, "persistence": errors.persistence}
-    if not scored.forecaster.task.has_time:
-        del of["persistence"]
+    errors = errors_of(scored, "test" if known else "valid", references)
     if known:
-        pairs = [(of[name], each, each.scale) for name, each in known.items()]
-        made = [errors.bands(e, s, s(features), each.gaps) for e, each, s in pairs]
-        return dict(zip(known, made, strict=True))
-    some = features.flatten(0, 2)[:: max(1, features[..., 0].numel() // 10_000)]
-    ends = some.quantile(torch.tensor([0.005, 0.995]).to(some), dim=0)
-    limits = torch.stack([*ends, some.mean(0), some.std(0, correction=0) + 1e-6])
-    order = errors.window.unique(return_inverse=True)[1]
-    num = int(order.max()) + 1
+        there = {name: of for name, of in known.items() if name in _names(errors)}
+        return {k: errors.bands(k, of.scale, of.gaps) for k, of in there.items()}
+    plain = errors.condition == 0
+    maes = {name: e[plain].abs().nanmean() for name, e in errors.of.items()}
+    best = min((name for name in maes if name != "model"), key=maes.__getitem__)
+    fitted = errors_of(scored, "train")
+    constant = Scale.constant(errors.of["model"].shape[1:])
+    scales = {"model": Scale.fit(fitted.around.features, fitted.of["model"])}
+    scales |= {"constant": constant, best: constant}
+    gaps = float(errors.around.gaps[plain].mean()) + GAPS / 2
+    return {name: errors.bands(name, scale, gaps) for name, scale in scales.items()}
 
-    def crossed(error: Tensor, penalty: float, products: bool) -> tuple[Scale, Tensor]:
-        scales, sigma = [], torch.ones_like(error)
-        for out in (order * FOLDS // num == k for k in range(FOLDS)):
-            of = features[~out], error[~out], limits, penalty / num, products
-            scales.append(Scale.fit(*of))
-            sigma[out] = scales[-1](features[out])
-        return Scale.mean(scales), sigma
 
-    def cost(form: tuple[Scale, Tensor]) -> float:
-        total = 0.0
-        for here in (errors.condition == k for k in errors.condition.unique()):
-            e, sigma = errors.model[here].abs(), form[1][here]
-            half = sigma * (e / sigma).nanquantile(LEVEL, dim=0)
-            each = interval_score(e, half, LEVEL).nanmean(0) / e.nanmean(0)
-            total += float(each.nanmean())
-        return total
-
-    gaps = float(errors.around.gaps[errors.condition == 0].mean()) + GAPS / 2
-    forms = {name: crossed(error, *FORMS[0]) for name, error in of.items()}
-    others = (crossed(errors.model, *form) for form in FORMS[1:])
-    forms["model"] = min(forms["model"], *others, key=cost)
-    return {name: errors.bands(of[name], *forms[name], gaps) for name in of}
+def _names(errors: Errors) -> list[str]:
+    return ["constant", *errors.of]
 
 
 def bands_of(
-    scored: ScoredModel, paths: RunPaths, *, calibrate: bool = False
+    scored: ScoredModel,
+    paths: RunPaths,
+    references: References | None = None,
+    *,
+    calibrate: bool = False,
 ) -> dict[str, Bands]:
     """The bands of a run, fitted and stored now where there are none yet, or with
     ``calibrate``, once there are, fitted to the samples that are scored.
@@ -224,25 +227,28 @@ def bands_of(
             "use a file with more samples" if bands else "train with --bands",
         )
     if calibrate or (scored.used.config.model.bands and not bands):
-        bands, content = fit_bands(scored, bands), io.BytesIO()
+        bands = fit_bands(scored, references or References(scored), bands)
+        content = io.BytesIO()
         torch.save({name: of.state() for name, of in bands.items()}, content)
         write_bytes(paths.bands, content.getbuffer())
     scored.forecaster.bands = bands.get("model")
     return bands
 
 
-def band_scores(scored: ScoredModel, bands: Mapping[str, Bands]) -> dict[str, Any]:
+def band_scores(
+    scored: ScoredModel, bands: Mapping[str, Bands], references: References
+) -> dict[str, Any]:
     """How good bands of the level 0.9 are on the samples that are scored.
 
     In the units of the data, of several components in standard deviations: ``level``,
-    ``samples`` that they were fitted to, ``coverage``, the same ``by_time_step`` and
-    ``by_condition``, ``width``, ``crps``, ``interval_score``, ``reliability`` with
-    ``levels`` and ``coverage``, and references by their name.
+    ``samples`` that they were fitted to, ``coverage``, ``width``, ``crps``,
+    ``interval_score``, the coverage ``by_time_step``, all of these ``by_condition``,
+    ``reliability`` with ``levels`` and ``coverage``, and ``references`` by their name.
     """
-    errors, scores = errors_of(scored, "test"), dict[str, Any]()
-    where, plain = errors.condition, errors.condition == 0
-    for name, of in bands.items():
-        e = (errors.persistence if name == "persistence" else errors.model).abs()
+    errors, found = errors_of(scored, "test", references), dict[str, Any]()
+    where = errors.condition
+    for name in (name for name in bands if name in _names(errors)):
+        e, of = errors.of.get(name, errors.of["model"]).abs(), bands[name]
         unit = errors.around.unit if e.size(-1) == 1 else torch.ones_like(e)
         e, sigma = e * unit, of.scale(errors.around.features) * unit
         half, *halves = (of.factor(errors.around, x) * sigma for x in (LEVEL, *LEVELS))
@@ -250,18 +256,19 @@ def band_scores(scored: ScoredModel, bands: Mapping[str, Bands]) -> dict[str, An
         values = {"coverage": inside[0], "width": 2 * half.where(~e.isnan(), torch.nan)}
         values["crps"] = crps(e, halves, LEVELS)
         values["interval_score"] = interval_score(e, half, LEVEL)
-        means = {key: float(each[plain].nanmean()) for key, each in values.items()}
-        shares = [float(each[plain].nanmean()) for each in inside[1:]]
-        numbers = where.unique().tolist()
-        scores[name] = means | {
-            "by_time_step": inside[0][plain].nanmean((0, 2)).tolist(),
-            "by_condition": {
-                CONDITIONS[k]: float(inside[0][where == k].nanmean()) for k in numbers
-            },
+        scores: dict[str, dict[str, Any]] = {}
+        for k in where[~e.isnan().all((1, 2))].unique().tolist():
+            here = {key: each[where == k] for key, each in values.items()}
+            steps = here["coverage"].nanmean((0, 2)).tolist()
+            scores[CONDITIONS[k]] = {k: float(v.nanmean()) for k, v in here.items()}
+            scores[CONDITIONS[k]] |= {"by_time_step": steps}
+        shares = [float(each[where == 0].nanmean()) for each in inside[1:]]
+        found[name] = scores["observed"] | {
+            "by_condition": scores,
             "reliability": {"levels": LEVELS, "coverage": shares},
         }
     about = {"level": LEVEL, "samples": bands["model"].samples}
-    return about | scores.pop("model") | scores
+    return about | found.pop("model") | {"references": found}
 
 
 def interval_score(error: Tensor, half: Tensor, level: float) -> Tensor:

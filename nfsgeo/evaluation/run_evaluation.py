@@ -131,8 +131,8 @@ def evaluate_run(
             ahead = References(scored, steps=steps)
             further = score(scored, ahead, steps=steps, progress=progress)
             summary["rollout"] = further.rollout()
-        if bands := bands_of(scored, paths, calibrate=calibrate):
-            summary["bands"] = band_scores(scored, bands)
+        if bands := bands_of(scored, paths, references, calibrate=calibrate):
+            summary["bands"] = band_scores(scored, bands, references)
         if own:
             scored.keep_training_inputs(paths)
         summary |= unlike(forecaster, scored.windows())[0]

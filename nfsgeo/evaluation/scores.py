@@ -23,7 +23,7 @@ from nfsgeo.training.experiment import check_observed
 from nfsgeo.training.metrics import errors_by_sample
 from nfsgeo.training.run_data import queried
 
-__all__ = ["Scores", "score", "unobserved_errors"]
+__all__ = ["Scores", "score", "unobserved_errors", "with_given"]
 
 POOLED = (
     "Pooled errors are means over the components: of MAE and RMSE divided by the "
@@ -134,7 +134,7 @@ def score(
     wanted, sizes = EXAMPLES if alike else 1, list[int]()
     size = scored.used.config.data.batch_size
     for batch, prediction in predictions(forecaster, test, size, steps=steps):
-        known = _known(scored, batch)
+        known = with_given(scored, batch)
         fields = {"model": prediction}
         fields |= {name: predict(known) for name, predict in predictors.items()}
         mean = fields["mean"].double().mean(dim=(0, 1))
@@ -191,7 +191,7 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
         return connect(pos, **queries if able else {})
 
     for batch, prediction in predictions(scored.forecaster, test, 1, connect=observed):
-        known = _known(scored, batch)
+        known = with_given(scored, batch)
         fields = {name: references.predictors[name](known) for name in names}
         fields |= {} if able else {"model": prediction}
         at_all = references.series.at_queries
@@ -204,7 +204,7 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
     return {"unobserved": {"num_points": num, **own, "baselines": found}}
 
 
-def _known(scored: ScoredModel, batch: Batch) -> Batch:
+def with_given(scored: ScoredModel, batch: Batch) -> Batch:
     """The batch with gaps of the inputs filled in, which it keeps as ``given``."""
     known = batch.clone()
     known.given = batch.x

@@ -3,17 +3,14 @@ r"""Error bands: a scale that is known with a prediction, times a conformal fact
 .. math:: \hat u_{tc} \pm q_{tc} \, \sigma_{tc}, \qquad
     \log \sigma_{tc} = \beta_{tc} + w \cdot \phi(f)
 
-of features :math:`f` of a value (:class:`Surroundings`) and their products. The factors
-:math:`q` are quantiles of :math:`|u - \hat u| / \sigma` on samples that neither network
-nor scale was fitted to. Of :math:`n` samples with as many values each, that at
-:math:`(1 + 1/n)` times the level holds for a further one (Lee, Barber and Willett,
-"Distribution-free inference with hierarchical data", 2023).
+of features :math:`f` of a value (:class:`Surroundings`) and their products, fitted to
+training samples. The factors :math:`q` are quantiles of
+:math:`|u - \hat u| / \sigma` on others (:func:`conformal`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -26,10 +23,11 @@ from nfsgeo.geometry import Domain, Graphs, batch_graphs
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
 
-__all__ = ["QUANTILES", "Bands", "Scale", "Surroundings", "needed", "with_nearest"]
+__all__ = ["Bands", "Scale", "Surroundings", "conformal", "needed", "with_nearest"]
 
 QUANTILES = 200  # steps between those that are stored
-ROWS, NEWTON = 8000, 10
+ROWS, NEWTON, PENALTY = 8000, 10, 0.2
+FOLDS = 12  # samples are left out in so many parts
 
 
 def needed(level: float) -> int:
@@ -51,7 +49,8 @@ class Surroundings:
 
     Attributes:
         features: Without units ``[M, T, C, K]``: distances to the nearest points, gaps,
-            how inputs vary in time and space, size and roughness of what is predicted.
+            how inputs vary in time and space, size and roughness of what is predicted,
+            the climatology.
         unit: Standard deviation of the fields in the units of the data ``[M, T, C]``.
         gaps: Share of gaps in the inputs of the sample ``[M]``.
         observed: Whether the point is ``[M]``.
@@ -130,6 +129,7 @@ class Surroundings:
             _log(spread(fields[:, -1:])),
             *map(_log, sizes),
             *(_log(of_sample(size.abs())) for size in sizes),
+            zero / (one - zero),
         ]
         features = torch.stack([feature.expand_as(z) for feature in each], dim=-1)
         gaps = of_sample(at(absent).mean((1, 2)))
@@ -146,7 +146,7 @@ class Scale:
 
     Attributes:
         intercept: :math:`\beta`, ``[T, C]``.
-        weights: :math:`w` of features and perhaps their products; none if constant.
+        weights: :math:`w` of features and their products; none of a constant.
         limits: Lowest and highest feature, to which others are moved, mean and standard
             deviation, ``[4, K]``.
     """
@@ -158,45 +158,41 @@ class Scale:
     def __call__(self, features: Tensor) -> Tensor:
         """The scale ``[M, T, C]`` of features ``[M, T, C, K]``."""
         found, num = self.intercept.expand(features.shape[:-1]), features.size(-1)
-        if len(self.weights):
-            x = _terms(features, self.limits, False)
+        if len(self.weights):  # products as a quadratic form, faster than each
+            x = self._standard(features)
             own, products = self.weights.tensor_split([num])
-            found = found + x @ own
-            if len(products):  # as a quadratic form, faster than term by term
-                i, j = torch.triu_indices(num, num)
-                square = x.new_zeros(num, num).index_put((i, j), products)
-                found = found + ((x @ square) * x).sum(-1)
+            square = x.new_zeros(num, num).index_put(_pairs(num), products)
+            found = found + x @ own + ((x @ square) * x).sum(-1)
         return found.clamp(-30, 30).exp()
 
     @classmethod
-    def fit(
-        cls,
-        features: Tensor,
-        error: Tensor,
-        limits: Tensor,
-        penalty: float,
-        products: bool,
-    ) -> Self:
+    def constant(cls, shape: torch.Size) -> Self:
+        """One for all of ``[T, C]``."""
+        zeros = torch.zeros(shape, dtype=torch.float64)
+        return cls(zeros, zeros.new_zeros(0), zeros.new_zeros(4, 0))
+
+    @classmethod
+    def fit(cls, features: Tensor, error: Tensor) -> Self:
         r"""Minimises the mean of :math:`\log \sigma + |e| / \sigma` by Newton's method.
 
         From features ``[R, T, C, K]`` and errors ``[R, T, C]``, NaN where unknown, with
-        a penalty of squared weights of the terms, 0 for a constant, and perhaps the
-        ``products`` of two features as terms.
+        a penalty of squared weights.
         """
         mean = error.abs().nanmean(0).nan_to_num().clamp_min(1e-9)
-        if not penalty:
-            return cls(mean.log(), mean.new_zeros(0), limits)
-        rows = (~error.isnan()).flatten().nonzero()[:, 0]
-        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
-        rows = rows[order[:ROWS]]
-        terms = _terms(features.flatten(0, 2)[rows], limits, products)
+        known = (~error.isnan()).flatten().nonzero()[:, 0]
+        order = torch.randperm(len(known), generator=torch.Generator().manual_seed(0))
+        rows = known[order[:ROWS]]
+        some = features.flatten(0, 2)[rows]
+        ends = some.quantile(torch.tensor([0.005, 0.995]).to(some), dim=0)
+        limits = torch.stack([*ends, some.mean(0), some.std(0, correction=0) + 1e-6])
+        x, (i, j) = cls(mean, mean, limits)._standard(some), _pairs(len(limits.T))
         place = nn.functional.one_hot(rows % mean.numel(), mean.numel())
-        a, e = torch.cat([place.to(terms), terms], 1), (error.abs() / mean).flatten()
-        ridge = torch.full_like(a[0], penalty)
+        a = torch.cat([place.to(x), x, x[:, i] * x[:, j]], dim=1)
+        e, ridge = (error.abs() / mean).flatten()[rows], torch.full_like(a[0], PENALTY)
         ridge[: mean.numel()] = 1e-6
         w = torch.zeros_like(ridge)
         for _ in range(NEWTON):
-            ratio = e[rows] * (a @ w).clamp(-8, 8).neg().exp()
+            ratio = e * (a @ w).clamp(-8, 8).neg().exp()
             slope = a.T @ (1 - ratio) / len(a) + ridge * w
             curved = (a * ratio.clamp(1e-3, 20)[:, None]).T @ a / len(a) + ridge.diag()
             step = torch.linalg.solve(curved, slope)
@@ -204,18 +200,42 @@ class Scale:
         beta, weights = w.tensor_split([mean.numel()])
         return cls(mean.log() + beta.view_as(mean), weights, limits)
 
-    @classmethod
-    def mean(cls, scales: Sequence[Self]) -> Self:
-        """The geometric mean of scales with the same terms."""
-        each = zip(*(vars(scale).values() for scale in scales), strict=True)
-        return cls(*(torch.stack(of).mean(0) for of in each))
+    def _standard(self, features: Tensor) -> Tensor:
+        low, high, mean, std = self.limits
+        return (features.clamp(low, high) - mean) / std
 
 
-def _terms(features: Tensor, limits: Tensor, products: bool) -> Tensor:
-    low, high, mean, std = limits
-    x = (features.clamp(low, high) - mean) / std
-    i, j = torch.triu_indices(x.size(-1), x.size(-1))
-    return torch.cat([x, x[..., i] * x[..., j]], dim=-1) if products else x
+def _pairs(num: int) -> tuple[Tensor, Tensor]:
+    i, j = torch.triu_indices(num, num)
+    return i, j
+
+
+def conformal(ratio: Tensor, sample: Tensor) -> Tensor:
+    """Factors ``[T, C, 201]`` whose bands hold in further samples, by level.
+
+    They are quantiles of ratios ``[R, T, C]``, NaN where unknown, of ``sample [R]``.
+    That of a level is the least one whose kind holds so often in samples left out in
+    turn. Of samples of one value this is the usual ``1 + 1/n`` times the level, and of
+    values that are independent the level itself.
+    """
+    ratio = torch.where(ratio.isnan().all(0), torch.inf, ratio)
+    number = sample.unique(return_inverse=True)[1]
+    fold = number * (num := min(FOLDS, int(number.max()) + 1)) // (number.max() + 1)
+    levels, held = torch.linspace(0, 1, QUANTILES + 1).double(), []
+    for out in (fold == k for k in range(num)):
+        left, limits = ratio[out, ..., None], _quantiles(ratio[~out], levels)
+        inside = torch.where(left.isnan(), left, (left <= limits).to(left))
+        held.append(inside.nanmean(0))
+    share = torch.stack(held).nanmean(0)
+    place = torch.searchsorted(share, (levels - 1e-9).expand_as(share).contiguous())
+    return _quantiles(ratio, levels).gather(-1, place.clamp_max(QUANTILES))
+
+
+def _quantiles(x: Tensor, levels: Tensor) -> Tensor:
+    """Of ``[R, T, C]`` at levels ``[K]``, each one of the values: ``[T, C, K]``."""
+    last = ((~x.isnan()).sum(0) - 1).clamp_min(0)[..., None]
+    place = (levels * last - 1e-9).ceil().long()
+    return x.sort(0).values.movedim(0, -1).gather(-1, place)
 
 
 @dataclass(frozen=True)
@@ -246,10 +266,10 @@ class Bands:
         return self.factor(around, level) * self.scale(around.features) * around.unit
 
     def factor(self, around: Surroundings, level: float) -> Tensor:
-        """The conformal factor ``[M, T, C]``, the largest for levels beyond that."""
-        place = math.ceil(QUANTILES * level * (1 + 1 / self.samples) - 1e-9)
+        """The conformal factor ``[M, T, C]``."""
+        place = math.ceil(QUANTILES * level - 1e-9)
         cell = 2 * (~around.observed).long() + (around.gaps > self.gaps).long()
-        return self.factors[..., min(QUANTILES, place)][cell]
+        return self.factors[..., place][cell]
 
     def state(self) -> dict[str, Any]:
         """Tensors and numbers, of which :meth:`of_state` makes the same again."""
