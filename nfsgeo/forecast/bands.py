@@ -228,7 +228,9 @@ def conformal(ratio: Tensor, sample: Tensor) -> Tensor:
         held.append(inside.nanmean(0))
     share = torch.stack(held).nanmean(0)
     place = torch.searchsorted(share, (levels - 1e-9).expand_as(share).contiguous())
-    return _quantiles(ratio, levels).gather(-1, place.clamp_max(QUANTILES))
+    enough = share.gather(-1, place.clamp_max(QUANTILES))
+    place = torch.searchsorted(share, enough, right=True) - 1  # the last that is equal
+    return _quantiles(ratio, levels).gather(-1, place)
 
 
 def _quantiles(x: Tensor, levels: Tensor) -> Tensor:

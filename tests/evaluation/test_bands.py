@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import nfsgeo
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.bands import Errors, crps, interval_score
+from nfsgeo.evaluation.bands import CONDITIONS, Errors, crps, interval_score
 from nfsgeo.forecast.bands import Scale, Surroundings
 from nfsgeo.report import write_report
 from nfsgeo.training import RunPaths
@@ -25,25 +25,34 @@ def errors(num: int, points: int, seed: int) -> Errors:
     e = (size * torch.randn(num, points, generator=draw)).view(-1, 1, 1)
     ones, zeros = torch.ones_like(e), torch.zeros(len(e))
     around = Surroundings(e[..., None], ones, zeros, zeros == 0)
-    return Errors(around, e, e, torch.arange(num).repeat_interleave(points), zeros)
+    window = torch.arange(num).repeat_interleave(points)
+    return Errors(around, {"model": e}, window, zeros)
 
 
 @settings(max_examples=3, deadline=None)
 @given(st.sampled_from([9, 12, 30]), st.sampled_from([1, 7]))
 def test_bands_cover_exchangeable_samples(num: int, points: int) -> None:
-    scale, covered = Scale(torch.zeros(1, 1), torch.zeros(0), torch.zeros(4, 1)), []
+    scale, covered = Scale.constant(torch.Size([1, 1])), []
     for seed in range(300):
-        whole = errors(num + 1, points, seed)
-        of = whole._replace(
-            model=whole.model[:-points],
-            window=whole.window[:-points],
-            condition=whole.condition[:-points],
-        )
-        bands = of.bands(of.model, scale, torch.ones_like(of.model), 1.0)
-        half = bands.half_width(whole.around, 0.9)
-        covered.append((whole.model.abs() <= half)[-points:].double().mean())
+        known, new = errors(num, points, seed), errors(1, points, seed + 1000)
+        half = known.bands("model", scale, 1.0).half_width(new.around, 0.9)
+        covered.append((new.of["model"].abs() <= half).double().mean())
     share, spread = np.mean(covered), np.std(covered) / math.sqrt(300)
     assert 0.9 - 3 * spread <= share <= 0.9 + 1 / (num + 1) + 3 * spread
+
+
+def test_a_constant_band_is_of_one_width() -> None:
+    of, growth = errors(40, 50, 0), torch.tensor([1.0, 3.0])[:, None].double()
+    features, unit, *others = vars(of.around).values()
+    around = Surroundings(
+        features.expand(-1, 2, -1, -1), unit.expand(-1, 2, -1), *others
+    )
+    grown = of._replace(around=around, of={"model": of.of["model"] * growth})
+    scale = Scale.constant(torch.Size([2, 1]))
+    one, each = (grown.bands(k, scale, 1.0).factors for k in ("constant", "model"))
+    assert torch.equal(one[:, 0], one[:, 1])
+    assert (3 * each[:, 0, :, 180] == each[:, 1, :, 180]).all()
+    assert (each[:, 0, :, 180] < one[:, 0, :, 180]).all()
 
 
 @settings(max_examples=20, deadline=None)
@@ -83,9 +92,13 @@ def test_scores_stand_beside_those_of_references(banded: Path) -> None:
     found = nfsgeo.evaluate(banded)["bands"]
     assert (found["level"], found["samples"]) == (0.9, 10)
     assert len(found["by_time_step"]) == 10
-    assert {"gaps", "unobserved", "unseen mesh"} <= found["by_condition"].keys()
-    for of in (found, found["constant"], found["persistence"]):
+    of_unobserved = {"unobserved", "unobserved with gaps"}
+    assert found["by_condition"].keys() == {*CONDITIONS}
+    best = min(name for name in found["references"] if name != "constant")
+    assert set(found["references"][best]["by_condition"]).isdisjoint(of_unobserved)
+    for of in (found, *found["references"].values()):
         assert 0 <= of["coverage"] <= 1
+        assert of["coverage"] == of["by_condition"]["observed"]["coverage"]
         assert of["interval_score"] >= of["width"] > of["crps"] > 0
     shares = found["reliability"]["coverage"]
     assert shares == sorted(shares)

@@ -1,6 +1,7 @@
 """Scales of errors, and what they are told by."""
 
 import io
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,14 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.bands import QUANTILES, Bands, Scale, Surroundings, needed
+from nfsgeo.forecast.bands import (
+    QUANTILES,
+    Bands,
+    Scale,
+    Surroundings,
+    conformal,
+    needed,
+)
 from nfsgeo.forecast.transforms import MissingValues, Normalise
 
 Make = Callable[..., Forecaster]
@@ -30,7 +38,8 @@ def bands(around: Surroundings, samples: int = 40) -> Bands:
     """With a scale of random weights, and factors that grow with the level."""
     shape, num = around.unit.shape[1:], around.features.size(-1)
     draw = torch.Generator().manual_seed(1)
-    weights = 0.1 * torch.randn(num, generator=draw).double()
+    weights = 0.1 * torch.randn(num + num * (num + 1) // 2, generator=draw).double()
+    weights[num:] /= num
     limits = torch.tensor([-9.0, 9.0, 0.0, 1.0]).double()[:, None].expand(4, num)
     factors = torch.linspace(0, 2, QUANTILES + 1).double().expand(4, *shape, -1)
     scale = Scale(torch.zeros(shape).double(), weights, limits)
@@ -84,11 +93,27 @@ def test_the_scale_is_found_from_what_follows_it() -> None:
     sigma = (beta + 0.7 * f[..., 0] - 0.3 * f[..., 0] * f[..., 1]).exp()
     e = -sigma * torch.rand(sigma.shape, generator=draw).double().log()
     e[:100] = torch.nan
-    limits = torch.tensor([-9.0, 9.0, 0.0, 1.0]).double()[:, None].expand(4, 2)
-    found = Scale.fit(f, e, limits, 1e-4, True)(f)
-    assert (found / sigma).log().abs().mean() < 0.06
-    constant = Scale.fit(f, e, limits, 0.0, False)(f)
-    assert torch.allclose(constant[0], e.nanmean(0))
+    found = Scale.fit(f, e)(f)
+    # What is beyond the limits of the features, and the penalty, are felt a little.
+    assert (found / sigma).log().abs().mean() < 0.15
+
+
+def test_factors_of_one_value_a_sample_are_the_usual_ones() -> None:
+    ratio = torch.rand(12, 1, 1, generator=torch.Generator().manual_seed(0)).double()
+    found = conformal(ratio, torch.arange(12))[0, 0]
+    ordered = ratio.flatten().sort().values
+    for level in (0.25, 0.5, 0.75, 0.9):
+        found_rank = int((ordered <= found[round(level * QUANTILES)]).sum())
+        assert found_rank - math.ceil(level * 13) in (0, 1)
+
+
+def test_factors_of_independent_values_are_at_the_level_itself() -> None:
+    ratio = torch.rand(9 * 500, 1, 1, generator=torch.Generator().manual_seed(0))
+    ratio[::7] = torch.nan
+    found = conformal(ratio.double(), torch.arange(9).repeat_interleave(500))[0, 0]
+    assert float(found[180]) == pytest.approx(0.9, abs=0.02)
+    nothing = conformal(ratio.double() * torch.nan, torch.arange(9 * 500) // 500)
+    assert nothing.isinf().all()
 
 
 @pytest.mark.parametrize(("level", "num"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)])
@@ -96,7 +121,9 @@ def test_levels_need_samples(level: float, num: int, forecaster_of: Make) -> Non
     assert needed(level) == num
     around = told(forecaster(forecaster_of), *fields())
     enough = bands(around, num)
-    assert (enough.factor(around, level) == 2).all()  # the largest ratio of all
+    assert torch.allclose(
+        enough.factor(around, level), torch.tensor(2 * level).double()
+    )
     enough.half_width(around, level)
     if num > 1:
         with pytest.raises(UserError, match=f"expected {num}"):
