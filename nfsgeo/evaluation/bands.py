@@ -39,7 +39,7 @@ LEVELS = [(k + 0.5) / 20 for k in range(20)]
 
 
 class Errors(NamedTuple):
-    """Errors of predicted values ``[R, T, C]`` of the ``"model"`` and of references, in
+    """Truth less prediction ``[R, T, C]``, of the ``"model"`` and of references, in
     standard deviations, NaN where unknown; windows, and places in CONDITIONS, ``[R]``.
     """
 
@@ -53,7 +53,7 @@ class Errors(NamedTuple):
 
         Those that are ``"constant"``, of the model, have one factor for all time steps.
         """
-        ratio = self.of.get(name, self.of["model"]).abs() / scale(self.around.features)
+        ratio = self.ratio(name, scale)
         found, steps = dict[int, Tensor](), 1
         if name == "constant":
             steps, ratio = ratio.size(1), ratio.flatten(0, 1)[:, None]
@@ -69,6 +69,12 @@ class Errors(NamedTuple):
         found.setdefault(3, found[1].maximum(found[2]))
         each = torch.stack([found[number] for number in range(4)])
         return Bands(scale, each, len(self.window.unique()), gaps)
+
+    def ratio(self, name: str, scale: Scale) -> Tensor:
+        """Absolute errors over a scale on their side ``[R, T, C]``."""
+        error = self.of.get(name, self.of["model"])
+        below, above = scale.sides(self.around.features)
+        return torch.where(error < 0, -error / below, error / above)
 
 
 @torch.no_grad()
@@ -106,7 +112,7 @@ def errors_of(
                     field[around.observed] = predict(given).cpu().to(field)
                 predicted.append(field)
             truth = (batch.y if graphs.query_pos is None else batch.query_y).cpu()
-            errors = ((each - truth) / around.unit for each in predicted)
+            errors = ((truth - each) / around.unit for each in predicted)
             sizes = graphs.query_sizes or graphs.sizes
             values = [v.split(sizes) for v in (*vars(around).values(), *errors)]
             for each in zip(*values, strict=True):
@@ -246,16 +252,17 @@ def band_scores(
     ``reliability`` with ``levels`` and ``coverage``, and ``references`` by their name.
     """
     errors, found = errors_of(scored, "test", references), dict[str, Any]()
-    where = errors.condition
+    where, features = errors.condition, errors.around.features
     for name in (name for name in bands if name in _names(errors)):
-        e, of = errors.of.get(name, errors.of["model"]).abs(), bands[name]
+        e, of = errors.of.get(name, errors.of["model"]), bands[name]
         unit = errors.around.unit if e.size(-1) == 1 else torch.ones_like(e)
-        e, sigma = e * unit, of.scale(errors.around.features) * unit
-        half, *halves = (of.factor(errors.around, x) * sigma for x in (LEVEL, *LEVELS))
-        inside = [torch.where(e.isnan(), e, (e <= h).to(e)) for h in (half, *halves)]
-        values = {"coverage": inside[0], "width": 2 * half.where(~e.isnan(), torch.nan)}
-        values["crps"] = crps(e, halves, LEVELS)
-        values["interval_score"] = interval_score(e, half, LEVEL)
+        ratio, sides = errors.ratio(name, of.scale), of.scale.sides(features) * unit
+        factor, *factors = (of.factor(errors.around, x) for x in (LEVEL, *LEVELS))
+        inside = [torch.where(e.isnan(), e, ratio <= f) for f in (factor, *factors)]
+        values = {"coverage": inside[0]}
+        values["width"] = (factor * sides.sum(0)).where(~e.isnan(), torch.nan)
+        values["crps"] = crps(e * unit, [f * sides for f in factors], LEVELS)
+        values["interval_score"] = interval_score(e * unit, factor * sides, LEVEL)
         scores: dict[str, dict[str, Any]] = {}
         for k in where[~e.isnan().all((1, 2))].unique().tolist():
             here = {key: each[where == k] for key, each in values.items()}
@@ -271,20 +278,21 @@ def band_scores(
     return about | found.pop("model") | {"references": found}
 
 
-def interval_score(error: Tensor, half: Tensor, level: float) -> Tensor:
-    """The interval score of Gneiting and Raftery (2007, equation 43), of an absolute
-    ``error`` from the centre of a band of half the width ``half``.
+def interval_score(error: Tensor, ends: Tensor, level: float) -> Tensor:
+    """The interval score of Gneiting and Raftery (2007, equation 43), of an ``error``,
+    and a band whose ``ends [2, ...]`` are so far below and above zero.
     """
-    return 2 * half + 2 / (1 - level) * (error - half).clamp_min(0)
+    beyond = (torch.stack([-error, error]) - ends).clamp_min(0)
+    return (ends + 2 / (1 - level) * beyond).sum(0)
 
 
-def crps(error: Tensor, halves: Sequence[Tensor], levels: Sequence[float]) -> Tensor:
-    """The continuous ranked probability score of a symmetric distribution.
+def crps(error: Tensor, ends: Sequence[Tensor], levels: Sequence[float]) -> Tensor:
+    """The continuous ranked probability score of a distribution around zero.
 
-    Of the absolute ``error`` from its centre and half the widths of its central
-    intervals of ``levels``, the midpoints of equal parts of 0 to 1: the mean of
-    their interval scores, each times half of one less its level.
+    Of the ``error`` and the ends of intervals of ``levels``, the midpoints of equal
+    parts of 0 to 1: the mean of their interval scores, each times half of one less its
+    level.
     """
-    each = zip(levels, halves, strict=True)
+    each = zip(levels, ends, strict=True)
     parts = [(1 - of) / 2 * interval_score(error, h, of) for of, h in each]
     return torch.stack(parts).mean(0)

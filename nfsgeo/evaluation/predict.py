@@ -156,8 +156,8 @@ def predict(
             if bands is not None:
                 known = forecaster.known_ahead(batch).values()
                 of = forecaster, u, batch.x, batch.graphs, *known
-                half = bands.half_width(Surroundings.of(*of), level).to(u)
-                u = torch.cat([u, u - half, u + half], dim=-1)
+                below, above = bands.ends(Surroundings.of(*of), level).to(u)
+                u = torch.cat([u, u - below, u + above], dim=-1)
             places = batch.pos.cpu().split(batch.graphs.sizes)
             parts = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)
             for pos, values in zip(places, parts, strict=True):

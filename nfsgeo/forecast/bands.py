@@ -1,11 +1,12 @@
 r"""Error bands: a scale that is known with a prediction, times a conformal factor.
 
-.. math:: \hat u_{tc} \pm q_{tc} \, \sigma_{tc}, \qquad
+.. math:: \hat u_{tc} - q_{tc} \, a^-_{tc} \, \sigma_{tc} \; \text{to} \;
+    \hat u_{tc} + q_{tc} \, a^+_{tc} \, \sigma_{tc}, \qquad
     \log \sigma_{tc} = \beta_{tc} + w \cdot \phi(f)
 
-of features :math:`f` of a value (:class:`Surroundings`) and their products, fitted to
-training samples. The factors :math:`q` are quantiles of
-:math:`|u - \hat u| / \sigma` on others (:func:`conformal`).
+of features :math:`f` of a value (:class:`Surroundings`) and their products. All but the
+factors :math:`q` are fitted to training samples. These are quantiles of
+:math:`|u - \hat u| / a^\pm \sigma` on others (:func:`conformal`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = ["Bands", "Scale", "Surroundings", "conformal", "needed", "with_neares
 
 QUANTILES = 200  # steps between those that are stored
 ROWS, NEWTON, PENALTY = 8000, 10, 0.2
+TAIL = 0.05  # at the level 0.9, the sides leave out as much below as above
 FOLDS = 12  # samples are left out in so many parts
 
 
@@ -149,11 +151,13 @@ class Scale:
         weights: :math:`w` of features and their products; none of a constant.
         limits: Lowest and highest feature, to which others are moved, mean and standard
             deviation, ``[4, K]``.
+        shares: :math:`a^-` and :math:`a^+` ``[2, T, C]``, whose mean is 1.
     """
 
     intercept: Tensor
     weights: Tensor
     limits: Tensor
+    shares: Tensor
 
     def __call__(self, features: Tensor) -> Tensor:
         """The scale ``[M, T, C]`` of features ``[M, T, C, K]``."""
@@ -165,11 +169,16 @@ class Scale:
             found = found + x @ own + ((x @ square) * x).sum(-1)
         return found.clamp(-30, 30).exp()
 
+    def sides(self, features: Tensor) -> Tensor:
+        """The scale below and above the prediction ``[2, M, T, C]``."""
+        return self.shares[:, None] * self(features)
+
     @classmethod
     def constant(cls, shape: torch.Size) -> Self:
         """One for all of ``[T, C]``."""
         zeros = torch.zeros(shape, dtype=torch.float64)
-        return cls(zeros, zeros.new_zeros(0), zeros.new_zeros(4, 0))
+        shares = zeros.new_ones(2, *shape)
+        return cls(zeros, zeros.new_zeros(0), zeros.new_zeros(4, 0), shares)
 
     @classmethod
     def fit(cls, features: Tensor, error: Tensor) -> Self:
@@ -185,7 +194,7 @@ class Scale:
         some = features.flatten(0, 2)[rows]
         ends = some.quantile(torch.tensor([0.005, 0.995]).to(some), dim=0)
         limits = torch.stack([*ends, some.mean(0), some.std(0, correction=0) + 1e-6])
-        x, (i, j) = cls(mean, mean, limits)._standard(some), _pairs(len(limits.T))
+        x, (i, j) = cls(mean, mean, limits, mean)._standard(some), _pairs(len(limits.T))
         place = nn.functional.one_hot(rows % mean.numel(), mean.numel())
         a = torch.cat([place.to(x), x, x[:, i] * x[:, j]], dim=1)
         e, ridge = (error.abs() / mean).flatten()[rows], torch.full_like(a[0], PENALTY)
@@ -198,7 +207,11 @@ class Scale:
             step = torch.linalg.solve(curved, slope)
             w = w - step * min(1.0, 2 / float(step.abs().max().clamp_min(1e-9)))
         beta, weights = w.tensor_split([mean.numel()])
-        return cls(mean.log() + beta.view_as(mean), weights, limits)
+        made = cls(mean.log() + beta.view_as(mean), weights, limits, mean)
+        ratio = error / made(features)
+        tails = (-each.nanquantile(TAIL, dim=0) for each in (ratio, -ratio))
+        shares = torch.stack([*tails]).nan_to_num(1.0).clamp_min(0.1)
+        return replace(made, shares=shares / shares.mean(0))
 
     def _standard(self, features: Tensor) -> Tensor:
         low, high, mean, std = self.limits
@@ -257,15 +270,18 @@ class Bands:
     samples: int
     gaps: float
 
-    def half_width(self, around: Surroundings, level: float) -> Tensor:
-        """Half the width of the band of a level ``[M, T, C]``, in the data's units."""
+    def ends(self, around: Surroundings, level: float) -> Tensor:
+        """How far the band of a level reaches below and above a prediction, in the
+        data's units: ``[2, M, T, C]``.
+        """
         if self.samples < (num := needed(level)):
             raise UserError(
                 f"level {level:g} of bands that were fitted to {self.samples} samples",
                 f"{num}, or a level of {self.samples / (self.samples + 1):.3g} at most",
                 "give a lower --level, or nfsgeo calibrate RUN --data FILE",
             )
-        return self.factor(around, level) * self.scale(around.features) * around.unit
+        sides = self.scale.sides(around.features)
+        return self.factor(around, level) * sides * around.unit
 
     def factor(self, around: Surroundings, level: float) -> Tensor:
         """The conformal factor ``[M, T, C]``."""

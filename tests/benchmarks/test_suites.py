@@ -11,7 +11,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, read_suite, runs_of
-from nfsgeo_benchmarks.suites.suite import DIFFERENCES
+from nfsgeo_benchmarks.suites.suite import BAND_COLUMNS, DIFFERENCES
 from nfsgeo_benchmarks.suites.tables import judge, seed_means
 
 Table = Callable[[list[Run], Path], list[dict[str, Any]]]
@@ -125,6 +125,39 @@ def test_runs_are_carried_out_once_and_failures_stop_nothing(
     carry_out_all(found, tmp_path, ended=lambda run: ended.append(run.variant))
     assert ended[3:] == ["agcrn"]  # nothing else was left to do
     assert table(found, tmp_path) == before
+
+
+def test_problems_of_other_suites_are_as_they_are_there() -> None:
+    shipped, scales = suites.shipped_suites(), suites.shipped_scales()
+    bands, accuracy, stations = (
+        {
+            run.problem: run
+            for run in runs_of(read_suite(shipped[name]), "cpu", scales)
+            if (run.variant, run.seed) == ("nfs", 0)
+        }
+        for name in ("bands", "accuracy", "stations")
+    )
+    assert len(bands) == 8
+    for name, run in bands.items():
+        there = {**stations, **accuracy}[name]
+        assert run.data == there.data
+        assert run.settings.items() <= {**there.settings, "model.bands": True}.items()
+
+
+@pytest.mark.slow
+def test_bands_have_columns_as_have_those_of_one_width(tmp_path: Path) -> None:
+    suite = read_suite(suites.shipped_suites()["bands"])
+    runs = runs_of(suite, "smoke", suites.shipped_scales())
+    runs = [run for run in runs if run.problem == "burgers-steep"]
+    carry_out_all(runs, tmp_path)
+    rows = {row["variant"]: row for row in collect(runs, tmp_path)}
+    for name in ("nfs", "constant-width"):
+        assert BAND_COLUMNS.keys() <= rows[name].keys()
+    assert rows["persistence"]["mae"] > 0
+    means = seed_means([*rows.values()])
+    for verdict in judge(suite.claims, means):
+        assert verdict.text in ("holds", "does not hold")
+    assert means.mean.at[("burgers-steep", "nfs"), "crps"] == rows["nfs"]["crps"]
 
 
 @pytest.mark.slow

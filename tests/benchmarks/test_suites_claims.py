@@ -52,6 +52,17 @@ def test_claims(rows: list[dict[str, Any]], text: str) -> None:
     assert verdict.text == text
 
 
+@pytest.mark.parametrize(
+    ("coverage", "text"),
+    [(0.9, "holds"), (0.94, "does not hold"), (0.8, "does not hold")],
+)
+def test_a_claim_may_be_of_one_number_between_two(coverage: float, text: str) -> None:
+    own = {"title": "t", "variant": "wide", "measure": "coverage"}
+    claim = Claim.model_validate(own | {"at_least": 0.87, "at_most": 0.93})
+    (verdict,) = judge([claim], seed_means([row("wide", 1.0, coverage=coverage)]))
+    assert (verdict.ratio, verdict.text) == (coverage, text)
+
+
 def test_a_claim_leaves_out_variants_and_references_that_a_problem_has_not() -> None:
     over = AHEAD.model_copy(update={"over": ("dse", "agcrn", "cubic-extrapolation")})
     assert ratio(over, row("wide", 1.0), row("dse", 2.0)) == 0.5

@@ -35,8 +35,9 @@ def test_bands_cover_exchangeable_samples(num: int, points: int) -> None:
     scale, covered = Scale.constant(torch.Size([1, 1])), []
     for seed in range(300):
         known, new = errors(num, points, seed), errors(1, points, seed + 1000)
-        half = known.bands("model", scale, 1.0).half_width(new.around, 0.9)
-        covered.append((new.of["model"].abs() <= half).double().mean())
+        below, above = known.bands("model", scale, 1.0).ends(new.around, 0.9)
+        inside = (-below <= new.of["model"]) & (new.of["model"] <= above)
+        covered.append(inside.double().mean())
     share, spread = np.mean(covered), np.std(covered) / math.sqrt(300)
     assert 0.9 - 3 * spread <= share <= 0.9 + 1 / (num + 1) + 3 * spread
 
@@ -60,22 +61,27 @@ def test_a_constant_band_is_of_one_width() -> None:
 def test_crps_of_a_normal_distribution(error: float, sigma: float) -> None:
     levels = [(k + 0.5) / 2000 for k in range(2000)]
     normal = torch.distributions.Normal(0.0, 1.0)
-    halves = [sigma * normal.icdf(torch.tensor((1 + l) / 2)) for l in levels]  # noqa: E741
+    quantiles = (sigma * normal.icdf(torch.tensor((1 + of) / 2)) for of in levels)
+    ends = [torch.stack([each, each]) for each in quantiles]
     z = torch.tensor(error / sigma)
     density = normal.log_prob(z).exp()
     exact = sigma * (z * (2 * normal.cdf(z) - 1) + 2 * density - math.pi**-0.5)
-    found = crps(torch.tensor(abs(error)), halves, levels)
+    found = crps(torch.tensor(error), ends, levels)
     assert float(found) == pytest.approx(float(exact), rel=2e-3, abs=1e-3)
 
 
 def test_the_interval_score_is_least_at_the_quantile() -> None:
-    e = torch.randn(20_000, generator=torch.Generator().manual_seed(0)).abs()
-    widths = torch.linspace(0.5, 3, 251)
-    scores = torch.stack([interval_score(e, half, 0.9).mean() for half in widths])
-    assert float(widths[scores.argmin()]) == pytest.approx(1.645, abs=0.04)
-    assert float(interval_score(torch.tensor(3.0), torch.tensor(1.0), 0.9)) == (
-        pytest.approx(2 + 20 * 2)
-    )
+    e = torch.randn(20_000, generator=torch.Generator().manual_seed(0)).exp()
+    widths = torch.linspace(0, 8, 401)
+    zeros = torch.zeros_like(widths)
+    for ends, least in (((-widths, zeros), -1.645), ((zeros, widths), 1.645)):
+        pairs = torch.stack(ends).T[..., None]
+        scores = torch.stack([interval_score(e, pair, 0.9).mean() for pair in pairs])
+        found = float(widths[scores.argmin()])
+        assert found == pytest.approx(math.exp(least), rel=0.06)
+    ends = torch.tensor([[1.0], [2.0]])
+    assert float(interval_score(torch.tensor([3.0]), ends, 0.9)) == pytest.approx(23)
+    assert float(interval_score(torch.tensor([-3.0]), ends, 0.9)) == pytest.approx(43)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +127,9 @@ def test_predictions_have_bands_of_a_level(banded: Path, waves: Path) -> None:
     )
     assert np.array_equal(u[..., 0], w[..., 0])
     assert (w[..., 1] < n[..., 1]).all() and (n[..., 2] < w[..., 2]).all()
-    assert np.allclose(w[..., 1] + w[..., 2], 2 * w[..., 0], atol=1e-5)
+    below, above = (np.abs(w[..., k] - w[..., 0]) for k in (1, 2))
+    shares = below / (below + above)
+    assert np.allclose(shares, shares[:1], atol=1e-4)  # alike at all points
     np.save("q.npy", wide.coordinates(1)[5:9])
     at = nfsgeo.predict(banded, waves, "at.csv", query_points="q.npy")
     assert at.component_names == ["u", "u_lower", "u_upper"]

@@ -42,7 +42,8 @@ def bands(around: Surroundings, samples: int = 40) -> Bands:
     weights[num:] /= num
     limits = torch.tensor([-9.0, 9.0, 0.0, 1.0]).double()[:, None].expand(4, num)
     factors = torch.linspace(0, 2, QUANTILES + 1).double().expand(4, *shape, -1)
-    scale = Scale(torch.zeros(shape).double(), weights, limits)
+    shares = torch.tensor([0.5, 1.5]).double()[:, None, None].expand(2, *shape)
+    scale = Scale(torch.zeros(shape).double(), weights, limits, shares)
     return Bands(scale, factors, samples, 0.1)
 
 
@@ -64,8 +65,8 @@ def test_bands_have_the_units_of_the_fields(forecaster_of: Make) -> None:
     here, there = (
         told(forecaster(forecaster_of, unit), unit * x, pos) for unit in (1.0, 1e3)
     )
-    half = bands(here).half_width(here, 0.9)
-    assert torch.allclose(1e3 * half, bands(there).half_width(there, 0.9), rtol=1e-6)
+    half = bands(here).ends(here, 0.9)
+    assert torch.allclose(1e3 * half, bands(there).ends(there, 0.9), rtol=1e-6)
 
 
 def test_bands_follow_the_points_in_any_order(forecaster_of: Make) -> None:
@@ -74,8 +75,8 @@ def test_bands_follow_the_points_in_any_order(forecaster_of: Make) -> None:
     of = forecaster(forecaster_of)
     here, there = told(of, x, pos), told(of, x[order], pos[order])
     assert torch.allclose(here.features[order], there.features, atol=1e-6)
-    half = bands(here).half_width(here, 0.5)
-    assert torch.allclose(half[order], bands(there).half_width(there, 0.5), rtol=1e-5)
+    half = bands(here).ends(here, 0.5)
+    assert torch.allclose(half[:, order], bands(there).ends(there, 0.5), rtol=1e-5)
 
 
 def test_gaps_and_distances_are_told(forecaster_of: Make) -> None:
@@ -96,6 +97,21 @@ def test_the_scale_is_found_from_what_follows_it() -> None:
     found = Scale.fit(f, e)(f)
     # What is beyond the limits of the features, and the penalty, are felt a little.
     assert (found / sigma).log().abs().mean() < 0.15
+
+
+def test_sides_leave_out_as_much_below_as_above() -> None:
+    draw = torch.Generator().manual_seed(0)
+    f = torch.randn(8000, 1, 1, 2, generator=draw).double()
+    e = torch.randn(8000, 1, 1, generator=draw).double()
+    e = torch.where(e < 0, e, 4 * e) * f[..., 0].exp()
+    scale = Scale.fit(f, e)
+    below, above = scale.sides(f)
+    assert float(scale.shares.mean()) == pytest.approx(1)
+    assert float(scale.shares[1] / scale.shares[0]) == pytest.approx(4, rel=0.1)
+    for factor in (1.0, 2.0):
+        out = [(e < -factor * below), (e > factor * above)]
+        least, most = sorted(float(each.double().mean()) for each in out)
+        assert most - least < 0.02
 
 
 def test_factors_of_one_value_a_sample_are_the_usual_ones() -> None:
@@ -124,10 +140,10 @@ def test_levels_need_samples(level: float, num: int, forecaster_of: Make) -> Non
     assert torch.allclose(
         enough.factor(around, level), torch.tensor(2 * level).double()
     )
-    enough.half_width(around, level)
+    enough.ends(around, level)
     if num > 1:
         with pytest.raises(UserError, match=f"expected {num}"):
-            bands(around, num - 1).half_width(around, level)
+            bands(around, num - 1).ends(around, level)
 
 
 def test_a_state_is_plain_and_makes_the_same(forecaster_of: Make) -> None:
@@ -136,4 +152,4 @@ def test_a_state_is_plain_and_makes_the_same(forecaster_of: Make) -> None:
     torch.save(of.state(), content)
     content.seek(0)
     again = Bands.of_state(torch.load(content, weights_only=True))
-    assert torch.equal(again.half_width(around, 0.8), of.half_width(around, 0.8))
+    assert torch.equal(again.ends(around, 0.8), of.ends(around, 0.8))
