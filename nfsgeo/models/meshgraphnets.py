@@ -27,13 +27,13 @@ class MeshGraphNetsSettings(GraphSettings):
     Attributes:
         width: channels of nodes and edges.
         depth: number of steps of message passing.
-        graph: whether all pairs within the ``radius`` are joined, or the points by
-            their Delaunay triangulation, where the radius is the unit of length alone.
+        graph: whether points are joined by their Delaunay triangulation, where the
+            ``radius`` is the unit of length alone, or all pairs within the radius.
     """
 
     width: PositiveInt = 64
     depth: PositiveInt = 8
-    graph: Literal["radius", "delaunay"] = "radius"
+    graph: Literal["delaunay", "radius"] = "delaunay"
 
 
 class MeshGraphNets(Model):
@@ -46,7 +46,7 @@ class MeshGraphNets(Model):
 
     Settings = MeshGraphNetsSettings
     source = "Learning Mesh-Based Simulation with Graph Networks"
-    paper = {"width": 128, "depth": 15, "graph": "delaunay"}
+    paper = {"width": 128, "depth": 15}
     spheres = True
     predicts_anywhere = False
 

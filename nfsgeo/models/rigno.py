@@ -42,7 +42,7 @@ class RIGNOSettings(ModelSettings):
     width: PositiveInt = 64
     depth: PositiveInt = 12
     coarsening: float = Field(default=4.0, gt=1)
-    dropout: float = Field(default=0.5, ge=0, lt=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
 
 
 class RIGNO(Model):
@@ -56,7 +56,7 @@ class RIGNO(Model):
 
     Settings = RIGNOSettings
     source = "RIGNO: A Graph-based framework for robust and accurate operator learning"
-    paper = {"width": 128, "depth": 18}
+    paper = {"width": 128, "depth": 18, "dropout": 0.5}
     spheres = True
     predicts_anywhere = False
 

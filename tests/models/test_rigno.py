@@ -41,7 +41,8 @@ def test_every_point_is_in_a_support_and_the_nodes_are_connected(dim, periodic):
 
 def test_training_leaves_edges_out_and_prediction_none():
     torch.manual_seed(0)
-    model, x, pos = made(RIGNO, 2), torch.randn(NUM, 2, 1), torch.rand(NUM, 2)
+    x, pos = torch.randn(NUM, 2, 1), torch.rand(NUM, 2)
+    model = made(RIGNO, 2, dropout=0.5)
     graphs = model.connect(pos)
     for name in ("into", "among", "back"):
         whole = graphs.edges[name].num_edges
