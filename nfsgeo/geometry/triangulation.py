@@ -10,7 +10,7 @@ from scipy.spatial import ConvexHull, Delaunay
 from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.search import Search
+from nfsgeo.geometry.search import Search, radius_for
 
 __all__ = ["farthest_points", "triangulation"]
 
@@ -30,7 +30,10 @@ def triangulation(pos: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
         float64: balls of these radii cover the triangulation. Both on the CPU.
     """
     place, order = _in_order(pos)
-    images, index = Search(place, place, domain).images(max(domain.lengths))
+    # Wider than any hole among points that are spread at random.
+    reach = 8 * radius_for(max(2, len(pos)), domain, 1.0)
+    reach = min(reach, max(domain.lengths))
+    images, index = Search(place, place, domain).images(reach)
     points, number = images.numpy().round(DIGITS), order[index].numpy()
     corners = _simplices(points, domain.curved)
     # The points themselves are the first of the images.

@@ -85,7 +85,9 @@ def test_boundary_inputs_need_a_region() -> None:
         nfsgeo.prepare(data, SIZES | {"data.boundary_inputs": True})
 
 
-@pytest.mark.parametrize("model", ["mppde", "transolver", "dse", "gcgru"])
+@pytest.mark.parametrize(
+    "model", ["mppde", "meshgraphnets", "rigno", "transolver", "dse", "gcgru"]
+)
 def test_other_models_train_beside_a_wall(model: str) -> None:
     data = chambers(Path("a.nc"), CHAMBERS)
     chosen = SIZES | {"data.boundary_inputs": True}
