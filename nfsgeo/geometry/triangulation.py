@@ -30,9 +30,9 @@ def triangulation(pos: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
         float64: balls of these radii cover the triangulation. Both on the CPU.
     """
     place, order = _in_order(pos)
-    # Wider than any hole among points that are spread at random.
-    reach = 8 * radius_for(max(2, len(pos)), domain, 1.0)
-    reach = min(reach, max(domain.lengths))
+    # Of points that are spread at random.
+    hole = radius_for(max(2, len(pos)), domain, 1.0)
+    reach = min(8 * hole, max(domain.lengths))
     images, index = Search(place, place, domain).images(reach)
     points, number = images.numpy().round(DIGITS), order[index].numpy()
     corners = _simplices(points, domain.curved)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, GraphBuilder, Graphs, radius_for
+from nfsgeo.geometry.bipartite import outside_inference
 from nfsgeo.geometry.search import by_sample
 from nfsgeo.models.task import Problem
 from nfsgeo.nn.resampling import grid_shape
@@ -259,6 +260,7 @@ class Model(nn.Module, ABC):
         """
         return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
 
+    @outside_inference
     def connect(
         self,
         pos: Tensor,

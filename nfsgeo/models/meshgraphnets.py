@@ -9,7 +9,6 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.geometry.bipartite import outside_inference
 from nfsgeo.geometry.triangulation import triangulation
 from nfsgeo.models.base import GraphSettings, Model
 from nfsgeo.models.task import Problem
@@ -17,8 +16,6 @@ from nfsgeo.nn import InteractionLayer
 from nfsgeo.nn.message_passing import perceptron
 
 __all__ = ["MeshGraphNets"]
-
-HIDDEN = 2  # hidden layers of each perceptron
 
 
 class MeshGraphNetsSettings(GraphSettings):
@@ -53,17 +50,16 @@ class MeshGraphNets(Model):
     def __init__(self, problem: Problem, **keywords: Any) -> None:
         super().__init__(problem, **keywords)
         width, outputs = self.settings.width, problem.n_out * problem.out_components
-        self.builder, sizes = self.settings.builder(problem), [width] * (HIDDEN + 1)
+        self.builder, sizes = self.settings.builder(problem), [width] * 3
         inputs = problem.num_features + problem.dim
         self.node_encoder = perceptron([inputs, *sizes], nn.ReLU)
         self.edge_encoder = perceptron([problem.dim + 1, *sizes], nn.ReLU)
         self.processor = nn.ModuleList(
-            InteractionLayer(width, HIDDEN, "sum", nn.ReLU)
+            InteractionLayer(width, 2, "sum", nn.ReLU)
             for _ in range(self.settings.depth)
         )
         self.decoder = perceptron([*sizes, outputs], nn.ReLU, norm=False)
 
-    @outside_inference
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """Those of the mesh, see :class:`MeshGraphNetsSettings`."""
         if self.settings.graph == "radius":

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch_geometric.utils import scatter
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.geometry.bipartite import outside_inference
 from nfsgeo.geometry.radius_graph import widened
 from nfsgeo.geometry.search import Search
 from nfsgeo.geometry.triangulation import farthest_points, triangulation
@@ -22,7 +21,6 @@ from nfsgeo.nn.message_passing import perceptron
 
 __all__ = ["RIGNO"]
 
-HIDDEN = 1  # hidden layers of each perceptron
 WAVES = range(1, 5)  # of a position on a periodic axis
 SCALES = 6  # most triangulations
 OVERLAPS = 1.0, 2.0  # radii of supports over the least that cover, in and back
@@ -64,14 +62,14 @@ class RIGNO(Model):
         super().__init__(problem, **keywords)
         settings, self.domain = self.settings, problem.domain.normalised
         outputs = problem.n_out * problem.out_components
-        sizes = [settings.width] * (HIDDEN + 1)
+        sizes = [settings.width] * 2
         place = sum(2 * len(WAVES) if each else 1 for each in self.domain.periodic)
 
         def embedding(inputs: int) -> nn.Sequential:
             return perceptron([inputs, *sizes], nn.SiLU)
 
         def layer() -> InteractionLayer:
-            return InteractionLayer(settings.width, HIDDEN, "mean", nn.SiLU)
+            return InteractionLayer(settings.width, 1, "mean", nn.SiLU)
 
         # Distance of regional nodes, the unit of length.
         share = min(1.0, settings.coarsening / problem.num_points)
@@ -85,13 +83,12 @@ class RIGNO(Model):
         self.processor = nn.ModuleList(layer() for _ in range(settings.depth))
         self.projector = perceptron([*sizes, outputs], nn.SiLU, norm=False)
 
-    @outside_inference
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """Points that are nodes; points to nodes, among nodes, and back to points."""
         domain, coarsening = self.domain, self.settings.coarsening
         num = max(1, round(len(pos) / coarsening))
         chosen = farthest_points(pos, domain, num).to(pos.device)
-        nodes = pos[chosen]
+        nodes, numbers = pos[chosen], torch.arange(num, device=pos.device)
         sizes = [int(num / coarsening**scale) for scale in range(SCALES)]
         scales = [triangulation(nodes[:size], domain) for size in sizes if size]
         radii = scales[0][1].clamp(min=1e-6)
@@ -101,13 +98,12 @@ class RIGNO(Model):
         reach = search.distance(*near) / radii[near[1]]
         into, back = (near[:, reach <= overlap] for overlap in OVERLAPS)
         among = torch.cat([edges for edges, _ in scales], dim=1).unique(dim=1)
-        own = torch.stack([chosen, torch.arange(num, device=pos.device)])
         back = widened(back.flip(0), Search(nodes, pos, domain))
 
         return {
             name: BipartiteGraph.from_edges(joined.to(pos.device), ends, domain)
             for name, joined, ends in (
-                ("chosen", own, (pos, nodes)),
+                ("chosen", torch.stack([chosen, numbers]), (pos, nodes)),
                 ("into", into, (pos, nodes)),
                 ("among", among, (nodes, nodes)),
                 ("back", back, (nodes, pos)),
