@@ -110,3 +110,24 @@ def test_problems_are_not_solved_without_learning() -> None:
     table = pd.read_csv(RESULTS / "accuracy" / "results.csv")
     trivial = table[table["variant"].isin(TRIVIAL)]
     assert trivial.groupby("problem")["rel_l2"].min().min() > 0.05
+
+
+def test_error_bands() -> None:
+    table = pd.read_csv(RESULTS / "bands" / "results.csv").query("status == 'ok'")
+    means = table.groupby(["problem", "variant"]).mean(numeric_only=True)
+    problems = [
+        *("navier-stokes-rough", "burgers-steep", "kdv-long", "darcy-lognormal"),
+        *("elasticity", "lowest-held-out", "wind-held-out", "rain-held-out"),
+    ]
+    conditions = ("", "_unseen_mesh", "_unobserved", "_gaps")
+    found = rows(page("docs/how-far-to-trust.md"), "| 90 % bands |")
+    for problem, (_, seen, steps, *cells) in zip(problems, found, strict=True):
+        own, one = (means.loc[(problem, name)] for name in ("nfs", "constant-width"))
+        best = means.loc[problem].drop(["nfs", "constant-width"]).interval_score.min()
+        ends = own.coverage_lowest, own.coverage_highest
+        assert steps in ("–", "{:.2f} to {:.2f}".format(*ends))
+        coverage = [own[f"coverage{condition}"] for condition in conditions]
+        score, crps = (own[k] / one[k] for k in ("interval_score", "crps"))
+        values = [*coverage, score, crps, own.interval_score / best]
+        texts = ["–" if math.isnan(value) else f"{value:.2f}" for value in values]
+        assert [seen, *cells] == texts, problem
