@@ -70,7 +70,7 @@ class DataFiles(Part):
             raise UserError(given, "one file of that name", "give its folder")
         for name in self.files:
             if not found or not found[0].with_name(name).exists():
-                given = f"no {name} in {self.folder}"
+                given = f"no {name}" + (f" in {self.folder}" if self.folder else "")
                 raise AbsentFile(given, "the file", "put it there")
         return found[0]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from torch.utils.data import Subset
 from torch_geometric.data import Batch
 
 from nfsgeo.data.windows import Connect, WindowDataset, batches
+from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.forecast.bands import Bands
 from nfsgeo.forecast.training_inputs import TrainingInputs, input_statistics
@@ -25,6 +27,8 @@ from nfsgeo.training.run_data import Observation, RunData
 from nfsgeo.training.run_paths import Run, find_run
 
 __all__ = ["ScoredModel", "open_run", "predictions", "read_bands"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -105,16 +109,32 @@ def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster
     check_device(section)
     forecaster = restore(paths.best, config).eval().to(device_of(section))
     forecaster.bands = read_bands(paths).get("model")
-    if paths.inputs.exists():
-        inputs = read_checkpoint(paths.inputs, of_nfsgeo=False)
-        forecaster.trained_on = TrainingInputs(**inputs)
+    forecaster.trained_on = _read(paths.inputs, lambda it: TrainingInputs(**it), None)
     return config, forecaster
 
 
 def read_bands(paths: RunPaths) -> dict[str, Bands]:
     """The error bands of a run and of its references, none where it has none."""
-    found = paths.bands.exists() and read_checkpoint(paths.bands, of_nfsgeo=False)
-    return {name: Bands.of_state(state) for name, state in (found or {}).items()}
+
+    def made(found: dict[str, Any]) -> dict[str, Bands]:
+        return {name: Bands.of_state(state) for name, state in found.items()}
+
+    return _read(paths.bands, made, {})
+
+
+def _read(path: Path, made: Callable[[dict[str, Any]], T], absent: T) -> T:
+    """What is made of the content of a file of a run, which need not be there."""
+    if not path.exists():
+        return absent
+    content = read_checkpoint(path, of_nfsgeo=False)
+    try:
+        return made(content)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} from another version of nfsgeo",
+            "one of this version",
+            f"remove it, and evaluate {path.parents[1]} again",
+        ) from error
 
 
 @torch.no_grad()

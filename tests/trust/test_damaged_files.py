@@ -21,6 +21,7 @@ import nfsgeo
 from nfsgeo.data.domains import read_region
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
+from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.geometry import Domain
 from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo.training import RunConfig, RunPaths, load_config, read_config
@@ -63,6 +64,14 @@ def test_a_checkpoint(trained: RunPaths, tmp_path: Path, data: st.DataObject):
     with or_one_line():
         found, expected = (nfsgeo.load(each).state_dict() for each in (run, trained))
         torch.testing.assert_close(dict(found), dict(expected), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["bands", "inputs"])
+def test_files_of_another_version(trained: RunPaths, tmp_path: Path, name: str):
+    run = RunPaths(shutil.copytree(trained.root, tmp_path / "run"))
+    torch.save({"model": {"wide": torch.ones(1)}}, getattr(run, name))
+    with pytest.raises(UserError, match=f"{name}.pt"):
+        open_run(run)
 
 
 @settings(max_examples=30, **unhurried)
