@@ -154,6 +154,7 @@ class _Page:
             "errors": self.errors(problem),
             "meshes": self.further(problem, self.mesh_titles()),
             "bands": self.further(problem, BAND_COLUMNS),
+            "measure": measure_title(suite.measures[0]),
             "trivial": f"{trivial / best:.2g}".replace("nan", ""),
             "alike": [
                 f"{k}={settings[k].iloc[0]}" for k in SETTINGS_COLUMNS if alike[k]
