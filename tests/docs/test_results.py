@@ -131,3 +131,23 @@ def test_error_bands() -> None:
         values = [*coverage, score, crps, own.interval_score / best]
         texts = ["–" if math.isnan(value) else f"{value:.2f}" for value in values]
         assert [seen, *cells] == texts, problem
+
+
+def test_the_table_of_stations() -> None:
+    table = pd.read_csv(RESULTS / "stations" / "results.csv")
+    names = {"lowest temperature": "lowest", "highest temperature": "highest"}
+    models = ["nfs", "mppde", "gcgru", "dse", "gino", "meshgraphnets"]
+    held_out = False
+    for what, *cells in rows(page("docs/benchmarks.md"), "| test MAE | `nfs` | best"):
+        what, colon, rest = what.partition(": ")
+        held_out |= bool(colon)
+        name = (rest if colon else what).split(",")[0]
+        problem = names.get(name, name) + "-held-out" * held_out
+        found = table[table.problem == problem].groupby("variant")
+        mae = found["mae_unobserved" if held_out else "mae"].mean().dropna()
+        others = mae[mae.index.isin(models[1:])]
+        expected = f"{others.min():.2f} (`{others.idxmin()}`)" if len(others) else "–"
+        best = mae.drop(models, errors="ignore")
+        assert cells[0] == f"{mae['nfs']:.2f}" and cells[1] == expected
+        value, reference = cells[2].rstrip(")").split(" (")
+        assert value == f"{best.min():.2f}" == f"{best[reference]:.2f}"
