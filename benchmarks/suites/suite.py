@@ -284,12 +284,22 @@ def read_suite(path: Path) -> Suite:
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
         content = read_yaml(path)
-        for name, own in content.get("problems", {}).items():
-            if other := own.get("as_in"):
-                there = read_yaml(find_suite(other))["problems"][name]
-                found = merged(there | {"variants": ()}, own)
-                content["problems"][name] = {k: found[k] for k in found if k != "as_in"}
+        problems = content.get("problems")
+        if isinstance(problems, dict):
+            content["problems"] = {n: _whole(n, own) for n, own in problems.items()}
         return Suite.model_validate(content | {"path": path})
+
+
+def _whole(name: str, own: Any) -> Any:
+    """A problem with what stands in the suite that it is ``as_in``."""
+    if not isinstance(own, dict) or not (other := own.get("as_in")):
+        return own
+    theirs = read_yaml(find_suite(str(other))).get("problems")
+    if not isinstance(theirs, dict) or name not in theirs:
+        wanted = f"a problem of the suite {other}"
+        raise unknown(f"problems.{name}", wanted, str(name), theirs or ())
+    found = merged(theirs[name] | {"variants": ()}, own)
+    return {key: found[key] for key in found if key != "as_in"}
 
 
 def read_scales(path: Path) -> dict[str, Scale]:
