@@ -295,9 +295,11 @@ def _whole(name: str, own: Any) -> Any:
     if not isinstance(own, dict) or not (other := own.get("as_in")):
         return own
     theirs = read_yaml(find_suite(str(other))).get("problems")
-    if not isinstance(theirs, dict) or name not in theirs:
+    each = theirs.items() if isinstance(theirs, dict) else ()
+    theirs = {key: of for key, of in each if isinstance(of, dict)}
+    if name not in theirs:
         wanted = f"a problem of the suite {other}"
-        raise unknown(f"problems.{name}", wanted, str(name), theirs or ())
+        raise unknown(f"problems.{name}", wanted, str(name), map(str, theirs))
     found = merged(theirs[name] | {"variants": ()}, own)
     return {key: found[key] for key in found if key != "as_in"}
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import nfsgeo
+from nfsgeo.errors import UserError
 from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_scales, shipped_suites
 from nfsgeo_benchmarks.suites.report import TITLES
 from nfsgeo_benchmarks.suites.runs import DataFiles
@@ -166,3 +167,15 @@ def test_published_figures_are_of_problems_and_measures_there_are() -> None:
     found = published("poisson-gauss")
     both = found[found["method"] == "GAOT"]["value"].astype(float)
     assert {0.0083, 0.0203} <= set(both)  # as they contradict each other
+
+
+@pytest.mark.parametrize("theirs", ["null", "{other: {}}", "{p: null}"])
+def test_a_problem_as_in_a_suite_without_it_is_refused(
+    tmp_path: Path, theirs: str
+) -> None:
+    there, own = tmp_path / "there.yaml", tmp_path / "own.yaml"
+    there.write_text(f"title: a\nproblems: {theirs}\n")
+    own.write_text(f"title: a\nproblems: {{p: {{as_in: {there}}}}}\n")
+    with pytest.raises(UserError, match="problems.p") as error:
+        read_suite(own)
+    assert str(there) in error.value.expected
