@@ -103,6 +103,11 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @run_options
 @option("--data-folder", Path, "Where the files are that the suite's problems name.")
 @option(
+    "--equal-time",
+    Path,
+    "Folder of results; train all for as long as the first variant took there.",
+)
+@option(
     "--launcher",
     ["local", "slurm"],
     "Processes on this machine, or one Slurm job per run.",
@@ -115,6 +120,7 @@ def suite(
     scale: str,
     out: Path,
     data_folder: Path | None,
+    equal_time: Path | None,
     launcher: str,
     slurm: tuple[str, ...],
     as_json: bool,
@@ -147,9 +153,12 @@ def suite(
         given = f"the files of none of {len(absent)} problems in {data_folder}"
         todo = "give --data-folder FOLDER with them"
         raise UserError(given, "those of one or more", todo)
+    if equal_time is not None:
+        runs = suites.in_equal_time(runs, equal_time)
 
     def write() -> None:
         where = "" if data_folder is None else f" --data-folder {data_folder}"
+        where += "" if equal_time is None else f" --equal-time {equal_time}"
         about = {
             "suite": name if path.stem == name else str(path.absolute()),
             "scale": scale,

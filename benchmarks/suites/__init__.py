@@ -3,6 +3,7 @@
 - :func:`shipped_suites`, :func:`find_suite`: their files, and those of one's own
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants
 - :func:`runs_of`, :func:`trials_of`: its :class:`Run` s, or the trials of its search
+- :func:`in_equal_time`: the runs, each as long as the first variant trained
 - :func:`carry_out_all`: trains and evaluates those that are not finished
 - :func:`collect`, :func:`write_tables`: what they found
 - :func:`write_suite_report`: the page about these tables, :func:`measure_title`
@@ -10,7 +11,13 @@
 
 from nfsgeo_benchmarks import shipped_suites
 from nfsgeo_benchmarks.suites.report import measure_title, write_suite_report
-from nfsgeo_benchmarks.suites.runs import Run, runs_of, trials_of, with_files
+from nfsgeo_benchmarks.suites.runs import (
+    Run,
+    in_equal_time,
+    runs_of,
+    trials_of,
+    with_files,
+)
 from nfsgeo_benchmarks.suites.suite import (
     Suite,
     find_suite,
@@ -34,6 +41,7 @@ __all__ = [
     "carry_out_all",
     "collect",
     "find_suite",
+    "in_equal_time",
     "is_finished",
     "measure_title",
     "read_suite",

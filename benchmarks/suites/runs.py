@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pydantic import Field
 
 from nfsgeo.data.pde import find_equation
@@ -27,7 +28,9 @@ from nfsgeo_benchmarks.suites.suite import (
     in_file,
     shipped_results,
 )
-from nfsgeo_benchmarks.suites.tables import CHOICES, is_finished, read_table
+from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, is_finished, read_table
+
+EPOCHS = "trainer.epochs"
 
 
 class DataFiles(Part):
@@ -185,7 +188,7 @@ def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> lis
                     settings = at.settings(name, variant, 0, changes)
                     epochs = load_config(overrides=settings).trainer.epochs
                     epochs = max(1, round(suite.search.epochs * epochs))
-                    settings["trainer.epochs"] = epochs
+                    settings[EPOCHS] = epochs
                     data = at.data(name)
                     runs.append(Run(name, variant, 0, data, settings, trial=trial))
     return runs
@@ -205,6 +208,33 @@ def with_files(runs: Sequence[Run], folder: Path) -> tuple[list[Run], list[str]]
     left = [r for r in runs if r.problem not in absent or is_finished(r, folder)]
     there = {run.problem for run in left}
     return left, [f"{k}: {v}" for k, v in absent.items() if k not in there]
+
+
+def in_equal_time(runs: Sequence[Run], folder: Path) -> list[Run]:
+    """The runs with as many epochs as take the time of the first variant.
+
+    Times are means over the seeds in ``results.csv`` of ``folder``. Runs whose time is
+    not there are left out.
+
+    Raises:
+        UserError: It has the times of none.
+    """
+    columns = ["problem", "variant", "epochs", "seconds_per_epoch"]
+    table = pd.DataFrame(read_table(folder / RESULTS), columns=columns).dropna()
+    times = table.astype(dict.fromkeys(columns[2:], float)).groupby(columns[:2]).mean()
+    firsts = {run.problem: run.variant for run in reversed(runs)}
+    found = []
+    for run in runs:
+        own, first = ((run.problem, of) for of in (run.variant, firsts[run.problem]))
+        if {own, first} <= {*times.index}:
+            each = float(times.at[own, "seconds_per_epoch"])
+            epochs = max(1, round(float(times.loc[first].product()) / each))
+            found.append(replace(run, settings={**run.settings, EPOCHS: epochs}))
+    if not found:
+        given = f"--equal-time {folder}, where no run has a time"
+        todo = "run the suite there at this scale first"
+        raise UserError(given, f"{RESULTS} of the suite's runs", todo)
+    return found
 
 
 class _AtScale:

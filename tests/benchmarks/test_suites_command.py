@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
+from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.processes import only_here
-from nfsgeo_benchmarks.suites import read_suite, shipped_suites
+from nfsgeo_benchmarks.suites import (
+    in_equal_time,
+    read_suite,
+    runs_of,
+    shipped_scales,
+    shipped_suites,
+)
 
 Bench = Callable[..., Any]
 OPTIONS = ("small", "--scale", "tiny", "--out", "o")
@@ -107,3 +114,22 @@ def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(
     assert wrong.exit_code == 2 and len(wrong.stderr.splitlines()) == 1
     for word in ("own.yaml", "problems.waves", "batch_sice", "data.batch_size"):
         assert word in wrong.stderr
+
+
+def test_in_equal_time_slower_models_have_fewer_epochs(
+    bench: Bench, small: Path
+) -> None:
+    folder, rows = Path("first"), []
+    for seed, seconds in enumerate((1.0, 3.0)):
+        for variant, factor in (("dse", 2.0), ("wide", 0.5)):
+            about = {"problem": "waves", "variant": variant, "seed": seed}
+            rows.append(about | {"epochs": 6, "seconds_per_epoch": factor * seconds})
+    folder.mkdir()
+    write_rows(folder / "results.csv", list(rows[0]), rows)
+    runs = runs_of(read_suite(small), "tiny", shipped_scales())
+    found = {r.variant: r.settings for r in in_equal_time(runs, folder)}
+    assert {k: v["trainer.epochs"] for k, v in found.items()} == {"dse": 6, "wide": 24}
+    options = ("--scale", "tiny", "--dry-run", "--out", "o", "--equal-time")
+    assert len(bench("small", *options, "first").stdout.splitlines()) == len(runs)
+    absent = bench("small", *options, "second")
+    assert absent.exit_code == 2 and "second" in absent.stderr
