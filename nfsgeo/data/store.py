@@ -59,7 +59,7 @@ def read_own(path: Path) -> Fields:
     ) as dataset:
         found = dict(dataset.variables)
         for name, each in dataset.variables.items():
-            if _is_large(each.dims, each.attrs):
+            if _is_large(each.dims, each.attrs) and each.dtype.kind in "biuf":
                 # By h5py alone, in half the time that h5netcdf takes.
                 read = partial(read_hdf5, opened, str(name))
                 found[name] = deferred(

@@ -42,6 +42,15 @@ def test_every_layout_comes_back(any_fields, contents, tmp_path, data):
         assert sorted(found.forcing_names) == ["sun", "u1"]
 
 
+def test_names_of_stations_of_each_sample_come_back(tmp_path):
+    points = [np.arange(2.0)[:, None], np.arange(3.0)[:, None]]
+    u = [np.zeros((2, 1)), np.zeros((3, 1))]
+    names = ["Ost", "Süd", "Ost", "West", "Süd"]
+    fields = build(tmp_path, [Array(u, "pc", ["u"])], points=points, stations=names)
+    with nfsgeo.data.open(fields.write(tmp_path / "a.nc")) as found:
+        assert [*found.stations(0), *found.stations(1)] == names
+
+
 def test_chunks_are_small_and_have_checksums(tmp_path):
     u = np.zeros((2, 600, 1000), "f4")
     axes, path = [np.arange(1000.0)], tmp_path / "a.nc"
