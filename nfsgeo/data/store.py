@@ -65,8 +65,8 @@ def read_own(path: Path) -> Fields:
                 found[name] = deferred(
                     each.dims, each.shape, each.dtype, read, each.attrs
                 )
-            else:
-                each.load()
+            elif each.load().dtype == object:  # names, as text of numpy
+                found[name] = each.astype(str)
     about = {k: v for k, v in dataset.attrs.items() if k != "nfsgeo_layout"}
     whole = xarray.Dataset(found, attrs=about).set_coords(dataset.coords)
     return Fields(whole, path, reopens=True)

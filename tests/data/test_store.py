@@ -6,6 +6,7 @@ import struct
 import h5py
 import numpy as np
 import pytest
+import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,8 +48,12 @@ def test_names_of_stations_of_each_sample_come_back(tmp_path):
     u = [np.zeros((2, 1)), np.zeros((3, 1))]
     names = ["Ost", "Süd", "Ost", "West", "Süd"]
     fields = build(tmp_path, [Array(u, "pc", ["u"])], points=points, stations=names)
-    with nfsgeo.data.open(fields.write(tmp_path / "a.nc")) as found:
-        assert [*found.stations(0), *found.stations(1)] == names
+    path = fields.write(tmp_path / "a.nc")
+    opened = [nfsgeo.data.open(path), nfsgeo.from_xarray(xarray.open_dataset(path))]
+    for i, found in enumerate(opened):
+        again = nfsgeo.data.open(found.write(tmp_path / f"{i}.npz"))
+        for each in (found, again):
+            assert [*each.stations(0), *each.stations(1)] == names
 
 
 def test_chunks_are_small_and_have_checksums(tmp_path):

@@ -174,8 +174,10 @@ def _decoded(dataset: Dataset) -> Dataset:
 
 def _own(path: Path, dataset: Dataset) -> Fields:
     """A file of nfsgeo as xarray opens it, and what somebody has added to it."""
-    text = {name for name, v in dataset.variables.items() if v.dtype.kind in "OSU"}
-    dataset = dataset.set_coords(text | (dataset.variables.keys() & {"time", *SPACE}))
+    each_ = dataset.variables.items()
+    text = {n: v.astype(str) for n, v in each_ if v.dtype.kind in "OSU"}
+    coords = {"time", *SPACE, *text} & dataset.variables.keys()
+    dataset = dataset.assign(text).set_coords(coords)
     for each in dataset.data_vars.values():
         each.attrs.setdefault("role", FIELD if "time" in each.dims else STATIC)
     if "time" in dataset.coords:
