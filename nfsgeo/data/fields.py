@@ -304,7 +304,9 @@ class Fields(Layout):
                 values = self._values(name, sample, steps).reshape(length, -1)
                 placed = self.places[0] in self.dataset[name].dims
                 if there is not None and np.isfinite(values[:, ~there * placed]).any():
-                    raise ValueError("values at points without coordinates")
+                    given = f"values of {name} at points without coordinates"
+                    todo = f"make them NaN there, or leave {name} out"
+                    raise self._refused(given, "NaN where there is no point", todo)
                 found[..., c] = values[:, index].T
         return found
 

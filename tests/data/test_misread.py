@@ -112,7 +112,8 @@ def test_values_at_points_without_coordinates(one_line):
     u, x = RANDOM.random((3, 4)), np.array([0, 1, np.nan, 3])
     data = xarray.Dataset({"u": (("time", "point"), u)}, {"x": ("point", x)})
     data = data.assign_coords(time=("time", np.arange(3.0), HOURS))
-    assert "without coordinates" in one_line(nfsgeo.from_xarray, data)
+    message = one_line(nfsgeo.from_xarray, data)
+    assert "u at points without coordinates" in message and "leave u out" in message
     data["u"][:, 2] = np.nan
     assert nfsgeo.from_xarray(data).read(0, slice(None)).shape == (3, 3, 1)
 

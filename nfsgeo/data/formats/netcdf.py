@@ -198,8 +198,9 @@ def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
     names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
     told = {str(n): _role(str(n), dataset) for n in names if n not in given.values()}
     times = [name for name in told if told[name] == "time"]
-    # The axis, before what else tells when the data are from.
-    for better in (dataset.variables, dataset.dims):
+    # The axis, before what else tells when the data are from, of a forecast its start.
+    along = {name for name, v in dataset.variables.items() if v.ndim}
+    for better in (dataset.variables, along, dataset.dims):
         times = [name for name in times if name in better] or times
     lie = [n for n in told if n in dataset.variables and dataset[n].ndim]
     kept = {"time": times, "sample": told, **dict.fromkeys(SPACE, lie)}

@@ -30,7 +30,7 @@ from nfsgeo.data.formats.cells import (
 from nfsgeo.data.formats.columns import Columns, listed
 from nfsgeo.data.formats.format import Format
 from nfsgeo.data.formats.writers import write_csv
-from nfsgeo.data.times import EPOCH, as_times, filled, unit_of_times
+from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
 
 EXPECTED = "columns x[, y[, z]], optionally sample and t, and one for each component"
@@ -79,7 +79,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         place, there = pandas.factorize(place, sort=True)
     starts = np.searchsorted(there, np.arange(len(samples)) * len(points))
     own, there = len(there) < len(samples) * len(points), there % len(points)
-    _check_rows(path, sample, time, place, points[there], times)
+    _check_rows(path, sample, time, place, points[there], times, unit)
     if unit == EPOCH:
         times, steps = filled(times)
         time = steps[time]
@@ -104,7 +104,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
 
 
 def _check_rows(
-    path: Path, sample: Any, time: Any, place: Any, points: Any, times: Any
+    path: Path, sample: Any, time: Any, place: Any, points: Any, times: Any, unit: str
 ) -> None:
     """Makes sure that points stay, and have each time step of a sample once."""
     at = time * np.int64(len(points)) + place
@@ -119,7 +119,7 @@ def _check_rows(
         step, where = divmod(int(each.argmax()), len(points))
         raise UserError(
             f"{path} with {num} rows for the point "
-            f"{points[where].tolist()} at t = {times[step]:g}",
+            f"{points[where].tolist()} at {time_texts(times, unit)[step]}",
             "one row for each point and time step of a sample",
             "leave the others out, or name the columns of time and sample, as in "
             f"nfsgeo convert {path} --out NAME.nc --columns time=COLUMN,sample=COLUMN",

@@ -238,6 +238,12 @@ def test_longitudes_around_the_globe_need_a_domain(kind, tmp_path, one_line):
     ("change", "words"),
     [
         (lambda d: d.assign_coords(date=("time", [0.0, 1, 2])), None),
+        (
+            lambda d: d.rename(time="step").assign_coords(
+                step=range(3), time=d.time[0], valid_time=("step", d.time.values)
+            ),
+            None,
+        ),
         (lambda d: d.expand_dims(level=3), "along level, of 3"),
         (lambda d: d.expand_dims(level=1), None),
         (

@@ -207,6 +207,12 @@ def test_dates_become_seconds(tmp_path, dates, seconds):
             assert file.time_unit == "seconds since 1970-01-01"
 
 
+def test_rows_twice_are_told_by_their_date(tmp_path, one_line):
+    rows = [[0.0, "2026-01-01T06:00", 1.0]] * 2
+    path = written(tmp_path / "a.csv", ["x", "time", "u"], rows)
+    assert "at 2026-01-01 06:00" in one_line(nfsgeo.data.open, path)
+
+
 @pytest.mark.parametrize("name", ["date", "t"])
 def test_days_without_hyphens_are_not_numbers(tmp_path, one_line, name):
     days = [20260630, 20260701]
