@@ -53,12 +53,12 @@ def open(
             by what they are: ``sample``, ``time``, ``x``, ``y`` or ``z``, where their
             names do not tell, an empty name where none is; and the names of those that
             are ``static`` inputs, a ``field``, or to ``ignore``. Where a table has a
-            column for each station, another table with their names and coordinates,
-            ``points``. In a file of arrays of any names, ``field`` and ``static`` are
-            ``"NAME:AXES"``, one or several, with a letter for each axis: ``n`` sample,
-            ``t`` time step, ``p`` point, or ``x``, ``y``, ``z`` of a grid, ``c``
-            component; ``points`` or ``x``, ``y``, ``z`` the coordinates, and ``time``
-            the times.
+            column for each station, or of their names, another table with these and
+            coordinates, ``points``. In a file of arrays of any names, ``field`` and
+            ``static`` are ``"NAME:AXES"``, one or several, with a letter for each axis:
+            ``n`` sample, ``t`` time step, ``p`` point, or ``x``, ``y``, ``z`` of a
+            grid, ``c`` component; ``points`` or ``x``, ``y``, ``z`` the coordinates,
+            and ``time`` the times.
         at: Whether the fields of a mesh are those at its ``"points"`` or ``"cells"``;
             has to be said where it has both.
         domain: The box and its periodic axes, in place of what the format implies.

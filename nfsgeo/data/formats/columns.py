@@ -98,7 +98,8 @@ def roles_of(
     if not space or not "xyz".startswith(space):
         todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns x=COLUMN,"
         todo += "y=COLUMN,time=COLUMN, or, in a table with a column for each station, "
-        todo += "time=COLUMN,points=FILE, a table of their names and coordinates"
+        todo += "or of their names, time=COLUMN,points=FILE, a table of these and of "
+        todo += "coordinates"
         there = f"{path} with {listed(names)}"
         raise UserError(there, "coordinates x[, y[, z]] among the columns", todo)
     return found

@@ -154,16 +154,25 @@ def _names(
 def _by_station(
     path: Path, frame: pandas.DataFrame, given: Columns
 ) -> tuple[pandas.DataFrame, Columns]:
-    """A table of a column for each station, with a row for each and for each time.
+    """A table whose coordinates are in a table of their own, ``points``.
 
-    All columns are those of stations but time, sample and what is to be ignored; the
-    coordinates are in a table of their own, ``points``.
+    It has a column of the names of stations, or else a column for each station, and a
+    row for each time: then all columns are those of stations but time, sample and what
+    is to be ignored, and ``field`` is the name of what they hold.
     """
-    for role in given.keys() - {"time", "sample", "ignore", "points"}:
-        expected = "one of time, sample and ignore: all other columns are stations"
-        raise UserError(f"{role}= beside points=", expected, f"leave out {role}=")
     others = {role: name for role, name in given.items() if role != "points"}
-    ignored, roles = named.told(path, list(frame), others)
+    source, ignored = Path(str(given["points"])), [*np.ravel(others.get("ignore", []))]
+    for name in (n for n in frame if named.bare_name(n) in STATIONS):
+        if name not in ignored:
+            frame[name] = [str(each).strip() for each in frame[name]]
+            places = _positions(source, sorted({*frame[name]}))
+            joined = frame.join(places, on=name)
+            return joined, {**others, **dict(zip("xyz", places, strict=False))}
+    for role in others.keys() - {"time", "sample", "ignore", "field"}:
+        expected = "one of time, sample, ignore and field: other columns are stations"
+        raise UserError(f"{role}= beside points=", expected, f"leave out {role}=")
+    called = [*np.ravel(others.pop("field", path.stem))]
+    _, roles = named.told(path, list(frame), others)
     left = [name for name in frame if name not in (*ignored, *roles.values())]
     for role in {"time", "sample"} - roles.keys():
         roles[role] = next((n for n in left if named.role_of(n) == role), "")
@@ -171,9 +180,9 @@ def _by_station(
     if not stations:
         todo = "leave out points=, or correct time= and ignore="
         raise UserError(f"{path} with columns {listed(left)}", "stations", todo)
-    places = _positions(Path(str(given["points"])), stations)
+    places = _positions(source, stations)
     there = {role: name for role, name in roles.items() if name}
-    field = path.stem if path.stem not in (*frame, *places) else "field"
+    field = str(called[0]) if called[0] not in (*frame, *places) else "field"
     numbered, kept = there.get("sample"), [*there.values(), *stations]
     table = {n: values_of(path, frame[n], names=n == numbered) for n in kept}
     long = pandas.DataFrame(table).melt([*there.values()], stations, "station", field)
@@ -202,7 +211,8 @@ def _positions(path: Path, stations: list[str]) -> pandas.DataFrame:
         raise UserError(
             f"{path} with columns {listed(list(table))}, not once with {odd}",
             "each station once, by the name of its column, in one of them",
-            "add or remove rows or columns, or say ignore=COLUMN for no station",
+            "add or remove rows or columns, or tell by time=, sample= or ignore= which "
+            "column is no station",
         )
     found = {name: values_of(path, table[name]) for name in space}
     return pandas.DataFrame(found, others[fits[0]])

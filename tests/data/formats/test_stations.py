@@ -53,6 +53,7 @@ def test_what_is_told_must_be_there(tmp_path, sensors, one_line):
         ({"time": ""}, lines, "not once with timestamp"),
         ({"ignore": [*PLACES]}, lines, "expected stations"),
         ({"points": "gone.csv"}, lines, "points=gone.csv"),
+        ({"static": "767541"}, lines, "static= beside points="),
         ({}, lines + "\n9,767541,5,5", "not once with 767541"),
         ({}, f"id,again,x,y\n{ids}", "each station once"),
         ({}, lines.replace("x,y", "x,z"), "x[, y[, z]]"),
@@ -66,7 +67,9 @@ def test_what_is_told_must_be_there(tmp_path, sensors, one_line):
 @settings(max_examples=40)
 @given(data=st.data())
 def test_any_table_is_that_of_its_rows(tmp_path, data):
-    """The same fields as from a table with a row for each point and time step."""
+    """The same fields as from a table with a row for each point and time step, of
+    coordinates or of the names of stations.
+    """
     num = data.draw(st.integers(1, 4))
     times = data.draw(st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True))
     cell = st.one_of(st.just(math.nan), st.floats(-9, 9, width=32))
@@ -75,18 +78,28 @@ def test_any_table_is_that_of_its_rows(tmp_path, data):
     names = data.draw(st.permutations([f"s{i}" for i in range(num)]))
     at = {name: (float(i % 2), i / 7) for i, name in enumerate(names)}
 
-    wide, long, places = (tmp_path / f"{n}.csv" for n in ("u", "long", "places"))
+    files = ("u", "long", "places", "named")
+    wide, long, places, named = (tmp_path / f"{n}.csv" for n in files)
     stations = [[*at[name], name] for name in sorted(at)]
     pandas.DataFrame(stations, columns=["x", "y", "id"]).to_csv(places, index=False)
     table = pandas.DataFrame(rows, times, names).rename_axis("t")
     table.to_csv(wide)
     each = [[t, *at[n], table.loc[t, n]] for t in times for n in names]
     pandas.DataFrame(each, columns=["t", "x", "y", "u"]).to_csv(long, index=False)
-    one = nfsgeo.data.open(wide, columns={"points": str(places)})
+    each = [[t, n, table.loc[t, n]] for t in times for n in names]
+    pandas.DataFrame(each, columns=["t", "site", "u"]).to_csv(named, index=False)
+    third = nfsgeo.data.open(named, columns={"points": str(places), "field": "u"})
+    one = nfsgeo.data.open(wide, columns={"points": str(places), "field": "level"})
+    assert one.component_names == ["level"] and third.component_names == ["u"]
     other = nfsgeo.data.open(long, columns={"field": "u"})
     assert one.times.tolist() == other.times.tolist()
     assert one.stations() == names
     assert one.coordinates().tolist() == [[*at[name]] for name in names]
+    order = sorted(range(num), key=names.__getitem__)
+    assert third.stations() == sorted(names)
+    assert np.array_equal(third.coordinates(), one.coordinates()[order])
+    expected = one.read(0, slice(None))[order]
+    np.testing.assert_array_equal(third.read(0, slice(None)), expected)
     order = sorted(range(num), key=lambda k: at[names[k]])
     u = one.read(0, slice(None))[order]
     np.testing.assert_array_equal(u, other.read(0, slice(None)))
