@@ -119,15 +119,7 @@ def predict(
             points = read_points(Path(query_points), domain)
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
         observed = _observed(task, data.time_stride, file, first)
-        ahead = np.array(task.times[task.n_in :])
-        if lead_times is not None:
-            check_asked(task, lead_times, steps)
-            ahead = np.array(lead_times, np.float64)
-        elif steps is not None and task.has_time:
-            ahead = _rolled_out(ahead, steps)
-        if task.has_time:
-            until = file.times[: observed[-1] + 1]
-            ahead = later(ahead, until, times_of(task, file, until)[1])
+        ahead = _ahead(task, file, observed, steps, lead_times)
         bands = forecaster.bands if level and len(ahead) == task.n_out else None
         ends = _ends(file) if bands else {}
         fields = [*file.component_names, *ends]
@@ -237,6 +229,26 @@ def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indic
             "of the first, --first",
         )
     return found
+
+
+def _ahead(
+    task: Task,
+    file: Fields,
+    observed: Indices,
+    steps: int | None,
+    lead_times: Sequence[float] | None,
+) -> Doubles:
+    """Times to predict, in the file's unit."""
+    ahead = np.array(task.times[task.n_in :])
+    if lead_times is not None:
+        check_asked(task, lead_times, steps)
+        ahead = np.array(lead_times, np.float64)
+    elif steps is not None and task.has_time:
+        ahead = _rolled_out(ahead, steps)
+    if task.has_time:
+        until = file.times[: observed[-1] + 1]
+        ahead = later(ahead, until, times_of(task, file, until)[1])
+    return ahead
 
 
 def _rolled_out(ahead: Doubles, steps: int) -> Doubles:
