@@ -30,6 +30,8 @@ from nfsgeo_benchmarks.suites.suite import ROLLOUT, Part
 # As many time steps as its published errors are means over, and samples and a seed for
 # validation, of which it has none.
 STEPS, VALID_SAMPLES, VALID_SEED = 100, 10, 1
+# Error of a prediction that is infinite or no number, of which no mean could be taken.
+DIVERGED = 1e30
 
 
 class Scenario(Part):
@@ -139,7 +141,7 @@ def normalised_rmse(u: NDArray[Any], truth: NDArray[Any]) -> NDArray[Any]:
 
 def measures(nrmse: NDArray[Any]) -> dict[str, float]:
     """Columns of ``results.csv`` from mean errors at each time step ``[STEPS]``."""
-    nrmse = np.where(np.isnan(nrmse), np.inf, nrmse).astype(float)
+    nrmse = np.where(nrmse < DIVERGED, nrmse, DIVERGED).astype(float)
     gmean = float(np.exp(np.log(nrmse).mean()))
     return dict(zip(ROLLOUT, (gmean, float(nrmse[0]), float(nrmse[-1])), strict=True))
 
