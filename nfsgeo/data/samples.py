@@ -11,6 +11,7 @@ from nfsgeo.data.checks import finite, not_infinite
 from nfsgeo.data.fields import Doubles, Fields, Floats, Indices
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.meshes.on_grids import TrigonometricInterpolation
+from nfsgeo.data.times import time_text
 from nfsgeo.errors import UserError
 
 __all__ = ["Sample", "read_sample"]
@@ -74,11 +75,12 @@ def read_sample(
     if (bad := ~np.isfinite(f)).any():
         _, step, component = np.argwhere(bad)[0]
         name, time = file.forcing_names[component], file.times[steps[step]]
-        given = f"{what} without a value of {name}, known ahead, at t = {time:g}"
+        when = time_text(time, file.time_unit)
+        given = f"{what} without a value of {name}, known ahead, at {when}"
         todo = "add it, or make a component of what is not known ahead"
         raise UserError(given, "one at every point and time step of a window", todo)
     not_infinite(u, what)
-    finite(a, what)
+    finite(a, f"{', '.join(file.input_names)} of {what}")
     pos = file.domain.wrap(torch.from_numpy(mesh.pos)).numpy()
     volume = np.ones(len(mesh), np.float32)
     if volumes:

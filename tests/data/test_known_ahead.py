@@ -100,12 +100,22 @@ def test_a_forcing_has_to_be_known():
     f[0, 1, 2] = np.nan
     points = np.arange(3.0)[:, None]
     arrays = [Array(u, "nptc", ["u"]), Array(f, "nptc", ["forcing_sun"])]
-    file = build(Path("a"), arrays, points=points, times=np.arange(4.0))
+    days = np.arange(4).astype("M8[D]")
+    file = build(Path("a"), arrays, points=points, times=days)
     data = WindowDataset(file, [0], 1, 1, MeshOfFile(file), first_step=1)
-    with pytest.raises(UserError, match="of sun, known ahead, at t = 2"):
+    with pytest.raises(UserError, match="of sun, known ahead, at 1970-01-03"):
         data[0]
     with pytest.raises(UserError, match="no input time steps.*with sun"):
         WindowDataset(file, [0], 0, 1, MeshOfFile(file))
+
+
+def test_static_inputs_have_to_be_known():
+    arrays = [Array(np.ones((4, 3)), "tp", ["u"])]
+    arrays += [Array(np.array([1, np.nan, 2]), "p", ["depth"], STATIC)]
+    points, times = np.arange(3.0)[:, None], np.arange(4.0)
+    file = build(Path("a"), arrays, points=points, times=times)
+    with pytest.raises(UserError, match="depth of sample 0 of a with 1 of 3 values"):
+        WindowDataset(file, [0], 1, 1, MeshOfFile(file))[0]
 
 
 def test_points_that_are_absent_take_their_forcing_with_them(tmp_path):

@@ -49,9 +49,9 @@ def fields_of(
     Coordinates on axes of their own make a grid, those on shared dimensions (stations,
     cells of an unstructured mesh, curvilinear grids) a point cloud. Fields that vary
     in time are predicted, the others are static inputs, and so are those named ``a`` or
-    ``a_...``; a variable of samples alone is a parameter. What the file marks by
-    fill values becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A point
-    whose coordinates are NaN does not exist. Text along points are their names.
+    ``a_...``; one number, or one for each sample, is a parameter. What the file marks
+    by fill values becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A
+    point whose coordinates are NaN does not exist. Text along points are their names.
 
     Args:
         path: The file, for messages.
@@ -80,12 +80,14 @@ def fields_of(
     sizes = {str(d): num for each in space.values() for d, num in each.sizes.items()}
     places = {dim: num for dim, num in sizes.items() if dim != sample}
     known, data = {sample, time, *places}, dict[str, DataArray]()
+    parameters, num = dict[str, Any](), dataset.sizes.get(sample, 1)
     for name, values in dataset.drop_vars(roles.values(), errors="ignore").items():
         alone = [d for d, num in values.sizes.items() if num == 1 and d not in known]
         values = values.squeeze(alone, drop=True)
-        if values.dtype.kind not in "biufcm" or not values.ndim:
-            continue
-        data[str(name)] = values
+        if values.ndim and values.dtype.kind in "biufcm":
+            data[str(name)] = values
+        elif values.dtype.kind in "iuf" and "grid_mapping_name" not in values.attrs:
+            parameters[str(name)] = np.repeat(values.values, num)
     told = {sample} if "sample" in given else set()
     for dim in told | {d for each in data.values() for d in each.dims} - known:
         with_it = [name for name, each in data.items() if dim in each.dims]
@@ -120,7 +122,7 @@ def fields_of(
 
     letters = {str(sample): "n", str(time): "t", "point": "p"}
     letters |= dict(zip(places, SPACE, strict=False)) if grid else {}
-    arrays, parameters = list[Array](), {}
+    arrays = list[Array]()
     for name, values in data.items():
         if values.dims == (sample,):
             parameters[name] = values.values

@@ -278,6 +278,18 @@ def test_what_can_be_read_in_two_ways(change, words, tmp_path):
             nfsgeo.open(path)
 
 
+def test_one_number_is_a_parameter(tmp_path):
+    """Of the samples of each file; what describes a projection is none."""
+    crs = ((), 0, {"grid_mapping_name": "mercator"})
+    files = []
+    for nu in (1.0, 2.0):
+        dataset = weather().assign(nu=nu, crs=crs)
+        files.append(saved(dataset, tmp_path / f"{nu:g}.nc"))
+    fields = nfsgeo.open(files, known=["nu"])
+    assert fields.scalar_names == ["nu"] and {*fields.parameters} == {"nu"}
+    assert fields.parameters["nu"].tolist() == [1.0, 2.0]
+
+
 def test_fields_along_time_alone_are_known_ahead(tmp_path):
     dataset = stations().assign(co2=("time", np.arange(3.0)))
     path, out = saved(dataset, tmp_path / "a.nc"), tmp_path / "out.nc"
