@@ -345,6 +345,15 @@ class Model(nn.Module, ABC):
         """Normalised positions over the lengths of the domain."""
         return pos / self.lengths.to(pos.dtype)
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        # double() would leave complex weights, and to(torch.float64) halve them.
+        def of_parts(t: Tensor) -> Tensor:
+            if not t.is_complex():
+                return fn(t)
+            return torch.view_as_complex(fn(torch.view_as_real(t)))
+
+        return super()._apply(of_parts, recurse)
+
     def _normalised(self, pos: Tensor) -> Tensor:
         kind = next(self.parameters()).real.dtype
         return self.problem.domain.normalise(pos, kind)

@@ -1,5 +1,6 @@
 """What holds for every mixer and DeepONet, in one and two dimensions of space."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -87,6 +88,18 @@ def test_sees_position_and_time(name, dim):
     _, pos, batch = batch_of(p, 1)
     out = model(torch.ones(len(pos), p.n_in, 2), pos, batch)
     assert out.std(0).min() > 1e-5 and out.std(1).min() > 1e-7
+
+
+@pytest.mark.parametrize("name", ["nfs-fnet", "fnet", "gino", "neuralop-fno"])
+def test_complex_weights_become_double_with_the_others(name, dim):
+    p = problem(dim, has_time=True)
+    model = build_model(name, p, small(name))
+    x, *places = batch_of(p, 2)
+    single = model(x, *places)
+    for double in (copy.deepcopy(model).double(), model.to(torch.float64)):
+        found = double(x.double(), *places)
+        assert found.dtype == torch.float64
+        torch.testing.assert_close(found.float(), single, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", GRIDS)
