@@ -150,13 +150,12 @@ def predict(
                 of = forecaster, u, batch.x, batch.graphs, *known
                 below, above = bands.ends(Surroundings.of(*of), level).to(u)
                 u = torch.cat([u, u - below, u + above], dim=-1)
-            places = batch.pos.cpu().split(batch.graphs.sizes)
             parts = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)
-            for pos, values in zip(places, parts, strict=True):
+            for values in parts:
                 values = values if points is None else values[-len(points) :]
                 staged.append(Path(scratch) / f"{len(where)}.npy")
                 save_array(staged[-1], values.numpy())
-                where.append(pos.numpy() if points is None else points)
+                where.append(mesh(len(where)).pos if points is None else points)
             progress("samples", len(where), num)
         maps = [np.load(path, "r", allow_pickle=False) for path in staged]
         each = [Variable([*"ptc"], values) for values in maps]

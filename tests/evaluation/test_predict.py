@@ -52,6 +52,22 @@ def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(
         predict(run, uneven, Path("out.nc"), first=0)
 
 
+def test_positions_are_those_of_the_file(run: RunPaths, waves: Path) -> None:
+    """A period beside the box, too, where fields are the same."""
+    with nfsgeo.open(waves) as file:
+        u, points, when = file.read(0, slice(None)), file.coordinates(), file.times
+        domain = file.domain
+    period = np.array([domain.upper[0] - domain.lower[0], 0.0])
+    beside = points - period * (points[:, :1] > 0.5)
+    usual, found = (
+        predict(run, nfsgeo.from_arrays([u], at, when, domain=domain), f"{i}.nc")
+        for i, at in enumerate((points, beside))
+    )
+    assert np.array_equal(found.coordinates(), beside)
+    expected = usual.read(0, slice(None))
+    assert np.allclose(found.read(0, slice(None)), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("first", [-1, 24, 20])
 def test_a_first_snapshot_that_leaves_too_few(
     run: RunPaths, waves: Path, first: int
