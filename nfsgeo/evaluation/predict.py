@@ -164,6 +164,7 @@ def predict(
             [Array(each, "ptc", fields)],
             points=where,
             stations=names or None,
+            cells=[*map(file.cells, range(num if at_all and points is None else 0))],
             times=ahead,
             domain=domain,
             parameters=statistics.unlike()[1],

@@ -7,6 +7,7 @@ import pytest
 
 import nfsgeo
 from nfsgeo import predict
+from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
 from nfsgeo.geometry import Domain
@@ -52,18 +53,20 @@ def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(
         predict(run, uneven, Path("out.nc"), first=0)
 
 
-def test_positions_are_those_of_the_file(run: RunPaths, waves: Path) -> None:
-    """A period beside the box, too, where fields are the same."""
+def test_the_mesh_is_that_of_the_file(run: RunPaths, waves: Path) -> None:
+    """With its cells, and a period beside the box, too, where fields are the same."""
     with nfsgeo.open(waves) as file:
-        u, points, when = file.read(0, slice(None)), file.coordinates(), file.times
-        domain = file.domain
+        u = Array(file.read(0, slice(None)), "ptc", ["u"])
+        points, when, domain = file.coordinates(), file.times, file.domain
     period = np.array([domain.upper[0] - domain.lower[0], 0.0])
     beside = points - period * (points[:, :1] > 0.5)
+    mesh = {"domain": domain, "cells": {"triangle": [[0, 1, 2], [2, 1, 3]]}}
     usual, found = (
-        predict(run, nfsgeo.from_arrays([u], at, when, domain=domain), f"{i}.nc")
-        for i, at in enumerate((points, beside))
+        predict(run, build(at, [u], points=pos, times=when, **mesh), Path(f"{at}.nc"))
+        for at, pos in ((Path("a"), points), (Path("b"), beside))
     )
     assert np.array_equal(found.coordinates(), beside)
+    assert found.cells()["triangle"].tolist() == mesh["cells"]["triangle"]
     expected = usual.read(0, slice(None))
     assert np.allclose(found.read(0, slice(None)), expected, atol=1e-5)
 
