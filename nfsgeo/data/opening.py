@@ -76,10 +76,8 @@ def open(
             expected = " or ".join(choices[name])
             raise ValueError(f"{name} {value!r}: expected {expected}")
     several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
-    paths: list[Path] = []
-    for path in map(check_path, several):
-        folder = path.is_dir() and not is_source(path)
-        paths += _in_order(filter(is_source, path.iterdir())) if folder else [path]
+    given = [*map(check_path, several)]
+    paths = [file for path in given for file in _files(path)]
     if not paths:
         raise UserError(f"{several}", "at least one file", "check the names")
     if paths == sorted(paths):  # as a shell lists them: nobody's choice
@@ -94,7 +92,9 @@ def open(
         fields = with_kinds(fields, columns, roles=first.columns == "roles")
     found = settled(fields, times, domain, known)
     told = any(each is not None for each in (series, times, columns, at, domain))
-    return replace(found, reopens=len(several) == 1 and not told and not known)
+    alone = len(given) == 1  # perhaps a folder
+    path = given[0] if alone else found.path
+    return replace(found, path=path, reopens=alone and not told and not known)
 
 
 def writer_of(out: Path) -> Callable[[Fields, Path, Progress], None]:
@@ -155,8 +155,8 @@ def is_source(path: Path) -> bool:
 
 
 def takes_columns(path: Path) -> bool:
-    """Whether a file is of a format that leaves open what its columns are."""
-    return bool(_format_of(path, {}).columns)
+    """Whether files are of a format that leaves open what their columns are."""
+    return any(_format_of(file, {}).columns for file in _files(path)[:1])
 
 
 def check_path(path: Any) -> Path:
@@ -166,6 +166,12 @@ def check_path(path: Any) -> Path:
     given = f"data of type {type(path).__name__}"
     todo = "make fields of arrays with nfsgeo.from_arrays(u, points, times)"
     raise UserError(given, "the path of a file, or fields", todo)
+
+
+def _files(path: Path) -> list[Path]:
+    """A file itself, or those of a folder in their order."""
+    folder = path.is_dir() and not is_source(path)
+    return _in_order(filter(is_source, path.iterdir())) if folder else [path]
 
 
 def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:

@@ -14,6 +14,8 @@ from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import STATIC
+from nfsgeo.data.memory import kept
+from nfsgeo.data.opening import takes_columns
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
@@ -71,6 +73,8 @@ def test_files_become_samples_in_the_order_of_their_numbers(tmp_path, sent):
         points = RNG.random((3 + number % 3, 2)) + number
         made[number] = points, cloud(folder / f"case_{number}.nc", points, num=2)
     fields = nfsgeo.data.open(folder)
+    assert fields.reopens and fields.path == kept(fields) == folder
+    assert not takes_columns(folder)
     copy = nfsgeo.data.open(fields.write(tmp_path / "out.nc"))
     for each in (fields, copy, sent(fields)):
         assert each.num_samples == 6
