@@ -107,6 +107,8 @@ def fit(
             # Graphs cached during validation serve the next training step.
             inference_mode=False,
         )
+        if section.precision == "64":  # Lightning reads a checkpoint before that
+            experiment.module.double()
         interrupt = signal.getsignal(signal.SIGINT)
         try:
             trainer.fit(

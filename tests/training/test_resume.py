@@ -54,6 +54,7 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_very_numbers(
 @pytest.mark.parametrize(
     "extra",
     [{"optimiser.schedule": "step", "optimiser.step_epochs": 2}]
+    + [{"trainer.precision": "64"}]
     + [
         pytest.param(extra, marks=pytest.mark.slow)
         for extra in (
