@@ -286,7 +286,9 @@ class Bands:
     def factor(self, around: Surroundings, level: float) -> Tensor:
         """The conformal factor ``[M, T, C]``."""
         place = math.ceil(QUANTILES * level - 1e-9)
-        cell = 2 * (~around.observed).long() + (around.gaps > self.gaps).long()
+        # A query point at an observed one, its nearest, is that point.
+        here = around.observed | (around.features[:, 0, 0, 0].abs() < 1e-5)
+        cell = 2 * (~here).long() + (around.gaps > self.gaps).long()
         return self.factors[..., place][cell]
 
     def state(self) -> dict[str, Any]:

@@ -133,6 +133,7 @@ def test_predictions_have_bands_of_a_level(banded: Path, waves: Path) -> None:
     np.save("q.npy", wide.coordinates(1)[5:9])
     at = nfsgeo.predict(banded, waves, "at.csv", query_points="q.npy")
     assert at.component_names == ["u", "u_lower", "u_upper"]
+    assert np.allclose(at.read(1, slice(None)), w[5:9], rtol=1e-4, atol=1e-4)
     further = nfsgeo.predict(banded, waves, "ahead.nc", steps=12)
     assert further.component_names == ["u"]
     with pytest.raises(UserError, match="level 0.95"):
