@@ -92,8 +92,10 @@ def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
 
 
 def _check_alike(part: Fields, first: Fields) -> None:
-    names = "component_names", "forcing_names", "static_names", "scalar_names", "shape"
-    odd = [n.replace("_", " ") for n in names if getattr(part, n) != getattr(first, n)]
+    names = "component_names", "forcing_names", "static_names", "scalar_names"
+    each = [(n, {*getattr(part, n)}, {*getattr(first, n)}) for n in names]
+    odd = [n.replace("_", " ") for n, one, other in each if one != other]
+    odd += ["shape"] * (part.shape != first.shape)
     if domain_of(part.dataset) != domain_of(first.dataset):
         odd = ["domain"]
     if not odd and not all(map(_same, part.axes or (), first.axes or ())):

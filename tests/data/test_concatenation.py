@@ -168,6 +168,15 @@ def test_files_of_other_units_or_domains_are_refused(grid_case, tmp_path, one_li
     assert nfsgeo.data.open([first, other]).units == {"u": "K"}
 
 
+def test_fields_in_another_order_are_taken_by_name(tmp_path):
+    (tmp_path / "0.csv").write_text("x,u,v\n1,0,4\n2,3,5")
+    (tmp_path / "1.csv").write_text("x,v,u\n1,4,1\n2,5,3")
+    fields = nfsgeo.data.open(tmp_path, series="samples")
+    assert fields.component_names == ["u", "v"]
+    for i in range(2):
+        assert fields.read(i, slice(None))[:, 0].tolist() == [[i, 4], [3, 5]]
+
+
 def test_files_of_different_kinds_are_refused(
     grid_case, point_case, tmp_path, one_line
 ):
