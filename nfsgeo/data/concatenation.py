@@ -15,7 +15,7 @@ from xarray import Variable
 
 from nfsgeo.data.build import cell_variables
 from nfsgeo.data.domains import domain_of, with_domain
-from nfsgeo.data.fields import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, Fields
+from nfsgeo.data.fields import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, STATION, Fields
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.errors import UserError
 
@@ -59,7 +59,9 @@ def concatenated(
             raise UserError(f"{num} as time steps", one, "join them as samples")
         dataset = _by_time(parts)
     else:
-        own = first.shape is None and (len(meshes) > 1 or None in meshes)
+        several = len(meshes) > 1 or None in meshes
+        several |= len({(*part.stations(),) for part in parts}) > 1
+        own = first.shape is None and several
         dataset = _by_sample(parts, ragged=own)
     if (domain := domain_of(first.dataset)) is not None:
         dataset = with_domain(dataset, domain)
@@ -131,7 +133,8 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
         role, several = variable.attrs.get("role"), variable.dims != ("sample",)
         if role in LAYOUT or not all(name in each.variables for each in datasets):
             continue
-        placed = name in parts[0].space or (role not in (None, PARAMETER) and several)
+        placed = name in (*parts[0].space, STATION)
+        placed |= role not in (None, PARAMETER) and several
         if ragged and placed:
             found[name] = _stacked(rows, name, "obs")
         else:

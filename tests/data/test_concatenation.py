@@ -177,6 +177,20 @@ def test_fields_in_another_order_are_taken_by_name(tmp_path):
         assert fields.read(i, slice(None))[:, 0].tolist() == [[i, 4], [3, 5]]
 
 
+@pytest.mark.parametrize("second", ["bcd", "bc", "xy"])
+def test_names_of_stations_are_those_of_each_file(tmp_path, second):
+    """Also where they are other names of the same places."""
+    for name, stations in (("0", "ab"), ("1", second)):
+        rows = [f"{station},{i},7" for i, station in enumerate(stations)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["station,x,u", *rows]))
+    fields = nfsgeo.data.open(tmp_path, series="samples")
+    path = fields.write(tmp_path / "both.nc")
+    twice = nfsgeo.data.open([path, path], series="samples")
+    for each, samples in ((fields, (0, 1)), (twice, (0, 1, 2, 3))):
+        names = ["".join(each.stations(sample)) for sample in samples]
+        assert names == ["ab", second] * (len(samples) // 2)
+
+
 def test_files_of_different_kinds_are_refused(
     grid_case, point_case, tmp_path, one_line
 ):
