@@ -150,8 +150,9 @@ class Search:
                     f"{name} points of shape {list(pos.shape)} and type {pos.dtype}: "
                     f"expected float32 or float64 [n, {domain.dim}]; check the points"
                 )
-            # The far end of a periodic axis is its near end.
-            domain.check_inside(pos, f"{name} ")
+            # In float32, whose rounding may have put an end beyond that in float64. The
+            # far end of a periodic axis is its near end.
+            domain.check_inside(pos.float(), f"{name} ")
         self.device = source.device
         self.given = self.domain = domain
         if isinstance(domain, Sphere):  # caps are balls in space

@@ -153,6 +153,15 @@ def test_points_outside_the_domain_are_named(x: float) -> None:
             radius_edges(*args, 0.1, Domain.unit(2))
 
 
+def test_ends_that_float32_rounds_beyond_the_domain_are_inside() -> None:
+    domain = Domain((0.0, 0.0), (1.0, 0.8), (False, False))
+    pos = torch.tensor([[0.0, 0.8], [1.0, 0.4]])
+    assert pos.double()[0, 1] > 0.8
+    for at in (pos, pos.double()):
+        edges = radius_edges(at, at, 0.1, domain)
+        assert edges.tolist() == [[0, 1], [0, 1]]
+
+
 @pytest.mark.parametrize(
     "given",
     [{"radius": radius} for radius in (0.0, -1.0, math.nan, math.inf)]
