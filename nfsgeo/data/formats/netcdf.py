@@ -140,13 +140,17 @@ def fields_of(
     units["time"] = "" if when is None else str(when.attrs.get("units", ""))
     text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
     names = [v.values for v in text if not grid and v.dims == tuple(places)]
+    times = None if when is None else _times(when)
+    if when is not None and times is None:
+        about = f"{units['time']} ({when.attrs.get('calendar', 'standard')})"
+        left_out(path, [f"times in {about}, which tell no clear date"])
     fields = build(
         path,
         arrays,
         axes=[each.values for each in space.values()] if grid else None,
         points={axis: Variable(dims, flat(v, sizes)) for axis, v in space.items()},
         stations=names[0] if names else None,
-        times=None if when is None else _times(when),
+        times=times,
         parameters=parameters,
         units=units,
     )

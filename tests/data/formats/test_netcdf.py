@@ -178,11 +178,12 @@ def test_values_that_are_not_decoded(mark):
         {"units": "years since the flood"},
     ],
 )
-def test_times_that_are_not_clear_have_to_be_given(attrs, tmp_path, one_line):
+def test_times_that_are_not_clear_have_to_be_given(attrs, tmp_path, one_line, caplog):
     dataset = weather().assign_coords(time=np.arange(3))
     dataset.time.attrs = attrs
     path = saved(dataset, tmp_path / "a.nc")
     assert "3 time steps and no times" in one_line(nfsgeo.open, path)
+    assert f"left out times in {attrs['units']}" in caplog.text
     with nfsgeo.open(path, times=[0.0, 1.0, 5.0]) as fields:
         assert fields.times.tolist() == [0.0, 1.0, 5.0]
 
