@@ -142,6 +142,10 @@ def test_a_data_set_of_xarray(contents, one_line):
     dataset = xarray.Dataset({"temperature": values}, axes)
     one, all_ = map(nfsgeo.from_xarray, (dataset["temperature"], dataset))
     assert contents(one) == contents(all_)
+    stacked = dataset.stack(land=("x", "y")).isel(land=slice(7, None))
+    points = nfsgeo.from_xarray(stacked)
+    assert np.array_equal(points.coordinates(), all_.coordinates()[7:])
+    assert np.array_equal(points.read(0, slice(1)), all_.read(0, slice(1))[7:])
     globe = dataset.rename(x="lon").assign_coords(lon=np.arange(0, 360, 72.0))
     globe["lon"].attrs["units"] = "degrees_east"
     box = Domain((0.0, -1.0), (360.0, 4.0), (True, False))

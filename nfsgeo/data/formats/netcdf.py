@@ -64,6 +64,8 @@ def fields_of(
     """
     if not dataset.variables:
         raise ValueError("no variables")
+    joined = [n for n, each in dataset.indexes.items() if each.nlevels > 1]
+    dataset = dataset.reset_index([n for n in joined if n in dataset.dims])
     dataset = _decoded(dataset)
     there = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
     kinds, given = named.told(path, there, columns)
