@@ -158,7 +158,9 @@ def _inputs(
     if "last" in edges:  # weights of kriging may be large and cancel
         weight = edges["last"].base_weight.double()
         edges["last"] = replace(edges["last"], base_weight=weight)
-    found = {"x": x, "pos": graphs.pos, "query_pos": graphs.queries}
+    # A program takes numbers of the types that it was exported with.
+    found = {"x": x.float(), "pos": graphs.pos, "query_pos": graphs.queries}
+    known = {k: v.double() if k == "times" else v.float() for k, v in known.items()}
     for name in (name for name in ENDS if name in edges):
         for part, of in PARTS.items():
             found[f"{name}_{part}"] = getattr(edges[name], of)

@@ -98,6 +98,15 @@ def test_programs_have_every_transform(kind: str) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_arguments_have_the_types_of_the_program(forecaster: Forecaster) -> None:
+    x, pos = torch.randn(40, 10, 1), torch.rand(40, 2)
+    single = program_inputs(forecaster, x, pos)
+    double = program_inputs(forecaster, x.double(), pos.double())
+    for one, other in zip(single, double, strict=True):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
 def test_names_the_models_that_export(waves: Path):
     settings = {"model.name": "gcgru", "model.settings.width": 4, "trainer.epochs": 1}
     other = nfsgeo.fit(nfsgeo.prepare(waves, settings), Path("gcgru"))
