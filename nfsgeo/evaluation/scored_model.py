@@ -158,6 +158,7 @@ def predictions(
         if ahead is not None and (times := known["times"]) is not None:
             asked = ahead.to(times).expand(len(times), -1)
             known["times"] = torch.cat([times[:, : windows.n_in], asked], dim=1)
+            batch.times = known["times"].flatten()  # error bands need them, too
         known["graphs"] = batch.graphs
         if steps is None:
             yield batch, forecaster(batch.x, **known)

@@ -101,3 +101,15 @@ def test_held_out_stations_are_never_seen(
     for also in ({"data.points": 5}, {"data.mesh": "all"}, {"data.hold_out": 0.97}):
         with pytest.raises(UserError, match="data.hold_out="):
             nfsgeo.prepare(table, held | also)
+
+
+def test_forecasts_of_a_season_have_error_bands(settings: dict[str, Any]) -> None:
+    table = write_table(
+        Path("a.csv"), pandas.date_range("1990-01", periods=200, freq="MS")
+    )
+    prepared = nfsgeo.prepare(table, settings | {"model.bands": True})
+    assert prepared.task.seasonal
+    with nfsgeo.predict(nfsgeo.fit(prepared), table, "ahead.nc") as found:
+        assert found.component_names == ["wave", "wave_lower", "wave_upper"]
+        wave, lower, upper = np.moveaxis(found.read(0, slice(None)), -1, 0)
+        assert (lower < wave).all() and (wave < upper).all()
