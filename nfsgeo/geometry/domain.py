@@ -236,6 +236,7 @@ class Sphere(Domain):
 
     def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Unit vectors ``[..., 3]`` of points ``[..., 2]``; see :class:`Domain`."""
+        pos = torch.where(self._in_box(pos)[..., None], pos, self.wrap_near(pos))
         self.check_inside(pos)
         return unit_vectors(pos).to(dtype)
 

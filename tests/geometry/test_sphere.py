@@ -84,6 +84,14 @@ def test_distance_is_that_of_the_great_circle(
         assert way.norm().item() == pytest.approx(found.item(), abs=1e-9)
 
 
+def test_longitudes_beside_the_box_are_those_in_it() -> None:
+    beside = torch.tensor([[190.0, 10.0], [359.0, -80.0], [-200.0, 0.0]])
+    inside = torch.tensor([[-170.0, 10.0], [-1.0, -80.0], [160.0, 0.0]])
+    assert torch.equal(SPHERE.normalise(beside), SPHERE.normalise(inside))
+    with pytest.raises(UserError, match="point 0"):
+        SPHERE.normalise(beside + 720)
+
+
 def test_displacement_leads_east_and_north() -> None:
     east = SPHERE.displacement(at(175, 0), at(-175, 0))
     torch.testing.assert_close(east, at(10, 0))
