@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import permutations
 
 import numpy as np
 import torch
-from scipy.spatial import ConvexHull, Delaunay
+from scipy.spatial import ConvexHull, Delaunay, QhullError
 from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
@@ -77,9 +78,10 @@ def _simplices(points: np.ndarray, curved: bool) -> np.ndarray:
     num, dim = points.shape
     if num <= dim + 1:
         return np.arange(num)[None]
-    if dim == 1:
-        order = points[:, 0].argsort(kind="stable")
-        return np.stack([order[:-1], order[1:]], axis=1)
-    # Joggled: points may form a grid, or lie on a line.
-    made = ConvexHull if curved else Delaunay
-    return made(points, qhull_options="QJ").simplices
+    if dim > 1:
+        made = ConvexHull if curved else Delaunay
+        with suppress(QhullError):  # all at one place: in a row, as on a line
+            # Joggled: points may form a grid, or lie on a line.
+            return made(points, qhull_options="QJ").simplices
+    order = points[:, 0].argsort(kind="stable")
+    return np.stack([order[:-1], order[1:]], axis=1)

@@ -86,3 +86,12 @@ def test_edges_on_a_sphere_and_between_walls() -> None:
     edges, _ = triangulation(pos, domain)
     assert bool(domain.visible(pos[edges[0]], pos[edges[1]]).all())
     assert edges.size(1) < triangulation(pos, domain.box)[0].size(1)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-6])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_points_at_one_place_are_joined(dim, apart) -> None:
+    domain, pos = Domain.unit(dim, False), 0.3 + apart * torch.rand(40, dim)
+    edges, radii = triangulation(pos, domain)
+    assert edges.unique().tolist() == [*range(40)]
+    assert bool((radii <= 1e-5).all())
