@@ -148,4 +148,21 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
             "put back the data, or train a new run",
         )
     experiment.forecaster.transforms = saved.transforms
+    if not is_finished(checkpoint, experiment.config):
+        _check_schedule(checkpoint, experiment.config, paths)
     return checkpoint
+
+
+def _check_schedule(
+    checkpoint: dict[str, Any], config: RunConfig, paths: RunPaths
+) -> None:
+    """Makes sure that a schedule over all epochs is over those of the run."""
+    done, epochs = checkpoint["epoch"] + 1, config.trainer.epochs
+    for schedule in checkpoint["lr_schedulers"]:
+        planned = schedule.get("total_steps", 0) * done // checkpoint["global_step"]
+        if planned and planned != epochs:
+            raise UserError(
+                f"{paths.config} with trainer.epochs {epochs}",
+                f"{planned}, over which the learning rate rises and falls",
+                "put it back, or go on in a new run with --start-from",
+            )

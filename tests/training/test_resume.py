@@ -105,6 +105,22 @@ def test_a_run_whose_folder_moved_keeps_its_best(train: Train, resume: Train) ->
     assert not first.paths.root.exists()
 
 
+@pytest.mark.parametrize("epochs", [2, 4])
+def test_epochs_that_the_learning_rate_was_not_planned_for_are_refused(
+    train: Train, resume: Train, epochs: int
+) -> None:
+    paths = train("run", {"trainer.epochs": 3}).paths
+    checkpoint = torch.load(paths.last, weights_only=True)
+    if epochs < 3:  # as if it had been stopped after the first
+        checkpoint["global_step"] //= checkpoint["epoch"] + 1
+        checkpoint["epoch"] = 0
+    torch.save(checkpoint, paths.last)
+    config = paths.config.read_text()
+    paths.config.write_text(config.replace("  epochs: 3\n", f"  epochs: {epochs}\n"))
+    with pytest.raises(UserError, match=f"trainer.epochs {epochs}: expected 3, over"):
+        resume(paths.root)
+
+
 def test_a_checkpoint_of_another_model_is_refused(train: Train, resume: Train) -> None:
     wide = train("wide", {"model.settings.width": 8})
     paths = train("run", {"trainer.epochs": 1}).paths
