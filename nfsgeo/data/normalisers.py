@@ -21,10 +21,11 @@ class FieldNormaliser(nn.Module):
 
     Args:
         mean: Mean of each component, ``[F]``.
-        std: Standard deviation of each component, ``[F]``, positive.
+        std: Standard deviation of each component, ``[F]``; 0 of one that is its mean,
+            whatever is denormalised.
 
     Raises:
-        ValueError: They are of two lengths, or a std is not positive.
+        ValueError: They are of two lengths, or a std is negative.
     """
 
     mean: Tensor
@@ -35,17 +36,17 @@ class FieldNormaliser(nn.Module):
     ) -> None:
         super().__init__()
         mean, std = (torch.as_tensor(each, dtype=torch.float64) for each in (mean, std))
-        if mean.shape != std.shape or mean.ndim != 1 or not bool((std > 0).all()):
+        if mean.shape != std.shape or mean.ndim != 1 or not bool((std >= 0).all()):
             raise ValueError(
                 f"mean {tuple(mean.shape)} and std {tuple(std.shape)}: expected two "
-                "vectors of one length, std positive"
+                "vectors of one length, std not negative"
             )
         self.register_buffer("mean", mean)
         self.register_buffer("std", std)
 
     def normalise(self, x: Tensor) -> Tensor:
         """Field ``[..., F]`` less its mean, in standard deviations, float64."""
-        return (x - self.mean) / self.std
+        return (x - self.mean) / self.std.where(self.std > 0, 1)
 
     def denormalise(self, y: Tensor) -> Tensor:
         """A normalised field ``y [..., F]``, back in the units of the data, float64."""

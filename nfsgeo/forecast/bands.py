@@ -111,7 +111,8 @@ class Surroundings:
         zero, one = torch.zeros_like(u).double(), torch.ones_like(u).double()
         for transform, handed_on in reversed(done):
             zero, one = (transform.outputs(end, handed_on) for end in (zero, one))
-        z, num, timed = (u - zero) / (one - zero), u.size(-1), forecaster.task.has_time
+        unit = (one - zero).where(one > zero, 1)  # of what never changes
+        z, num, timed = (u - zero) / unit, u.size(-1), forecaster.task.has_time
         fields = given.x[..., :num] if timed else given.x.mean(-1, keepdim=True)
         absent = x[..., : num * timed].isnan().any(-1, keepdim=True).double()
         away = near.displacement.double().norm(dim=1)
@@ -131,11 +132,11 @@ class Surroundings:
             _log(spread(fields[:, -1:])),
             *map(_log, sizes),
             *(_log(of_sample(size.abs())) for size in sizes),
-            zero / (one - zero),
+            zero / unit,
         ]
         features = torch.stack([feature.expand_as(z) for feature in each], dim=-1)
         gaps = of_sample(at(absent).mean((1, 2)))
-        return cls(*(v.cpu() for v in (features, one - zero, gaps, observed)))
+        return cls(*(v.cpu() for v in (features, unit, gaps, observed)))
 
 
 def _log(x: Tensor) -> Tensor:

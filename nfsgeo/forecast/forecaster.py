@@ -239,10 +239,11 @@ class Forecaster(nn.Module):
 
     @property
     def scale(self) -> Scale:
-        """Mean of the training fields, and scale of what the network predicts."""
+        """Mean of the training fields, and scale of what the network predicts, or 1."""
         normalise, residual = self.find(Normalise), self.find(Residual)
         mean, std = normalise.results.mean, normalise.results.std  # type: ignore[union-attr]
-        return Scale(mean, std if residual is None else std * residual.std)
+        std = std if residual is None else std * residual.std
+        return Scale(mean, std.where(std > 0, 1))
 
     def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
         """The ``forcing`` and the ``times`` of a batch, where they are needed."""

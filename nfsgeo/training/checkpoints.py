@@ -212,6 +212,12 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
             settings = {**there.settings}
             if "covariance" in settings:  # kriging is fitted to these data
                 settings["covariance"] = here.settings["covariance"]
+            for key in {
+                "std",
+                "out_std",
+            } & settings.keys():  # 0 if constant there alone
+                pairs = zip(settings[key], here.settings[key], strict=True)
+                settings[key] = [std or own for std, own in pairs]
             made = type(here)(**settings)
             made.sizes(forecaster.model.problem)
             forecaster.transforms[number] = made

@@ -105,3 +105,21 @@ def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets() -> N
     run = trained(fields.write(Path("d.nc")), Path("run"))
     std = nfsgeo.evaluate(run)["components"]["u_1"]["std"]
     assert std == pytest.approx(u[:7, ..., 1].std(), rel=1e-4)
+
+
+@pytest.mark.parametrize("prediction", ["residual", "direct"])
+def test_a_component_that_never_changes_is_predicted_as_it_is(
+    prediction: str, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    """With bands of no width, whatever the network says."""
+    turns = np.random.default_rng(0).random((100, 20, 1)) + np.arange(6) / 10
+    u = np.stack([np.sin(2 * np.pi * turns), np.full_like(turns, 12.3)], axis=-1)
+    chosen = tiny | {"model.prediction": prediction, "model.bands": True}
+    chosen |= {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
+    pos = np.random.default_rng(1).random((20, 2))
+    data = nfsgeo.from_arrays(u, pos, np.arange(6))
+    run = nfsgeo.fit(nfsgeo.prepare(data, chosen), tmp_path / "run")
+    found = nfsgeo.load(run).predict(u[0, :, :3], pos, query_pos=pos[:5] + 0.01)
+    assert abs(found[..., 1] - 12.3).max() < 1e-12 and found[..., 0].std() > 0
+    parts = nfsgeo.evaluate(run)["components"]
+    assert parts["u_1"]["mae"] < 1e-6 < parts["u_0"]["mae"] < np.inf

@@ -50,7 +50,7 @@ class Residual(Transform):
     Args:
         form: which of the four.
         mean: mean of the changes, in standard deviations of the fields, ``C``.
-        std: their standard deviation, likewise.
+        std: their standard deviation, likewise; 0 where the network has no say.
         lead_std: standard deviation of the lead time, by which a rate is multiplied.
         covariance: ``parameters`` and normalised ``expected`` value of
             :class:`~nfsgeo.nn.kriging.StationaryCovariance`; ``None`` for the spline.
@@ -89,7 +89,7 @@ class Residual(Transform):
             return None
         if form == "linear" and series is not None:
             left = series.left / series.std  # standard deviations of the anomalies
-            std = torch.where(left > 1e-9, left, torch.ones_like(left)).tolist()
+            std = (left * (left > 1e-9)).tolist()
             return cls(
                 form="linear",
                 mean=[0.0] * len(std),
@@ -107,7 +107,7 @@ class Residual(Transform):
         return cls(
             form=form,
             mean=(changes.mean / change).tolist(),
-            std=(changes.scale / change).tolist(),
+            std=(changes.std / change).tolist(),
             lead_std=lead_std,
             covariance=_plain(wanted.covariance, unit, offset),
         )

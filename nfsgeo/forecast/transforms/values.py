@@ -29,7 +29,8 @@ class Normalise(Transform):
         mean: mean of the ``F`` components of the input.
         std: their standard deviations.
         out_mean: mean of the ``C`` components of the output.
-        out_std: their standard deviations.
+        out_std: their standard deviations, 0 of one that never changes in training and
+            that the network has no say in; a residual prediction is 0 itself.
     """
 
     def __init__(
@@ -54,6 +55,9 @@ class Normalise(Transform):
                 own = wanted.series.std.tolist()
                 mean[: len(own)], std[: len(own)] = [0.0] * len(own), own
             out_mean, out_std = mean[: len(out_mean)], std[: len(out_std)]
+        if wanted.prediction == "direct" or not statistics.n_in:
+            varies = (results.std > 0).tolist()
+            out_std = [s * v for s, v in zip(out_std, varies, strict=True)]
         return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
 
     def inputs(self, given: Given) -> Given:
