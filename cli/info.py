@@ -9,7 +9,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import COLUMNS, error_table, listing, option, report, verb
+from nfsgeo_cli.terminal import OPENED, error_table, listing, opened, report, verb
 
 if TYPE_CHECKING:
     from nfsgeo.data import Fields
@@ -18,24 +18,25 @@ LOOKED_AT = 8
 
 
 @verb
-@click.argument("source", metavar="FILE|RUN|NAME", type=Path)
-@option("--columns", COLUMNS, "As in convert.")
-def info(source: Path, columns: Any, as_json: bool) -> None:
-    """Describe a data file, a run folder or a pretrained model.
+@click.argument(
+    "sources", metavar="FILE...|RUN|NAME", type=Path, nargs=-1, required=True
+)
+@OPENED
+def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+    """Describe data files or a folder of them, a run folder or a pretrained model.
 
     Examples:
       nfsgeo info ns.nc
+      nfsgeo info flows --series samples
       nfsgeo info runs/x --json
       nfsgeo info ns-small
     """
-    import nfsgeo.data
-    from nfsgeo.data.opening import is_source
     from nfsgeo.data.times import span_text
 
-    if str(source) in NAMES and not source.exists():
-        source = FOLDER / source
+    if str(source := sources[0]) in NAMES and not source.exists():
+        sources = (source := FOLDER / source,)
     errors: list[str] = []
-    if source.is_dir() and not is_source(source):
+    if (file := opened(sources, options)) is None:
         facts = _run_facts(source)
         shown = facts | {"summary": None}
         try:
@@ -45,7 +46,7 @@ def info(source: Path, columns: Any, as_json: bool) -> None:
             given, todo = f"{source / 'summary.json'}", "evaluate the run again"
             raise UserError(given, "a whole summary of a run", todo) from None
     else:
-        with nfsgeo.data.open(source, columns=columns) as file:
+        with file:
             facts = _file_facts(file)
         (first, last), unit = facts["times"], facts["time_unit"]
         span = span_text(first, last, unit)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.generated import Command
+from nfsgeo_cli.generated import Command, generated
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nfsgeo.data import Fields
 
 BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 
@@ -87,6 +90,30 @@ def _columns(given: str, text: str) -> dict[str, Any]:
 
 TIMES = Text("START:STOP:STEP|T,T,...", _times)
 COLUMNS = Text("ROLE=NAME,...", _columns)
+OPENED = generated(
+    "nfsgeo.data.open",
+    "series times columns at",
+    series=click.Choice(["samples", "time-steps"]),
+    times=TIMES,
+    columns=COLUMNS,
+    at=click.Choice(["points", "cells"]),
+)
+
+
+def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None:
+    """The fields of files, or of a folder of them; None of the folder of a run."""
+    import nfsgeo.data
+    from nfsgeo.data.opening import is_source
+
+    if is_source(folder := sources[0]) or not folder.is_dir():
+        return nfsgeo.data.open(sources, **options)
+    if (folder / "config.yaml").is_file():
+        return None
+    try:
+        return nfsgeo.data.open(sources, **options)
+    except UserError as error:
+        given = f"{folder}, which is not a run folder, with {error.given}"
+        raise UserError(given, error.expected, error.todo) from None
 
 
 def report(as_json: bool, content: Any, *lines: str) -> None:

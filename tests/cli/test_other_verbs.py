@@ -133,3 +133,18 @@ def test_info_tells_dates(nfsgeo: Command) -> None:
     Path("a.csv").write_text("\n".join(["t,x,u", *rows]))
     told = nfsgeo("info", "a.csv").stdout
     assert "2026-01-01 12:00 to 2026-01-02 12:00" in told
+
+
+def test_info_and_plot_take_what_open_takes(nfsgeo: Command) -> None:
+    """Folders and several files, and what has to be said of them."""
+    Path("rain").mkdir()
+    names = [f"rain/s_{k}.csv" for k in (1, 2)]
+    for name in names:
+        rows = [f"{k},{k % 5},{k // 5 % 3},{k // 15}" for k in range(30)]
+        Path(name).write_text("\n".join(["u,east,north,when", *rows]))
+    told = ("--columns", "x=east,y=north,time=when", "--series", "samples", "--json")
+    for sources in (["rain"], names):
+        facts = json.loads(ok(nfsgeo("info", *sources, *told)).stdout)
+        assert facts["samples"] and facts["points"] == 15 and facts["observed"] == 2
+    written = json.loads(ok(nfsgeo("plot", "rain", *told)).stdout)["written"]
+    assert written and Path(written[0]).parent == Path("rain-figures")
