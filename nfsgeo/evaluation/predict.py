@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas
 import torch
 from torch import Tensor
 from xarray import Variable
@@ -19,7 +20,14 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real
 from nfsgeo.data.disk import check_room, save_array
 from nfsgeo.data.fields import Doubles, Indices
-from nfsgeo.data.formats.columns import ROLES, bare_name
+from nfsgeo.data.formats.cells import (
+    SPACES,
+    first_lines,
+    frame_of,
+    is_number,
+    values_of,
+)
+from nfsgeo.data.formats.columns import role_of
 from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.opening import writer_of
@@ -131,6 +139,8 @@ def predict(
             file, range(num), len(observed), len(ahead_known), mesh, numbers=numbers
         )
         names: list[str] = []
+        if query_points is not None and Path(query_points).suffix == ".csv":
+            names = _table(Path(query_points))[1] * num
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]
         staged, where = list[Path](), list[Doubles]()
@@ -290,7 +300,8 @@ def _nearest(there: Doubles, times: Doubles) -> tuple[Indices, Doubles]:
 
 def read_points(path: Path, domain: Domain) -> Doubles:
     """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
-    ``.csv`` (one column per axis, in any order if the first line names them).
+    ``.csv`` (one column per axis, in any order if the first line names them, and
+    perhaps one of names of the points).
 
     Points that are up to one period outside along a periodic axis are brought back.
 
@@ -339,14 +350,23 @@ def _numpy(path: Path) -> Doubles:
 
 
 def _csv(path: Path) -> Doubles:
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
-    first = lines[0].split(",")
-    try:
-        list(map(float, first))
-        return np.loadtxt(lines, delimiter=",", ndmin=2)
-    except ValueError:
-        names = [bare_name(name.strip(" #")) for name in first]
-    axes = [[i for i, n in enumerate(names) if n in ROLES[axis]] for axis in "xyz"]
-    if [len(each) for each in axes] != [1] * len(names) + [0] * (3 - len(names)):
-        raise ValueError(f"columns {names}, not one each of x, y and z, in this order")
-    return np.loadtxt(lines[1:], delimiter=",", ndmin=2)[:, sum(axes, [])]
+    return _table(path)[0]
+
+
+def _table(path: Path) -> tuple[Doubles, list[str]]:
+    """Coordinates of points, and their names where a column holds them."""
+    names, separator, *_ = first_lines(path)
+    if all(name and is_number(name) for name in names):
+        one = None if separator == SPACES else separator
+        return np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig"), []
+    table = frame_of(path)
+    axes = [[n for n in table if role_of(n) == axis] for axis in "xyz"]
+    others = [n for n in table if n not in sum(axes, [])]
+    text = [n for n in others if pandas.api.types.infer_dtype(table[n]) == "string"]
+    dim = sum(map(bool, axes))
+    if [len(each) for each in axes] != [1] * dim + [0] * (3 - dim) or others != text:
+        raise ValueError(
+            f"columns {[*table]}, not one each of x, y and z, in this order"
+        )
+    points = np.stack([values_of(path, table[name]) for (name,) in axes[:dim]], axis=1)
+    return points, [*table[text[0]]] if text else []

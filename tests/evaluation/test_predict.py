@@ -96,11 +96,30 @@ def test_names_order_the_columns_of_points() -> None:
     Path("q.csv").write_text("lat,lon\n0.25,0.5\n0.75,1\n")
     found = read_points(Path("q.csv"), Domain.unit(2, periodic=False))
     assert found.tolist() == [[0.5, 0.25], [1.0, 0.75]]
-    for names in ("id,x,y", "p,q", "x,lon", "z,x", "y,z"):
+    for names in ("u,x,y", "p,q", "x,lon", "z,x", "y,z"):
         zeros = ",".join("0" for _ in names.split(","))
         Path("q.csv").write_text(f"{names}\n{zeros}\n")
         with pytest.raises(UserError, match="columns"):
             read_points(Path("q.csv"), Domain.unit(2))
+
+
+def test_points_are_read_from_tables_as_fields_are() -> None:
+    """With names of the points, other separators, units and comments."""
+    box = Domain.unit(2, periodic=False)
+    for text in (
+        "id,lat,lon\n007,0.25,0.5\n008,0.75,1\n",
+        "# places\nlon [deg];lat [deg];station\n0.5;0.25;007\n# a line\n1;0.75;008\n",
+        "0.5;0.25\n1;0.75\n",
+        "# x y\n0.5 0.25\n1 0.75\n",
+    ):
+        Path("q.csv").write_text(text)
+        assert read_points(Path("q.csv"), box).tolist() == [[0.5, 0.25], [1.0, 0.75]]
+
+
+def test_names_of_query_points_are_kept(run: RunPaths, waves: Path) -> None:
+    Path("q.csv").write_text("name,x,y\nA,0.5,0.25\nB,0.75,0.5\n")
+    found = predict(run.root, waves, Path("out.nc"), query_points=Path("q.csv"))
+    assert found.stations(1) == ["A", "B"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,15 @@ from nfsgeo.data.formats.columns import bare_name
 from nfsgeo.data.formats.format import Look, require
 from nfsgeo.errors import UserError
 
-__all__ = ["STATIONS", "frame_of", "is_number", "is_table", "values_of"]
+__all__ = [
+    "SPACES",
+    "STATIONS",
+    "first_lines",
+    "frame_of",
+    "is_number",
+    "is_table",
+    "values_of",
+]
 
 LONGEST, COMMENTS = 2**20, 100  # bytes up to the first row, lines of comments above
 SPACES = r"\s+"  # any white space separates columns
@@ -37,7 +45,7 @@ def is_table(look: Look) -> bool:
     """Whether it is Parquet, or text whose first line has several names or numbers."""
     if look.head.startswith(b"PAR1"):
         return True
-    names, separator, *_, first = _first_lines(look.path)
+    names, separator, *_, first = first_lines(look.path)
     # Words in a line are no names unless there are as many numbers in the next one.
     cells = first.split() if separator == SPACES else names
     fits = cells is names or (len(cells) == len(names) and any(map(is_number, cells)))
@@ -61,7 +69,7 @@ def frame_of(
         _check_names(path, list(frame := frame.rename(columns=str)))
         return frame if dtype is None else frame.astype(dtype)
     try:
-        names, separator, above, encoding, _ = _first_lines(path)
+        names, separator, above, encoding, _ = first_lines(path)
         if all(name and is_number(name) for name in names):
             given = f"{path} with the numbers {', '.join(names)} in its first line"
             expected = "names of the columns there, such as x, y, t"
@@ -151,7 +159,7 @@ def is_number(cell: str) -> bool:
     return False
 
 
-def _first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
+def first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
     """Names of the columns, what separates them, how many lines end with the names, the
     encoding, and the first row.
     """
@@ -173,7 +181,7 @@ def _first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
 
 def _check_cells(path: Path) -> None:
     """Makes sure that every row has a cell for each name."""
-    names, separator, above, encoding, _ = _first_lines(path)
+    names, separator, above, encoding, _ = first_lines(path)
     with _source(path, encoding) as source:
         whole: Any = source
         if not isinstance(source, io.StringIO):
