@@ -123,6 +123,15 @@ def bare_name(name: str) -> str:
     return UNIT.sub("", name.strip()).lower()
 
 
+def field_name(name: str) -> tuple[str, str]:
+    """What a field is called here, and its unit: ``u`` and ``m/s`` of ``u [m/s]``, as
+    no name has a slash, and ``z_field`` of ``z``, which is the name of an axis.
+    """
+    found = re.fullmatch(r"(.*\S)\s*[\[(](.*)[\])]", name) if "/" in name else None
+    name, unit = found.groups() if found else (name, "")
+    return "z_field" if name == "z" else name, unit
+
+
 def mark_longitude(fields: Fields, name: str) -> Fields:
     """The fields, whose axis x is one of longitudes if its ``name`` tells so."""
     if bare_name(name) in LONGITUDE:
@@ -149,6 +158,10 @@ def with_kinds(
             in time, a static input changes, or a name or a kind is not there.
     """
     path, names = fields.path, [*fields.component_names, *fields.static_names]
+    pairs = {kind: [*np.ravel(of)] for kind, of in (columns or {}).items()}
+    columns = {
+        k: [o if o in names else field_name(o)[0] for o in v] for k, v in pairs.items()
+    }
     if not roles and (wrong := {*(columns or ())} - {*KINDS}):
         wrong_keys = f"columns with {', '.join(wrong)}= of {path}"
         raise UserError(wrong_keys, "static=, field= or ignore=", "change it")

@@ -135,10 +135,12 @@ def fields_of(
         lies = not grid and (not places or bool(places.keys() & {*values.dims}))
         variable = flat(values, values.dims) if lies else values.variable
         order = "".join(letters[str(dim)] for dim in variable.dims)
-        arrays.append(Array(variable, order, [name], STATIC if fixed else FIELD))
+        called = named.field_name(name)[0] if kind or time in values.dims else name
+        arrays.append(Array(variable, order, [called], STATIC if fixed else FIELD))
     dims = ["sample", "point"] if sample in sizes else ["point"]
     when = dataset.variables.get(roles.get("time"))
-    units = {n: str(v.attrs.get("units", "")) for n, v in {**data, **space}.items()}
+    each_ = {named.field_name(n)[0]: v for n, v in data.items()} | data | space
+    units = {n: str(v.attrs.get("units", "")) for n, v in each_.items()}
     units["time"] = "" if when is None else str(when.attrs.get("units", ""))
     text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
     names = [v.values for v in text if not grid and v.dims == tuple(places)]
@@ -212,6 +214,8 @@ def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
         times = [name for name in times if name in better] or times
     lie = [n for n in told if n in dataset.variables and dataset[n].ndim]
     kept = {"time": times, "sample": told, **dict.fromkeys(SPACE, lie)}
+    # A single level is no axis, as one without attributes is none.
+    kept["z"] = [n for n in lie if dataset[n].size > 1 or dataset[n].dims != (n,)]
     told = {n: role for n, role in told.items() if n in kept.get(role, ())}
     return named.roles_of(path, [*map(str, dataset.variables)], given, told)
 

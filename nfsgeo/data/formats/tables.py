@@ -43,7 +43,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     if "points" in told:
         frame, told = _by_station(path, frame, told)
     kinds, given = named.told(path, list(frame), told)
-    roles = named.roles_of(path, list(frame), given)
+    roles = named.roles_of(path, [n for n in frame if n not in kinds], given)
     frame = frame.drop(columns=[name for name in kinds if kinds[name] == "ignore"])
     if frame.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
@@ -62,10 +62,17 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     sample, samples = pandas.factorize(key.pop("sample"), sort=True)
     time, times = pandas.factorize(key.pop("time"), sort=True)
     at, stations = pandas.DataFrame({axis: key[axis] for axis in sorted(key)}), None
+    space = list(at)
+    tells = [n for n in frame if n not in kinds and named.bare_name(n) in STATIONS]
+    # Stations of several names at one place.
+    if tells and at.assign(sample=sample, time=time).duplicated().any():
+        apart = at.assign(name=frame[tells[0]])
+        if (names := apart.drop_duplicates()["name"]).is_unique and names.notna().all():
+            at = apart
     point = at.groupby(list(at)).ngroup().to_numpy()
     where = np.empty(point.max() + 1, np.int64)
     where[point] = np.arange(len(point))
-    points = at.to_numpy()[where]
+    points = at[space].to_numpy()[where]
     for name in [name for name in frame if name not in kinds]:
         names, order = _names(frame[name], point, len(points))
         if names is not None:
@@ -85,19 +92,21 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         time = steps[time]
     shape = (-1,) if own or len(samples) == 1 else (len(samples), len(points))
     axes, arrays = "t" + "np"[-len(shape) :], list[Array]()
+    units = {"time": unit}
     for name in list(frame):
         what = f"{path}: column {name}"
         values = as_real(values_of(path, frame.pop(name)), what, gaps=True)
         dtype = np.result_type(not_infinite(values, what), np.float32)
         found = np.full((len(times), len(there)), np.nan, dtype)
         found[time, place] = values
-        arrays.append(Array(found.reshape(len(times), *shape), axes, [name]))
+        called, units[called] = named.field_name(name)
+        arrays.append(Array(found.reshape(len(times), *shape), axes, [called]))
     fields = build(
         path,
         arrays,
         points=np.split(points[there], starts[1:]) if own else points,
         times=times if "time" in roles else None,
-        units={"time": unit},
+        units=units,
         stations=None if stations is None else stations[there],
     )
     return named.mark_longitude(fields, roles["x"])

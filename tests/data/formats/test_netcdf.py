@@ -279,6 +279,21 @@ def test_what_can_be_read_in_two_ways(change, words, tmp_path):
             nfsgeo.open(path)
 
 
+@pytest.mark.parametrize("about", [{}, {"axis": "Z", "positive": "down"}])
+def test_a_single_level_is_no_axis_and_a_field_may_be_called_z(about):
+    """As of the surface of an ocean, and geopotentials."""
+    u = np.random.default_rng(0).random((3, 1, 4, 5)).astype("f4")
+    space = {"depth": ("depth", [0.5], about), "lat": range(4), "lon": range(5)}
+    values = xarray.Dataset({"z": (["time", "depth", "lat", "lon"], u)}, space)
+    times = DAYS if about else [0, 1, 2]
+    file = fields_of(Path("a.nc"), values.assign_coords(time=times), {"field": "z"})
+    assert file.shape == (5, 4) and file.component_names == ["z_field"]
+    found = file.read(0, slice(None))[..., 0].T.reshape(3, 5, 4)
+    assert np.array_equal(found.swapaxes(1, 2), u[:, 0])
+    deep = fields_of(Path("a.nc"), values.assign_coords(time=times), {"z": "depth"})
+    assert deep.shape == (5, 4, 1)
+
+
 def test_one_number_is_a_parameter(tmp_path):
     """Of the samples of each file; what describes a projection is none."""
     crs = ((), 0, {"grid_mapping_name": "mercator"})

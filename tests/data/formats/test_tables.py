@@ -308,7 +308,12 @@ def test_names_of_stations_go_through_files(tmp_path, data):
     word = st.text("0123456789ü", min_size=1, max_size=4)
     names = data.draw(st.lists(word, min_size=2, max_size=4, unique=True))
     column = data.draw(st.sampled_from(["station", "ID", "Site", "name"]))
-    rows = [[n, k % 2, k, t, 10 * k + t] for k, n in enumerate(names) for t in (0, 1)]
+    apart = data.draw(st.booleans())  # or else several at one place
+    rows = [
+        [n, k % 2, k * apart, t, 10 * k + t]
+        for k, n in enumerate(names)
+        for t in (0, 1)
+    ]
     table = pandas.DataFrame(rows, columns=[column, "x", "y", "t", "u"])
     order = data.draw(st.permutations(range(len(rows))))
     path = tmp_path / f"a.csv{data.draw(st.sampled_from(['', '.gz']))}"
@@ -324,6 +329,17 @@ def test_names_of_stations_go_through_files(tmp_path, data):
             ):
                 k = names.index(name)
                 assert values.ravel().tolist() == [10 * k, 10 * k + 1]
+
+
+def test_units_with_a_slash_and_a_field_called_z(tmp_path):
+    names = ["x [m]", "y [m]", "t", "u [m/s]", "q", "z"]
+    rows = [[k % 2, k % 3, k // 6, k, 2 * k, 3 * k] for k in range(12)]
+    path = written(tmp_path / "a.csv", names, rows)
+    kept = nfsgeo.data.convert(path, tmp_path / "a.nc", columns={"ignore": "z"})
+    with nfsgeo.data.open(kept) as file:
+        assert file.component_names == ["u", "q"] and file.units["u"] == "m/s"
+    with nfsgeo.data.open(path, columns={"field": ["z", "u [m/s]"]}) as file:
+        assert file.component_names == ["u", "z_field"] and file.domain.dim == 2
 
 
 @pytest.mark.parametrize("ahead", [[], ["x", "y"], ["x", "y", "t"]])
