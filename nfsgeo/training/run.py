@@ -92,9 +92,7 @@ def fit(
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
     own = [History(paths.metrics), *stopping, *callbacks]
     with only_here(paths.root, "a run"), quiet_lightning(), errors_of_workers():
-        logger = LOGGERS[section.logger](paths.root)
-        if isinstance(logger, Logger):
-            logger.log_hyperparams(config.model_dump(mode="json"))
+        logger = _logger(config, paths)
         trainer = make_trainer(
             config,
             [*own, BestAndLast(paths.best.parent)],
@@ -120,6 +118,23 @@ def fit(
             # How Lightning ends on SIGINT and SIGTERM; it disables SIGINT as well.
             signal.signal(signal.SIGINT, interrupt)
             raise KeyboardInterrupt from None
+
+
+def _logger(config: RunConfig, paths: RunPaths) -> Logger | bool:
+    name = config.trainer.logger
+    try:
+        logger = LOGGERS[name](paths.root)
+        if isinstance(logger, Logger):
+            logger.log_hyperparams(config.model_dump(mode="json"))
+        return logger
+    except OSError:
+        raise
+    except Exception as error:  # whatever a service is not content with
+        raise UserError(
+            f"trainer.logger={name} ({error})",
+            "a service that takes entries",
+            f"set up {name} and resume {paths.root}, or begin with trainer.logger=csv",
+        ) from error
 
 
 def is_finished(checkpoint: dict[str, Any], config: RunConfig) -> bool:

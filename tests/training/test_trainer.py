@@ -16,7 +16,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.processes import errors_of_workers
-from nfsgeo.training.trainer import progress_callback
+from nfsgeo.training.trainer import LOGGERS, progress_callback
 
 Train = Callable[..., Any]
 
@@ -33,6 +33,17 @@ def test_a_run_logs_where_it_is_told(train: Train, logger: str) -> None:
         assert {"train_loss_step", "train_loss", "valid_rmse"} <= set(names)
         told = (logged[0].parent / "hparams.yaml").read_text()
         assert "points: 64" in told
+
+
+def test_a_service_that_refuses_a_run_is_a_user_error(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(run: Path) -> bool:
+        raise RuntimeError("no key")
+
+    monkeypatch.setitem(LOGGERS, "csv", refuse)
+    with pytest.raises(UserError, match=r"trainer\.logger=csv \(no key\)"):
+        train("run", {"trainer.logger": "csv"})
 
 
 def test_accumulated_gradients_are_those_of_larger_batches(train: Train) -> None:
