@@ -225,12 +225,13 @@ def _points_per_axis(data: DataSection, file: Fields) -> int:
         # The next smaller one that fits, the smallest where none is.
         return max((each for each in fitting if each <= quarter), default=fitting[0])
     side = data.grid or round((data.points or 0) ** (1 / dim))
-    if side in fitting and (data.grid or side**dim == data.points):
+    if side in fitting and data.points in (None, side**dim):
         return side
     wanted = data.points or side**dim
     near = sorted(fitting, key=lambda each: abs(each**dim - wanted))[:FEW]
+    asked = {"--grid {}": data.grid, "--points {} on a grid": data.points}
     raise UserError(
-        f"--grid {data.grid}" if data.grid else f"--points {data.points} on a grid",
+        " with ".join(name.format(each) for name, each in asked.items() if each),
         f"points along each axis to which {grid} thins out, such as "
         f"{', '.join(map(str, sorted(near)))}",
         f"give --grid {near[0]} ({near[0] ** dim} points), or {advice}",

@@ -77,6 +77,10 @@ def test_nothing_is_left_open(waves: Path, given: str, chosen: str) -> None:
             r"--points 60 on a grid: .*, such as 1, 2, 4, 8, 16; give --grid 8 "
             r"\(64 points\)",
         ),
+        (
+            "data.grid=8 data.points=60",
+            r"--grid 8 with --points 60 on .*; give --grid 8",
+        ),
         ("model.name=fno data.grid=5", r"--grid 5: .*; give --grid 4 \(16 points\)"),
         (
             "data.point_sets=3 data.mesh=grid data.grid=8",
