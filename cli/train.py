@@ -103,12 +103,12 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     steps = "a coefficient in, the solution out"
     if task.has_time:
         steps = f"{task.n_in} time steps in, {data.n_out} out"
+    steps += f", {len(experiment.data.parts['train'])} training windows"
     split = f"{file.num_samples} series, split by time"
     if data.split_by != "time":
         used = RunData(config, file)
         nums = (f"{len(used.samples(of))} {of}" for of in file.split)
         split = f"{' + '.join(nums)} samples"
-    split += f", {len(experiment.data.parts['train'])} training windows"
     where = device_of(config.trainer).type
     for line in (
         f"model   {config.model.name}, {count:,} parameters, on {where}",

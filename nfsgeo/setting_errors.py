@@ -60,11 +60,14 @@ def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
             if isinstance(first["input"], dict):  # of a section that does not exist
                 key = ".".join([key, *map(str, list(first["input"])[:1])])
             raise unknown(key, "a known key", key, known) from None
-        raise UserError(
+        wanted = first["msg"].removeprefix("Input should be ")
+        if first["type"] == "missing":
+            wanted, key = f"{key} as well", key.rpartition(".")[0]
+        given, wanted = (
             f"{key}={first['input']!r}",
-            first["msg"].removeprefix("Input should be ").removeprefix("Value error, "),
-            "change it",
-        ) from None
+            wanted.removeprefix("Value error, "),
+        )
+        raise UserError(given, wanted, "change it") from None
 
 
 def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserError:

@@ -79,7 +79,8 @@ def open(
     given = [*map(check_path, several)]
     paths = [file for path in given for file in _files(path)]
     if not paths:
-        raise UserError(f"{several}", "at least one file", "check the names")
+        names = ", ".join(map(str, given)) or "no name"
+        raise UserError(names, "at least one file of data", "check the names")
     if paths == sorted(paths):  # as a shell lists them: nobody's choice
         paths = _in_order(paths)
     options = {"columns": columns, "at": at}

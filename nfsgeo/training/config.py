@@ -318,7 +318,7 @@ class RunConfig(Section):
     """
 
     preset: Literal["default", "paper"] = "default"
-    seed: NonNegativeInt = 0
+    seed: int = Field(default=0, ge=0, lt=2**63)
     data: DataSection = DataSection()
     model: ModelSection = Field(default_factory=ModelSection)
     loss: LossSection = LossSection()

@@ -212,7 +212,8 @@ def test_files_of_different_kinds_are_refused(
     with pytest.raises(ValueError, match="time-steps"):
         opened(a, series="others")
     (tmp_path / "empty").mkdir()
-    assert "at least one file" in one_line(opened, tmp_path / "empty")
+    line = one_line(opened, tmp_path / "empty")
+    assert f"{tmp_path / 'empty'}: expected at least one file" in line
 
 
 def test_inputs_do_not_change_in_time(one_line):

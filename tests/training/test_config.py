@@ -75,6 +75,7 @@ def test_unlike_names_bring_up_some_of_the_section() -> None:
         ("trainer.device", "tpu"),
         ("trainer.precision", "8"),
         ("optimiser.betas", [0.9]),
+        ("seed", 2**63),
         ("model.settings.width", "wide"),
         ("trainer", 3),
     ],
@@ -83,6 +84,12 @@ def test_a_wrong_value_names_its_key(key: str, value: Any) -> None:
     with pytest.raises(UserError, match=key.replace(".", r"\.")) as caught:
         load_config(overrides={key: value})
     assert "\n" not in str(caught.value)
+
+
+def test_a_list_that_is_too_short_names_what_it_lacks() -> None:
+    lacks = r"betas=\[0\.9\]: expected optimiser\.betas\.1 as well"
+    with pytest.raises(UserError, match=lacks):
+        load_config(overrides={"optimiser.betas": [0.9]})
 
 
 def test_settings_are_yaml() -> None:
