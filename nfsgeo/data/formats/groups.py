@@ -1,4 +1,4 @@
-"""Published sets in groups of HDF5: the Well, MP-PDE solvers, MeshGraphNets."""
+"""Published sets in groups of HDF5: the Well, MP-PDE, PDEBench, MeshGraphNets."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from nfsgeo.data.checks import finite
 from nfsgeo.data.fields import FIELD, STATIC, Fields
 from nfsgeo.data.formats.containers import arrays_of, as_text, attributes
 from nfsgeo.data.formats.format import Format, Look, left_out
-from nfsgeo.data.lazy import stacked
+from nfsgeo.data.lazy import spread, stacked
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["MESH_GRAPH_NETS", "MP_PDE", "THE_WELL"]
+__all__ = ["MESH_GRAPH_NETS", "MP_PDE", "PDEBENCH_GROUPS", "THE_WELL"]
 
 COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
 POINTS, TIMES = ("mesh_pos", "pos", "coords"), ("time", "times", "t")
 OWN = {*POINTS, *TIMES, "node_type", "cells"}
+DATA = re.compile(r"\d+/data")
 CELLS = {2: "line", 3: "triangle", 4: "tetra", 8: "hexahedron"}  # by nodes, in space
 
 
@@ -124,6 +125,36 @@ def _mp_pde(path: Path) -> Fields:
     )
 
 
+def _pdebench(path: Path) -> Fields:
+    """A group for each sample, ``data`` (T, x[, y], components) on a grid ``grid/x``,
+    ``grid/y`` at times ``grid/t``: reaction, sorption and shallow water of PDEBench.
+
+    The names of published sets tell the domain, whose cells the coordinates centre.
+    """
+    there, domain = arrays_of(path), None
+    order = sorted(name.removesuffix("data") for name in there if DATA.fullmatch(name))
+    names = [n for n in ("x", "y", "z", "t") if f"{order[0]}grid/{n}" in there]
+    *axes, times = (there[f"{order[0]}grid/{n}"].values.astype(float) for n in names)
+    for group, name in product(order, names):
+        if not there[f"{group}grid/{name}"].equals(there[f"{order[0]}grid/{name}"]):
+            raise ValueError(f"samples that differ in grid/{name}, as {group}")
+    if re.match("1D_diff-sorp|2D_(diff-react|rdb)", path.name):
+        ends = [even_axis(axis, centred=True) for axis in axes]
+        axes, lower, upper = map(list, zip(*ends, strict=True))
+        domain = Domain(tuple(lower), tuple(upper), (False,) * len(axes))
+    each = [there[f"{group}data"] for group in order]
+    u = stacked(
+        [
+            spread(v, {"n": 1} | {str(d): num for d, num in v.sizes.items()})
+            for v in each
+        ],
+        "n",
+    )
+    components = numbered("u", u.shape[-1])
+    arrays = [Array(u, f"nt{''.join(names[:-1])}c", components)]
+    return build(path, arrays, axes=axes, times=times, domain=domain)
+
+
 def _groups(names: Iterable[str]) -> dict[str, set[str]]:
     """Names of the arrays in each group."""
     found: dict[str, set[str]] = {}
@@ -202,6 +233,14 @@ THE_WELL = Format(
     _the_well,
 )
 MP_PDE = Format("MP-PDE (.h5)", _is_mp_pde, _mp_pde)
+PDEBENCH_GROUPS = Format(
+    "PDEBench in groups (.h5)",
+    lambda look: any(
+        DATA.fullmatch(name) and name.replace("data", "grid/t") in look.shapes
+        for name in look.shapes
+    ),
+    _pdebench,
+)
 MESH_GRAPH_NETS = Format(
     "MeshGraphNets (.h5, .npz)",
     lambda look: any(map(_is_trajectory, _groups(look.shapes).values())),

@@ -165,6 +165,16 @@ def pdebench_navier_stokes(path: Path) -> Expected:
     return Expected(u, axes, times, (False, False), force, "static")
 
 
+def pdebench_groups(path: Path) -> Expected:
+    u, times = normal(N, T, X, Y, 2), np.linspace(0, 5, T)
+    axes = [(np.arange(n) + 0.5) / n for n in (X, Y)]
+    with h5py.File(path, "w") as file:
+        for sample, values in enumerate(u):
+            file[f"{sample:04d}/data"], file[f"{sample:04d}/grid/t"] = values, times
+            file[f"{sample:04d}/grid/x"], file[f"{sample:04d}/grid/y"] = axes
+    return Expected(u, axes, times, (False, False))
+
+
 def the_well(path: Path) -> Expected:
     density, velocity = normal(N, T, X, Y), normal(N, T, X, Y, 2)
     strain, depth = normal(T, X, 2, 2), normal(N, Y)
@@ -347,6 +357,7 @@ GRIDS: dict[str, Callable[[Path], Expected]] = {
     "1D_Burgers_Sols_Nu0.02.hdf5": pdebench_burgers,
     "2D_DarcyFlow.hdf5": pdebench_darcy,
     "ns_incom.h5": pdebench_navier_stokes,
+    "2D_diff-react_NA_NA.h5": pdebench_groups,
     "well.hdf5": the_well,
     "dataset_sr128.pkl": authors_grid,
     "fields.npz": npz_grid,
