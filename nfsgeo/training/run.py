@@ -86,8 +86,8 @@ def fit(
     checkpoint = _last_checkpoint(experiment, paths)
     if checkpoint is not None and is_finished(checkpoint, config):
         return
-    paths.bands.unlink(missing_ok=True)  # of other weights
-    paths.inputs.unlink(missing_ok=True)
+    for stale in (paths.bands, paths.inputs, paths.unseen):  # of other weights
+        stale.unlink(missing_ok=True)
     patience = section.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
     own = [History(paths.metrics), *stopping, *callbacks]

@@ -97,7 +97,9 @@ def test_a_run_whose_folder_moved_keeps_its_best(train: Train, resume: Train) ->
     for schedule in checkpoint["lr_schedulers"]:
         schedule["base_lrs"] = schedule["_last_lr"] = [10.0]
     torch.save(checkpoint, moved / "checkpoints/last.ckpt")
+    (moved / "unseen.csv").write_text("errors of other weights")
     run = resume(moved)
+    assert not run.paths.unseen.exists()
     rmse = run.rmse()
     assert len(rmse) == 4 and min(rmse) == min(rmse[:2]) < min(rmse[2:])
     assert run.paths.best.read_bytes() == best
