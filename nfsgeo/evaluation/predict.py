@@ -67,7 +67,7 @@ def predict(
     first: int | None = None,
     steps: int | None = None,
     lead_times: Sequence[float] | None = None,
-    level: float = 0.9,
+    level: float | None = None,
     device: str | None = None,
     progress: Progress = silent,
 ) -> Fields:
@@ -97,8 +97,8 @@ def predict(
             are more than in training.
         lead_times: Times to predict, after the last observed one, for a model that was
             trained with ``data.lead_times``.
-        level: Share of values that are to lie in an error band, the attribute ``level``
-            of its ends; 0 leaves bands out.
+        level: Share of values that are to lie in an error band, 0.9 by default, the
+            attribute ``level`` of its ends; 0 leaves bands out.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
@@ -128,7 +128,13 @@ def predict(
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
         observed = _observed(task, data.time_stride, file, first)
         ahead = _ahead(task, file, observed, steps, lead_times)
-        bands = forecaster.bands if level and len(ahead) == task.n_out else None
+        bands = forecaster.bands if len(ahead) == task.n_out else None
+        if level and bands is None:
+            given = f"level {level:g} of {len(ahead)} time steps without error bands"
+            wanted = f"a run with bands, and its {task.n_out} time steps"
+            raise UserError(given, wanted, "leave it out, or train with --bands")
+        level = 0.9 if level is None else level
+        bands = bands if level else None
         ends = _ends(file) if bands else {}
         fields = [*file.component_names, *ends]
         around = queries is not None and bands is not None  # it takes points nearby

@@ -112,7 +112,9 @@ def test_scores_stand_beside_those_of_references(banded: Path) -> None:
     assert (RunPaths(banded).figures / "bands.png").is_file()
 
 
-def test_predictions_have_bands_of_a_level(banded: Path, waves: Path) -> None:
+def test_predictions_have_bands_of_a_level(
+    banded: Path, trained: Path, waves: Path
+) -> None:
     plain = nfsgeo.predict(banded, waves, "plain.nc", level=0)
     assert plain.component_names == ["u"]
     narrow, wide = (
@@ -138,6 +140,9 @@ def test_predictions_have_bands_of_a_level(banded: Path, waves: Path) -> None:
     assert further.component_names == ["u"]
     with pytest.raises(UserError, match="level 0.95"):
         nfsgeo.predict(banded, waves, "few.nc", level=0.95)
+    for run, more in ((trained, {}), (banded, {"steps": 12})):
+        with pytest.raises(UserError, match=r"level 0\.9 .* without error bands"):
+            nfsgeo.predict(run, waves, "none.nc", level=0.9, **more)
 
 
 def test_samples_of_ones_own_calibrate(
