@@ -105,13 +105,13 @@ def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None
     import nfsgeo.data
     from nfsgeo.data.opening import is_source
 
-    if is_source(folder := sources[0]) or not folder.is_dir():
-        return nfsgeo.data.open(sources, **options)
-    if (folder / "config.yaml").is_file():
+    if ((folder := sources[0]) / "config.yaml").is_file():
         return None
     try:
         return nfsgeo.data.open(sources, **options)
     except UserError as error:
+        if is_source(folder) or not folder.is_dir():
+            raise
         given = f"{folder}, which is not a run folder, with {error.given}"
         raise UserError(given, error.expected, error.todo) from None
 

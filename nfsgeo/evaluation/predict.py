@@ -20,13 +20,7 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real
 from nfsgeo.data.disk import check_room, save_array
 from nfsgeo.data.fields import Doubles, Indices
-from nfsgeo.data.formats.cells import (
-    SPACES,
-    first_lines,
-    frame_of,
-    is_number,
-    values_of,
-)
+from nfsgeo.data.formats import cells
 from nfsgeo.data.formats.columns import role_of
 from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
@@ -319,7 +313,7 @@ def read_points(path: Path, domain: Domain) -> Doubles:
         UserError: The file cannot be read, or a point is not finite or lies outside
             the domain.
     """
-    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _csv}
+    readers = {".npy": _numpy, ".npz": _numpy, ".csv": lambda each: _table(each)[0]}
     if path.suffix not in readers or not path.is_file():
         raise UserError(
             f"{path}", "an existing .npy, .npz or .csv file", "check the name"
@@ -355,17 +349,13 @@ def _numpy(path: Path) -> Doubles:
         return arrays["pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]]
 
 
-def _csv(path: Path) -> Doubles:
-    return _table(path)[0]
-
-
 def _table(path: Path) -> tuple[Doubles, list[str]]:
     """Coordinates of points, and their names where a column holds them."""
-    names, separator, *_ = first_lines(path)
-    if all(name and is_number(name) for name in names):
-        one = None if separator == SPACES else separator
+    names, separator, *_ = cells.first_lines(path)
+    if all(name and cells.is_number(name) for name in names):
+        one = None if separator == cells.SPACES else separator
         return np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig"), []
-    table = frame_of(path)
+    table = cells.frame_of(path)
     axes = [[n for n in table if role_of(n) == axis] for axis in "xyz"]
     others = [n for n in table if n not in sum(axes, [])]
     text = [n for n in others if pandas.api.types.infer_dtype(table[n]) == "string"]
@@ -374,5 +364,7 @@ def _table(path: Path) -> tuple[Doubles, list[str]]:
         raise ValueError(
             f"columns {[*table]}, not one each of x, y and z, in this order"
         )
-    points = np.stack([values_of(path, table[name]) for (name,) in axes[:dim]], axis=1)
+    points = np.stack(
+        [cells.values_of(path, table[name]) for (name,) in axes[:dim]], axis=1
+    )
     return points, [*table[text[0]]] if text else []

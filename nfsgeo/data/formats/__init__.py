@@ -9,12 +9,7 @@ from __future__ import annotations
 from nfsgeo.data.formats.arrays import ARRAYS
 from nfsgeo.data.formats.format import Format, Look, require
 from nfsgeo.data.formats.graphs import GRAPHS
-from nfsgeo.data.formats.groups import (
-    MESH_GRAPH_NETS,
-    MP_PDE,
-    PDEBENCH_GROUPS,
-    THE_WELL,
-)
+from nfsgeo.data.formats.groups import MESH_GRAPH_NETS, MP_PDE, PDE_BENCH, THE_WELL
 from nfsgeo.data.formats.meshes import MESHES, SERIES
 from nfsgeo.data.formats.netcdf import NETCDF, ZARR
 from nfsgeo.data.formats.npz import NPZ
@@ -39,7 +34,7 @@ FORMATS: tuple[Format, ...] = (
     *PUBLISHED,
     THE_WELL,
     MP_PDE,
-    PDEBENCH_GROUPS,
+    PDE_BENCH,
     MESH_GRAPH_NETS,
     GRAPHS,
     NPZ,

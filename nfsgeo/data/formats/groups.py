@@ -23,7 +23,7 @@ from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["MESH_GRAPH_NETS", "MP_PDE", "PDEBENCH_GROUPS", "THE_WELL"]
+__all__ = ["MESH_GRAPH_NETS", "MP_PDE", "PDE_BENCH", "THE_WELL"]
 
 COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
 POINTS, TIMES = ("mesh_pos", "pos", "coords"), ("time", "times", "t")
@@ -128,20 +128,14 @@ def _mp_pde(path: Path) -> Fields:
 def _pdebench(path: Path) -> Fields:
     """A group for each sample, ``data`` (T, x[, y], components) on a grid ``grid/x``,
     ``grid/y`` at times ``grid/t``: reaction, sorption and shallow water of PDEBench.
-
-    The names of published sets tell the domain, whose cells the coordinates centre.
     """
-    there, domain = arrays_of(path), None
+    there = arrays_of(path)
     order = sorted(name.removesuffix("data") for name in there if DATA.fullmatch(name))
     names = [n for n in ("x", "y", "z", "t") if f"{order[0]}grid/{n}" in there]
     *axes, times = (there[f"{order[0]}grid/{n}"].values.astype(float) for n in names)
     for group, name in product(order, names):
         if not there[f"{group}grid/{name}"].equals(there[f"{order[0]}grid/{name}"]):
             raise ValueError(f"samples that differ in grid/{name}, as {group}")
-    if re.match("1D_diff-sorp|2D_(diff-react|rdb)", path.name):
-        ends = [even_axis(axis, centred=True) for axis in axes]
-        axes, lower, upper = map(list, zip(*ends, strict=True))
-        domain = Domain(tuple(lower), tuple(upper), (False,) * len(axes))
     each = [there[f"{group}data"] for group in order]
     u = stacked(
         [
@@ -150,9 +144,8 @@ def _pdebench(path: Path) -> Fields:
         ],
         "n",
     )
-    components = numbered("u", u.shape[-1])
-    arrays = [Array(u, f"nt{''.join(names[:-1])}c", components)]
-    return build(path, arrays, axes=axes, times=times, domain=domain)
+    arrays = [Array(u, f"nt{''.join(names[:-1])}c", numbered("u", u.shape[-1]))]
+    return build(path, arrays, axes=axes, times=times)
 
 
 def _groups(names: Iterable[str]) -> dict[str, set[str]]:
@@ -233,12 +226,9 @@ THE_WELL = Format(
     _the_well,
 )
 MP_PDE = Format("MP-PDE (.h5)", _is_mp_pde, _mp_pde)
-PDEBENCH_GROUPS = Format(
+PDE_BENCH = Format(
     "PDEBench in groups (.h5)",
-    lambda look: any(
-        DATA.fullmatch(name) and name.replace("data", "grid/t") in look.shapes
-        for name in look.shapes
-    ),
+    lambda look: any(re.fullmatch(r"\d+/grid/t", name) for name in look.shapes),
     _pdebench,
 )
 MESH_GRAPH_NETS = Format(

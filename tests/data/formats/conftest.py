@@ -172,7 +172,8 @@ def pdebench_groups(path: Path) -> Expected:
         for sample, values in enumerate(u):
             file[f"{sample:04d}/data"], file[f"{sample:04d}/grid/t"] = values, times
             file[f"{sample:04d}/grid/x"], file[f"{sample:04d}/grid/y"] = axes
-    return Expected(u, axes, times, (False, False))
+    lower, upper = zip(*((axis[0], axis[-1]) for axis in axes), strict=True)
+    return Expected(u, axes, times, (False, False), lower=lower, upper=upper)
 
 
 def the_well(path: Path) -> Expected:
