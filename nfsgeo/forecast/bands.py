@@ -30,6 +30,7 @@ QUANTILES = 200  # steps between those that are stored
 ROWS, NEWTON, PENALTY = 8000, 10, 0.2
 TAIL = 0.05  # at the level 0.9, the sides leave out as much below as above
 FOLDS = 12  # samples are left out in so many parts
+SAME = 3e-6  # distance of equal points in float32, over that of neighbours
 
 
 def needed(level: float) -> int:
@@ -55,7 +56,7 @@ class Surroundings:
             the climatology.
         unit: Standard deviation of the fields in the units of the data ``[M, T, C]``.
         gaps: Share of gaps in the inputs of the sample ``[M]``.
-        observed: Whether the point is ``[M]``.
+        observed: Whether the point is, or one at the same place ``[M]``.
     """
 
     features: Tensor
@@ -136,6 +137,8 @@ class Surroundings:
         ]
         features = torch.stack([feature.expand_as(z) for feature in each], dim=-1)
         gaps = of_sample(at(absent).mean((1, 2)))
+        # A query point at an observed one is that point, but for rounding in float32.
+        observed = observed | (nearest < SAME * spacing.exp())
         return cls(*(v.cpu() for v in (features, unit, gaps, observed)))
 
 
@@ -287,9 +290,7 @@ class Bands:
     def factor(self, around: Surroundings, level: float) -> Tensor:
         """The conformal factor ``[M, T, C]``."""
         place = math.ceil(QUANTILES * level - 1e-9)
-        # A query point at an observed one, its nearest, is that point.
-        here = around.observed | (around.features[:, 0, 0, 0].abs() < 1e-5)
-        cell = 2 * (~here).long() + (around.gaps > self.gaps).long()
+        cell = 2 * (~around.observed).long() + (around.gaps > self.gaps).long()
         return self.factors[..., place][cell]
 
     def state(self) -> dict[str, Any]:
