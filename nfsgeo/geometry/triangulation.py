@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import permutations
 
 import numpy as np
 import torch
-from scipy.spatial import ConvexHull, Delaunay, QhullError
+from scipy.spatial import ConvexHull, Delaunay
 from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
@@ -17,6 +16,8 @@ __all__ = ["farthest_points", "triangulation"]
 
 # Digits to which positions and distances count as equal: on a grid, many are.
 DIGITS = 6
+# Points in a smaller box are at one place: Qhull finds no simplex in them.
+ONE_PLACE = 1e-4
 
 
 def triangulation(pos: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
@@ -78,10 +79,9 @@ def _simplices(points: np.ndarray, curved: bool) -> np.ndarray:
     num, dim = points.shape
     if num <= dim + 1:
         return np.arange(num)[None]
-    if dim > 1:
+    if dim > 1 and np.ptp(points, axis=0).max() > ONE_PLACE:
         made = ConvexHull if curved else Delaunay
-        with suppress(QhullError):  # all at one place: in a row, as on a line
-            # Joggled: points may form a grid, or lie on a line.
-            return made(points, qhull_options="QJ").simplices
+        # Joggled: points may form a grid, or lie on a line.
+        return made(points, qhull_options="QJ").simplices
     order = points[:, 0].argsort(kind="stable")
     return np.stack([order[:-1], order[1:]], axis=1)
