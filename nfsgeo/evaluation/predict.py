@@ -117,9 +117,11 @@ def predict(
         at_all = file.shape is None and info.any_mesh
         mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
         points, queries, most = None, None, max(map(file.num_points, range(num)))
+        names: list[str] = []
         if query_points is not None:
-            points = read_points(Path(query_points), domain)
+            points, names = _named_points(Path(query_points), domain)
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
+            names = names * num
         observed = _observed(task, data.time_stride, file, first)
         ahead = _ahead(task, file, observed, steps, lead_times)
         bands = forecaster.bands if len(ahead) == task.n_out else None
@@ -138,9 +140,6 @@ def predict(
         windows = WindowDataset(
             file, range(num), len(observed), len(ahead_known), mesh, numbers=numbers
         )
-        names: list[str] = []
-        if query_points is not None and Path(query_points).suffix == ".csv":
-            names = _table(Path(query_points))[1] * num
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]
         staged, where = list[Path](), list[Doubles]()
@@ -313,13 +312,19 @@ def read_points(path: Path, domain: Domain) -> Doubles:
         UserError: The file cannot be read, or a point is not finite or lies outside
             the domain.
     """
-    readers = {".npy": _numpy, ".npz": _numpy, ".csv": lambda each: _table(each)[0]}
+    return _named_points(path, domain)[0]
+
+
+def _named_points(path: Path, domain: Domain) -> tuple[Doubles, list[str]]:
+    """What :func:`read_points` reads, and the names of the points if it has any."""
+    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
     if path.suffix not in readers or not path.is_file():
         raise UserError(
             f"{path}", "an existing .npy, .npz or .csv file", "check the name"
         )
     try:
-        points = as_real(readers[path.suffix](path), str(path)).astype(np.float64)
+        read, names = readers[path.suffix](path)
+        points = as_real(read, str(path)).astype(np.float64)
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
             raise ValueError(f"an array of shape {points.shape}")
     except UserError:
@@ -338,15 +343,16 @@ def read_points(path: Path, domain: Domain) -> Doubles:
             "move or leave out the points outside",
         )
     domain.check_region(torch.from_numpy(points), f"{path} with ")
-    return points
+    return points, names
 
 
-def _numpy(path: Path) -> Doubles:
+def _numpy(path: Path) -> tuple[Doubles, list[str]]:
     arrays = np.load(path, allow_pickle=False)
     if isinstance(arrays, np.ndarray):
-        return arrays
+        return arrays, []
     with arrays:
-        return arrays["pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]]
+        name = "pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]
+        return arrays[name], []
 
 
 def _table(path: Path) -> tuple[Doubles, list[str]]:
@@ -364,7 +370,5 @@ def _table(path: Path) -> tuple[Doubles, list[str]]:
         raise ValueError(
             f"columns {[*table]}, not one each of x, y and z, in this order"
         )
-    points = np.stack(
-        [cells.values_of(path, table[name]) for (name,) in axes[:dim]], axis=1
-    )
-    return points, [*table[text[0]]] if text else []
+    columns = [cells.values_of(path, table[name]) for (name,) in axes[:dim]]
+    return np.stack(columns, axis=1), [*table[text[0]]] if text else []
