@@ -35,8 +35,8 @@ def plot(
     """
     from nfsgeo.report import plot_file, write_animation, write_report
 
-    source, file = sources[0], None if animate else opened(sources, options)
-    if out is not None and file is None:
+    source, file = sources[0], opened(sources, options)
+    if out is not None and (file is None or animate is not None):
         raise click.UsageError(
             "--out is for the pictures of a file; a run keeps its own in its folder"
         )

@@ -106,6 +106,11 @@ def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None
     from nfsgeo.data.opening import is_source
 
     if ((folder := sources[0]) / "config.yaml").is_file():
+        beside = [str(source) for source in sources[1:]]
+        beside += [f"--{name}" for name, of in options.items() if of is not None]
+        if beside:
+            what = f"{', '.join(beside)} beside the run {folder}"
+            raise UserError(what, "a run alone", "leave them out, or the run")
         return None
     try:
         return nfsgeo.data.open(sources, **options)

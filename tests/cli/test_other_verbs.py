@@ -128,6 +128,13 @@ def test_a_defect_is_told_apart(
     assert "Traceback" in result.stderr
 
 
+def test_a_run_is_shown_alone(nfsgeo: Command, run: Path, waves: Path) -> None:
+    for verb in ("info", "plot"):
+        for more in ([str(waves)], ["--series", "samples"]):
+            refused = nfsgeo(verb, str(run), *more)
+            assert refused.exit_code == 2 and more[0] in refused.stderr
+
+
 def test_info_tells_dates(nfsgeo: Command) -> None:
     rows = [f"2026-01-0{day}T12:00Z,{x},{x * day}" for day in (1, 2) for x in (0, 1)]
     Path("a.csv").write_text("\n".join(["t,x,u", *rows]))
