@@ -1,4 +1,4 @@
-"""Tables with a column for each station, and their positions in another table."""
+"""Stations in tables: a column for each, positions in another table, names, days."""
 
 import math
 from pathlib import Path
@@ -103,3 +103,44 @@ def test_any_table_is_that_of_its_rows(tmp_path, data):
     order = sorted(range(num), key=lambda k: at[names[k]])
     u = one.read(0, slice(None))[order]
     np.testing.assert_array_equal(u, other.read(0, slice(None)))
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_names_of_stations_go_through_files(tmp_path, data):
+    """Numbers with zeros in front, too; rows in any order, points in that of names."""
+    word = st.text("0123456789ü", min_size=1, max_size=4)
+    names = data.draw(st.lists(word, min_size=2, max_size=4, unique=True))
+    column = data.draw(st.sampled_from(["station", "ID", "Site", "name"]))
+    apart = data.draw(st.booleans())  # or else several at one place
+    rows = [
+        [n, k % 2, k * apart, t, 10 * k + t]
+        for k, n in enumerate(names)
+        for t in (0, 1)
+    ]
+    table = pandas.DataFrame(rows, columns=[column, "x", "y", "t", "u"])
+    order = data.draw(st.permutations(range(len(rows))))
+    path = tmp_path / f"a.csv{data.draw(st.sampled_from(['', '.gz']))}"
+    table.iloc[order].to_csv(path, index=False)
+    kept = tmp_path / f"b{data.draw(st.sampled_from(['.nc', '.csv', '.parquet']))}"
+    kept.unlink(missing_ok=True)
+    nfsgeo.data.convert(path, kept)
+    for each in (path, kept):
+        with nfsgeo.data.open(each) as file:
+            assert file.component_names == ["u"] and file.stations() == sorted(names)
+            for name, values in zip(
+                sorted(names), file.read(0, slice(None)), strict=True
+            ):
+                k = names.index(name)
+                assert values.ravel().tolist() == [10 * k, 10 * k + 1]
+
+
+def test_a_day_that_all_stations_lack_is_a_gap(tmp_path):
+    days = pandas.date_range("2026-02-01", periods=9).delete([3, 4])
+    rows = [[day, x, x * day.day] for day in days for x in (1, 2)]
+    path = tmp_path / "a.csv"
+    pandas.DataFrame(rows, columns=["date", "x", "u"]).to_csv(path, index=False)
+    with nfsgeo.data.open(path) as file:
+        assert np.diff(file.times).tolist() == [86400.0] * 8
+        absent = np.isnan(file.read(0, slice(None))).all(axis=(0, 2))
+        assert np.flatnonzero(absent).tolist() == [3, 4]

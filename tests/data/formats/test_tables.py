@@ -301,36 +301,6 @@ def test_numbers_without_names(tmp_path, one_line, separator):
     assert "add a line with a name" in message
 
 
-@FAST
-@given(data=st.data())
-def test_names_of_stations_go_through_files(tmp_path, data):
-    """Numbers with zeros in front, too; rows in any order, points in that of names."""
-    word = st.text("0123456789ü", min_size=1, max_size=4)
-    names = data.draw(st.lists(word, min_size=2, max_size=4, unique=True))
-    column = data.draw(st.sampled_from(["station", "ID", "Site", "name"]))
-    apart = data.draw(st.booleans())  # or else several at one place
-    rows = [
-        [n, k % 2, k * apart, t, 10 * k + t]
-        for k, n in enumerate(names)
-        for t in (0, 1)
-    ]
-    table = pandas.DataFrame(rows, columns=[column, "x", "y", "t", "u"])
-    order = data.draw(st.permutations(range(len(rows))))
-    path = tmp_path / f"a.csv{data.draw(st.sampled_from(['', '.gz']))}"
-    table.iloc[order].to_csv(path, index=False)
-    kept = tmp_path / f"b{data.draw(st.sampled_from(['.nc', '.csv', '.parquet']))}"
-    kept.unlink(missing_ok=True)
-    nfsgeo.data.convert(path, kept)
-    for each in (path, kept):
-        with nfsgeo.data.open(each) as file:
-            assert file.component_names == ["u"] and file.stations() == sorted(names)
-            for name, values in zip(
-                sorted(names), file.read(0, slice(None)), strict=True
-            ):
-                k = names.index(name)
-                assert values.ravel().tolist() == [10 * k, 10 * k + 1]
-
-
 def test_units_with_a_slash_and_a_field_called_z(tmp_path):
     names = ["x [m]", "y [m]", "t", "u [m/s]", "q", "z"]
     rows = [[k % 2, k % 3, k // 6, k, 2 * k, 3 * k] for k in range(12)]
@@ -349,17 +319,6 @@ def test_many_columns_are_answered_in_short(tmp_path, one_line, ahead):
     rows = [[*each, *np.arange(200) * (k % 2)] for k, each in enumerate(first)]
     path = written(tmp_path / "a.csv", [*ahead, *names], rows)
     assert len(one_line(nfsgeo.data.open, path).replace(str(path), "")) < 350
-
-
-def test_a_day_that_all_stations_lack_is_a_gap(tmp_path):
-    days = pandas.date_range("2026-02-01", periods=9).delete([3, 4])
-    rows = [[day, x, x * day.day] for day in days for x in (1, 2)]
-    path = tmp_path / "a.csv"
-    pandas.DataFrame(rows, columns=["date", "x", "u"]).to_csv(path, index=False)
-    with nfsgeo.data.open(path) as file:
-        assert np.diff(file.times).tolist() == [86400.0] * 8
-        absent = np.isnan(file.read(0, slice(None))).all(axis=(0, 2))
-        assert np.flatnonzero(absent).tolist() == [3, 4]
 
 
 def test_text_that_looks_like_numbers_in_most_rows(tmp_path):
