@@ -61,12 +61,10 @@ def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
                 key = ".".join([key, *map(str, list(first["input"])[:1])])
             raise unknown(key, "a known key", key, known) from None
         wanted = first["msg"].removeprefix("Input should be ")
+        wanted = wanted.removeprefix("Value error, ")
         if first["type"] == "missing":
             wanted, key = f"{key} as well", key.rpartition(".")[0]
-        given, wanted = (
-            f"{key}={first['input']!r}",
-            wanted.removeprefix("Value error, "),
-        )
+        given = f"{key}={first['input']!r}"
         raise UserError(given, wanted, "change it") from None
 
 

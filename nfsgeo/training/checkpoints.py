@@ -212,10 +212,8 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
             settings = {**there.settings}
             if "covariance" in settings:  # kriging is fitted to these data
                 settings["covariance"] = here.settings["covariance"]
-            for key in {
-                "std",
-                "out_std",
-            } & settings.keys():  # 0 if constant there alone
+            # 0 of components that are constant there alone.
+            for key in settings.keys() & {"std", "out_std"}:
                 pairs = zip(settings[key], here.settings[key], strict=True)
                 settings[key] = [std or own for std, own in pairs]
             made = type(here)(**settings)

@@ -136,14 +136,11 @@ def _pdebench(path: Path) -> Fields:
     for group, name in product(order, names):
         if not there[f"{group}grid/{name}"].equals(there[f"{order[0]}grid/{name}"]):
             raise ValueError(f"samples that differ in grid/{name}, as {group}")
-    each = [there[f"{group}data"] for group in order]
-    u = stacked(
-        [
-            spread(v, {"n": 1} | {str(d): num for d, num in v.sizes.items()})
-            for v in each
-        ],
-        "n",
-    )
+    each = []
+    for values in (there[f"{group}data"] for group in order):
+        sizes = {str(dim): num for dim, num in values.sizes.items()}
+        each.append(spread(values, {"n": 1, **sizes}))
+    u = stacked(each, "n")
     arrays = [Array(u, f"nt{''.join(names[:-1])}c", numbered("u", u.shape[-1]))]
     return build(path, arrays, axes=axes, times=times)
 
