@@ -13,7 +13,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
+from nfsgeo_benchmarks.processes import CONTEXT, begin_with
 
 # Prepares in a folder that variant and reference share, and returns what is timed. It
 # is sent to another process: a function of a module, with functools.partial.
@@ -87,11 +87,10 @@ def measure(
     Raises:
         UserError: A process was killed, or its work raised one.
     """
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["nfsgeo_benchmarks.perf.entries"])
+    begin_with("nfsgeo_benchmarks.perf.entries")
     pairs = []
     with ExitStack() as stack:
-        both = [stack.enter_context(ProcessPoolExecutor(1, context)) for _ in range(2)]
+        both = [stack.enter_context(ProcessPoolExecutor(1, CONTEXT)) for _ in range(2)]
         try:
             progress(entry.name, 0, entry.repeats)
             works = zip(both, (entry.variant, entry.reference), strict=True)

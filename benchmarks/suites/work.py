@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -39,6 +38,7 @@ from nfsgeo.training import (
 from nfsgeo.training.artifacts import write_json
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.trainer import read_history
+from nfsgeo_benchmarks.processes import CONTEXT, begin_with
 from nfsgeo_benchmarks.suites.apebench import (
     Scenario,
     rollout_errors,
@@ -54,7 +54,6 @@ from nfsgeo_benchmarks.suites.tables import (
     is_finished,
 )
 
-CONTEXT: Any = multiprocessing.get_context("forkserver")
 CLUSTER, POLL_SECONDS = "slurm", 5.0
 # What submitit names alike for every cluster; all else is an option of sbatch.
 SHARED = ("timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "name")
@@ -246,7 +245,7 @@ def carry_out_all(
         UserError: There is no ``submitit``, no Slurm, or no such option.
         KeyboardInterrupt: Interrupted; the same call continues.
     """
-    CONTEXT.set_forkserver_preload([__name__])
+    begin_with(__name__)
     start = Process if slurm is None else _executor(folder, slurm).submit
     # OMP_NUM_THREADS counts: threads wait in a loop for cores that others have.
     threads = max(1, torch.get_num_threads() // jobs) if slurm is None else 0
