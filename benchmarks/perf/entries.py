@@ -1,6 +1,6 @@
 """The entries that `nfsgeo bench perf` measures.
 
-The functions of work prepare it in a folder and return one repetition.
+The functions of work prepare it in a folder, for a device, and return one repetition.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ PAPER = MODELS["nfs"].paper
 PAPER_CORE = {key: PAPER[key] for key in ("width", "depth", "modes", "norm")}
 
 
-def read_batch(folder: Path, *, cached: bool) -> Callable[[], Any]:
+def read_batch(folder: Path, device: str, *, cached: bool) -> Callable[[], Any]:
     """Reads a batch of a Navier-Stokes file, as training does.
 
     Args:
         folder: Where the file is, or is made.
+        device: The CPU, where all reading is done.
         cached: Whether the samples were read before, as from the second epoch on.
     """
     experiment = _experiment(folder)
@@ -58,9 +59,9 @@ def read_batch(folder: Path, *, cached: bool) -> Callable[[], Any]:
     return lambda: next(iter(loader))
 
 
-def training_step(folder: Path) -> Callable[[], object]:
+def training_step(folder: Path, device: str) -> Callable[[], object]:
     """A step of training on that batch: forwards, backwards, and the optimiser's."""
-    experiment, batch = _experiment(folder), read_batch(folder, cached=True)()
+    experiment, batch = _experiment(folder), read_batch(folder, device, cached=True)()
     weights = experiment.forecaster.model.parameters()
     optimiser = make_optimiser(weights, experiment.config.optimiser)
 
@@ -94,7 +95,7 @@ class Size(NamedTuple):
 
 
 def step(
-    folder: Path, *, model: str, size: Size, settings: Mapping[str, Any]
+    folder: Path, device: str, *, model: str, size: Size, settings: Mapping[str, Any]
 ) -> Callable[[], float]:
     """A training step of a model, 10 time steps in; its graphs are there already.
 
@@ -104,24 +105,29 @@ def step(
     points, time_steps, samples = size
     grid = (size.side, size.side) if model == "fno" else None
     problem = Problem(DOMAIN, 1, 1, 10, time_steps, points, grid, True)
-    network = build_model(model, problem, settings)
+    network = build_model(model, problem, settings).to(device)
     pos = torch.rand(samples * points, 2)
     if grid:
         pos = equispaced_grid(DOMAIN, grid).repeat(samples, 1)
-    batch = torch.arange(samples).repeat_interleave(points)
+    pos = pos.to(device)
+    batch = torch.arange(samples, device=device).repeat_interleave(points)
     graphs = network.connect(pos, batch)
-    x, target = torch.randn(len(pos), 10, 1), torch.randn(len(pos), time_steps, 1)
+    x = torch.randn(len(pos), 10, 1, device=device)
+    target = torch.randn(len(pos), time_steps, 1, device=device)
     return _step(network, lambda: network(x, pos, batch, graphs=graphs), target)
 
 
 def prediction(
-    folder: Path, *, points: int, time_steps: int, queries: int
+    folder: Path, device: str, *, points: int, time_steps: int, queries: int
 ) -> Callable[[], Tensor]:
     """A prediction of `nfs` at random query points; the graphs are there already."""
     problem = Problem(DOMAIN, 1, 1, 10, time_steps, points, None, True)
-    network = build_model("nfs", problem)
-    x, pos = torch.randn(points, 10, 1), torch.rand(points, 2)
-    graphs = network.connect(pos, query_pos=torch.rand(queries, 2))
+    network = build_model("nfs", problem).to(device)
+    x = torch.randn(points, 10, 1, device=device)
+    pos, query_pos = torch.rand(points + queries, 2, device=device).tensor_split(
+        [points]
+    )
+    graphs = network.connect(pos, query_pos=query_pos)
 
     def run() -> Tensor:
         with torch.inference_mode():
@@ -131,7 +137,7 @@ def prediction(
 
 
 def their_fno(
-    folder: Path, *, size: Size, width: int, depth: int, modes: int
+    folder: Path, device: str, *, size: Size, width: int, depth: int, modes: int
 ) -> Callable[[], float]:
     """A training step of neuraloperator's FNO over space and time.
 
@@ -153,9 +159,9 @@ def their_fno(
         projection_channel_ratio=128 / width,
         use_channel_mlp=False,
         channel_mlp_skip=None,
-    )
-    x = torch.randn(size.samples, 10, *shape)
-    target = torch.randn(size.samples, 1, *shape)
+    ).to(device)
+    x = torch.randn(size.samples, 10, *shape, device=device)
+    target = torch.randn(size.samples, 1, *shape, device=device)
     return _step(network, lambda: network(x), target)
 
 
@@ -176,7 +182,7 @@ def _step(
 
 
 def search(
-    folder: Path, *, points: int, neighbours: float, backend: str
+    folder: Path, device: str, *, points: int, neighbours: float, backend: str
 ) -> Callable[[], Tensor]:
     """All pairs of random points in a square that are near each other.
 

@@ -23,9 +23,9 @@ from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo_benchmarks.processes import CONTEXT, begin_with
 
-# Prepares in a folder that variant and reference share, and returns what is timed. It
-# is sent to another process: a function of a module, with functools.partial.
-Work = Callable[[Path], Callable[[], object]]
+# Prepares for a device, in a folder that variant and reference share, and returns what
+# is timed. It is sent to a process: a function of a module, with functools.partial.
+Work = Callable[[Path, str], Callable[[], object]]
 PREPARED: list[Callable[[], object]] = []  # of this process
 
 
@@ -75,7 +75,7 @@ def measure(
     Args:
         entry: What to measure.
         folder: Where it may put files.
-        device: Where both create their tensors, ``cpu`` or ``cuda``.
+        device: Where both compute, ``cpu`` or ``cuda``.
         progress: Called with the entry's name, repetitions done, and their number.
 
     Returns:
@@ -133,8 +133,7 @@ def measure(
 def _prepare(work: Work, folder: Path, device: str) -> int:
     """Prepares work in the process where it is called; the memory that it holds."""
     torch.set_num_threads(1)
-    torch.set_default_device(device)
-    PREPARED.append(work(folder))
+    PREPARED.append(work(folder, device))
     gc.collect()
     return _peak_memory(device, anew=True)
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 SMALL = {"size": entries.Size(points=64, time_steps=4, samples=2)}
 
 
-def busy(folder: Path, *, seconds: float) -> Callable[[], object]:
+def busy(folder: Path, device: str, *, seconds: float) -> Callable[[], object]:
     """Work of so many CPU seconds."""
 
     def run() -> None:
@@ -58,7 +58,9 @@ def touched(size: int) -> bytearray:
     return memory
 
 
-def takes(folder: Path, *, before: int, during: int) -> Callable[[], object]:
+def takes(
+    folder: Path, device: str, *, before: int, during: int
+) -> Callable[[], object]:
     """Work that holds some memory, and needs more while it goes on."""
     touched(10**9)  # given back before it begins
     held = touched(before)
@@ -75,9 +77,9 @@ def test_memory_is_that_of_the_work_alone(tmp_path: Path) -> None:
     assert measured["status"] == "missed"  # 0.5 of at most 0.4
 
 
-def fills(folder: Path, *, size: int) -> Callable[[], float]:
-    """Holds numbers for a moment, on the default device."""
-    return lambda: torch.ones(size).sum().item()
+def fills(folder: Path, device: str, *, size: int) -> Callable[[], float]:
+    """Holds numbers for a moment."""
+    return lambda: torch.ones(size, device=device).sum().item()
 
 
 @pytest.mark.cuda
@@ -94,10 +96,10 @@ def test_what_was_cached_is_not_read_again(
 ) -> None:
     path = tmp_path / "navier-stokes.nc"
     generate("navier-stokes", path, samples=12, resolution=32, num_steps=20)
-    works = [entries.read_batch(tmp_path, cached=c) for c in (False, True)]
+    works = [entries.read_batch(tmp_path, "cpu", cached=c) for c in (False, True)]
     for each in works:
         assert each().x.shape[1:] == (10, 1)
-    entries.training_step(tmp_path)()
+    entries.training_step(tmp_path, "cpu")()
     monkeypatch.setattr("nfsgeo.data.Fields.read_all", None)
     works[1]()
     with pytest.raises(TypeError):
@@ -112,8 +114,8 @@ def test_what_was_cached_is_not_read_again(
         partial(entries.their_fno, **SMALL, width=4, depth=1, modes=2),
     ],
 )
-def test_steps_learn(make: Callable[[Path], Callable[[], float]]) -> None:
-    run = make(Path())
+def test_steps_learn(make: Callable[[Path, str], Callable[[], float]]) -> None:
+    run = make(Path(), "cpu")
     losses = [run() for _ in range(5)]
     assert losses[-1] < losses[0]
 
@@ -133,7 +135,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     return lambda *options: CliRunner().invoke(main, [*command, *options])
 
 
-def broken(folder: Path) -> Callable[[], float]:
+def broken(folder: Path, device: str) -> Callable[[], float]:
     """Work whose process ends in the middle."""
     return lambda: os._exit(1)
 
