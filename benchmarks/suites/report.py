@@ -256,8 +256,8 @@ def _about(row: Row, suite: Suite) -> str:
 def _published(problem: str) -> pd.DataFrame:
     """What others printed, as text by method."""
     table = published(problem).set_index("method").drop(columns="problem")
-    value = table.pop("value").astype(float).map("{:.2e}".format)
-    highest = pd.to_numeric(table.pop("highest")).map(" to {:.2e}".format)
+    ends = zip(table.pop("value"), table.pop("highest"), strict=True)
+    errors = [" to ".join(f"{float(end):.2e}" for end in of if end) for of in ends]
     table["measure"] = table["measure"].map(TITLES)
-    table.insert(1, "error", value + highest.where(~highest.str.contains("nan"), ""))
+    table.insert(1, "error", errors)
     return table

@@ -31,6 +31,7 @@ from nfsgeo_benchmarks.suites.suite import (
 from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, is_finished, read_table
 
 EPOCHS = "trainer.epochs"
+OPTIONAL = ("options", "columns", "test_file")  # no part of a name where it is empty
 
 
 class DataFiles(Part):
@@ -40,12 +41,14 @@ class DataFiles(Part):
         files: Their names; the first is the one to open.
         columns: What columns of the first one are, see :func:`nfsgeo.data.open`, where
             it is a table that does not tell; ``points`` is beside it.
+        test_file: Name of the one beside it whose samples are the test part, if any.
         folder: Where they are, at any depth; no part of what determines a run.
         equation: Nothing, for the file may tell.
     """
 
     files: tuple[str, ...]
     columns: dict[str, str | list[str]] = {}
+    test_file: str = ""
     folder: Path | None = Field(None, exclude=True)
     equation: str = Field("", exclude=True)
 
@@ -58,7 +61,12 @@ class DataFiles(Part):
         path, columns = self.find(), dict(self.columns)
         if "points" in columns:
             columns["points"] = str(path.with_name(str(columns["points"])))
-        return {"data.file": path, "data.columns": columns or None}
+        test = path.with_name(self.test_file) if self.test_file else None
+        return {
+            "data.file": path,
+            "data.columns": columns or None,
+            "data.test_file": test,
+        }
 
     def find(self) -> Path:
         """The first file.
@@ -71,7 +79,7 @@ class DataFiles(Part):
         if len(found) > 1:
             given = f"{found[0]} and {found[1]}"
             raise UserError(given, "one file of that name", "give its folder")
-        for name in self.files:
+        for name in filter(None, (*self.files, self.test_file)):
             if not found or not found[0].with_name(name).exists():
                 given = f"no {name}" + (f" in {self.folder}" if self.folder else "")
                 raise AbsentFile(given, "the file", "put it there")
@@ -118,7 +126,7 @@ class Run:
     def name(self) -> str:
         """Name of the folder, with a digest of everything that determines the run."""
         data = self.data.model_dump()
-        data = {k: v for k, v in data.items() if v or k not in ("options", "columns")}
+        data = {k: v for k, v in data.items() if v or k not in OPTIONAL}
         content = [data, self.settings, self.unseen, self.repeats]
         content += filter(None, (self.states, self.meshes, self.memory))
         content += ["boosting"] * self.boosting + ["trial"] * bool(self.trial)
@@ -274,7 +282,8 @@ class _AtScale:
         if of.scenario:
             own = of.arguments.get(self.name, {})
             return Scenario(scenario=of.scenario, arguments=own)
-        return DataFiles(files=of.files, columns=of.columns, folder=folder)
+        names = {"files": of.files, "columns": of.columns, "test_file": of.test_file}
+        return DataFiles(**names, folder=folder)
 
     def variants(self, problem: str) -> list[str]:
         """The variants that run on a problem."""

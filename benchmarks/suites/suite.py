@@ -115,6 +115,7 @@ class Problem(Part):
     data: str = ""  # a name in the scale
     files: tuple[str, ...] = ()  # that the user has, in place of it
     columns: dict[str, str | list[str]] = {}  # of the first of them, where it needs it
+    test_file: str = ""  # beside them, whose samples are the test part
     scenario: str = ""  # of APEBench, in place of both
     arguments: dict[str, Settings] = {}  # of its class, by scale
     settings: Settings = {}

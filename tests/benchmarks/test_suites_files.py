@@ -1,6 +1,7 @@
 """Suites of data sets that the user has, on small files in their layouts."""
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import nfsgeo
 from nfsgeo.errors import UserError
@@ -19,7 +21,8 @@ from nfsgeo_benchmarks.suites.sources import published
 
 SUITE = shipped_suites()["foreign"]
 Bench = Callable[..., Any]
-PROBLEMS = ("wave-c-sines", "elasticity", "pipe")
+WITH_PUBLISHED_ERRORS = ("wave-c-sines", "elasticity", "pipe")
+PROBLEMS = (*WITH_PUBLISHED_ERRORS, "darcy-neuralop")
 
 
 @pytest.fixture
@@ -40,6 +43,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for axis in "XY":
         np.save(folder / "geo-fno" / f"Pipe_{axis}.npy", rng.random((12, 7, 10)))
     np.save(folder / "geo-fno" / "Pipe_Q.npy", rng.random((12, 3, 7, 10)))
+    for part, samples in (("train", 12), ("test", 5)):
+        fields = {name: torch.rand(samples, 16, 16) for name in "xy"}
+        torch.save(fields, folder / f"darcy_{part}_16.pt")
     return folder
 
 
@@ -50,6 +56,7 @@ def foreign(files: Path, *more: str) -> tuple[str, ...]:
 
 def test_absent_files_are_skipped_with_a_line(bench: Bench, files: Path) -> None:
     (files / "geo-fno" / "Pipe_Y.npy").unlink()
+    (files / "darcy_test_16.pt").unlink()
     plan = bench(*foreign(files, "--dry-run"))
     assert plan.exit_code == 0, plan.output
     skipped = [each for each in plan.stdout.splitlines() if each.startswith("skipped")]
@@ -57,8 +64,9 @@ def test_absent_files_are_skipped_with_a_line(bench: Bench, files: Path) -> None
     assert len(skipped) == len(suite.problems) - 2
     assert f"skipped  pipe: no Pipe_Y.npy in {files}" in skipped
     assert f"skipped  ns-gauss: no NS-Gauss.nc in {files}" in skipped
+    assert f"skipped  darcy-neuralop: no darcy_test_16.pt in {files}" in skipped
     left = [each for each in plan.stdout.splitlines() if each.startswith("to run")]
-    assert len(left) == 2 * len(suite.variants)
+    assert len(left) == 2 * len(suite.problems["elasticity"].variants)
 
 
 def test_a_folder_has_to_be_given_where_files_are_named(
@@ -69,7 +77,7 @@ def test_a_folder_has_to_be_given_where_files_are_named(
     for arguments, word in (
         (plain, "give --data-folder FOLDER"),
         ((*plain, "--data-folder", "nowhere"), "nowhere"),
-        ((*plain, "--data-folder", "empty"), "none of 13 problems"),
+        ((*plain, "--data-folder", "empty"), "none of 15 problems"),
         (("irregular", *foreign(files, "--dry-run")[1:]), "are generated"),
     ):
         refused = bench(*arguments)
@@ -101,14 +109,16 @@ def test_the_suite_runs_on_files_of_every_layout(bench: Bench, files: Path) -> N
     for variant in ("nfs", "training-mean"):
         found = [row["problem"] for row in rows if row["variant"] == variant]
         assert sorted(found) == sorted(PROBLEMS)
+    tested = json.loads(next(Path("o/runs").glob("darcy*/summary.json")).read_text())
+    assert tested["scored"]["of_samples"] == 17  # of both files
     for row in rows:
         assert float(row["rel_l1"]) > 0 and float(row["rel_l1_last_median"]) > 0
     page = Path("o/report.html").read_text()
-    assert page.count("Published, not run here") == len(PROBLEMS)
+    assert page.count("Published, not run here") == len(WITH_PUBLISHED_ERRORS)
     assert "64 points, the solution from the coefficient" in page
     for figure in ("4.65e-02", "6.40e-03", "6.80e-03 to 9.20e-03", "own table"):
         assert figure in page
-    for path in files.rglob("*.n*"):
+    for path in (*files.rglob("*.n*"), *files.rglob("*.pt")):
         path.unlink()
     again = bench(*foreign(files, "--only", "nfs", "--dry-run"))
     assert again.stdout.count("finished") == len(PROBLEMS)
