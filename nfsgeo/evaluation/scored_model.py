@@ -19,9 +19,11 @@ from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.forecast.bands import Bands
 from nfsgeo.forecast.training_inputs import TrainingInputs, input_statistics
 from nfsgeo.forecast.transforms import Normalise
+from nfsgeo.setting_errors import explained
 from nfsgeo.training import FieldErrors, RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.config import TrainerSection
 from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import Observation, RunData
 from nfsgeo.training.run_paths import Run, find_run
@@ -103,9 +105,11 @@ def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster
     """The configuration of a run and its best model, on ``device`` or the run's own."""
     paths = find_run(run)
     config = read_config(paths.config)
-    section = config.trainer.model_copy(
-        update={"device": device or config.trainer.device, "devices": 1}
-    )
+    own = config.trainer
+    with explained():
+        section = TrainerSection.model_validate(
+            {"device": device or own.device, "precision": own.precision}
+        )
     check_device(section)
     forecaster = restore(paths.best, config).eval().to(device_of(section))
     forecaster.bands = read_bands(paths).get("model")

@@ -103,3 +103,9 @@ def test_a_folder_comes_before_a_name(
 def test_a_model_without_data_asks_for_them():
     with pytest.raises(UserError, match="give --data"):
         nfsgeo.evaluate("burgers-small")
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:0"])
+def test_devices_of_other_names_are_refused(device: str):
+    with pytest.raises(UserError, match=f"device='{device}': expected 'auto'"):
+        nfsgeo.load(NAMES[0], device)
