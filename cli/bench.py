@@ -15,7 +15,7 @@ import click
 from nfsgeo.errors import UserError
 from nfsgeo.setting_errors import unknown
 from nfsgeo_benchmarks import shipped_suites
-from nfsgeo_cli.terminal import option, progress_bar, report, table, together, verb
+from nfsgeo_cli.terminal import option, progress_bar, report, table, verb
 
 if TYPE_CHECKING:
     from nfsgeo_benchmarks.suites import Run
@@ -86,18 +86,21 @@ def bench(
     context.exit(int(failed))
 
 
-# Options of every command that carries out runs.
-RUN_OPTIONS = together(
-    option("--scale", str, "smoke, cpu, night or paper.", required=True),
-    option("--out", Path, "Results' folder.", required=True),
-    option("--only", str, "Variant or problem; repeatable.", multiple=True),
-    option("--jobs", click.IntRange(1), "Runs at a time.", default=1),
-    option("--dry-run", bool, "Print the runs, and which are left."),
-)
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of every command that carries out runs."""
+    for each in (
+        option("--dry-run", bool, "Print the runs, and which are left."),
+        option("--jobs", click.IntRange(1), "Runs at a time.", default=1),
+        option("--only", str, "Variant or problem; repeatable.", multiple=True),
+        option("--out", Path, "Results' folder.", required=True),
+        option("--scale", str, "smoke, cpu, night or paper.", required=True),
+    ):
+        command = each(command)
+    return command
 
 
 @verb
-@RUN_OPTIONS
+@run_options
 @option("--data-folder", Path, "Where the files are that the suite's problems name.")
 @option(
     "--equal-time",
@@ -182,7 +185,7 @@ def suite(
 
 @verb
 @click.argument("name", metavar="SUITE")
-@RUN_OPTIONS
+@run_options
 @click.pass_context
 def tune(
     context: click.Context,

@@ -7,15 +7,8 @@ from typing import Any
 
 import click
 
-from nfsgeo_cli.terminal import (
-    DEVICE,
-    error_table,
-    option,
-    progress_bar,
-    report,
-    table,
-    verb,
-)
+from nfsgeo_cli.generated import generated
+from nfsgeo_cli.terminal import error_table, progress_bar, report, table, verb
 
 # Time steps of a rollout that are shown; the last ones, beside the very last.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -25,21 +18,13 @@ WHERE = {"file": "among the others", "off-grid": "between the points of the file
 
 @verb
 @click.argument("run", type=Path)
-@option("--data", Path, "Another file to score.")
-@option("--part", ["all", "test"], "Samples of that file.  [all]")
-@option(
-    "--unseen factors",
-    float,
-    "Also evaluate on meshes of so many times as many points; repeatable.",
-    multiple=True,
+@generated(
+    "nfsgeo.evaluation.evaluate_run",
+    "data part factors:unseen repeats unseen_at steps device",
+    repeats=click.IntRange(1),
+    steps=click.IntRange(1),
 )
-@option("--repeats", click.IntRange(1), "Meshes to draw for each of these.", default=5)
-@option("--unseen-at", ["off-grid", "file"], "Where their further points lie.")
-@option("--steps", click.IntRange(1), "Also evaluate a rollout of so many time steps.")
-@DEVICE
-def evaluate(
-    run: Path, data: Path | None, steps: int | None, as_json: bool, **options: Any
-) -> None:
+def evaluate(run: Path, as_json: bool, **options: Any) -> None:
     """Errors of a run and of the baselines.
 
     They are in the units of the data. Without --data these are errors on the test
@@ -54,15 +39,13 @@ def evaluate(
     from nfsgeo.report import write_report
 
     with progress_bar() as progress:
-        summary = evaluate_run(
-            run, data=data, steps=steps, progress=progress, **options
-        )
-    if data is None:
+        summary = evaluate_run(run, progress=progress, **options)
+    if "data" not in options:
         write_report(run)
     lines = [error_table(summary)]
-    if steps is not None:
+    if "steps" in options:
         lines.append(rollout_table(summary["rollout"]))
-    if options["factors"]:
+    if "factors" in options:
         points = summary["unseen_points"]
         lines += [
             unseen_table(summary),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
+from nfsgeo_cli.generated import generated
 from nfsgeo_cli.terminal import option, report, verb
 
 
 @verb
 @click.argument("run", metavar="RUN|NAME", type=Path)
 @option("--out", Path, "File to make.", required=True)
-@option("--format", ["torch-export", "onnx"], "Of the file.", default="torch-export")
-def export(
-    run: Path, out: Path, format: Literal["torch-export", "onnx"], as_json: bool
-) -> None:
+@generated("nfsgeo.evaluation.export_run", "format")
+def export(run: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Export a run as a torch.export or ONNX program.
 
     The program is for one sample on any mesh. That of nfs or one of its variants runs
@@ -28,5 +27,5 @@ def export(
     """
     from nfsgeo.evaluation import export_run
 
-    export_run(run, out, format=format)
-    report(as_json, {"output": str(out), "format": format}, f"written  {out}")
+    export_run(run, out, **options)
+    report(as_json, {"output": str(out), **options}, f"written  {out}")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo_cli.generated import generated
 from nfsgeo_cli.terminal import option, progress_bar, report, verb
 
 
@@ -17,11 +18,10 @@ from nfsgeo_cli.terminal import option, progress_bar, report, verb
     "equation", metavar="burgers|kdv|darcy|navier-stokes|elasticity|sphere-waves|all"
 )
 @option("--out", Path, "File to make; a folder for all.", required=True)
-@option("--samples", int, "Number of samples.  [1200]")
-@option("--resolution", int, "Points on each axis.  [the equation's own]")
-@option("--records num_steps", int, "Time steps to store.  [the equation's own]")
-@option("--seed", int, "Seed of the initial conditions.", default=0)
-@option("--device", str, "cpu or cuda, on which one process works.", default="cpu")
+@generated(
+    "nfsgeo.data.generation.generate",
+    "samples resolution num_steps:records seed device",
+)
 @option("--workers", int, "Processes.", default=os.cpu_count() or 1)
 @option("--option options", str, "KEY=VALUE; repeatable.", multiple=True)
 def generate(

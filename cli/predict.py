@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import DEVICE, TIMES, option, progress_bar, report, verb
+from nfsgeo_cli.generated import generated
+from nfsgeo_cli.terminal import TIMES, option, progress_bar, report, verb
 
 
 @verb
@@ -16,16 +17,13 @@ from nfsgeo_cli.terminal import DEVICE, TIMES, option, progress_bar, report, ver
 @option("--model", [*NAMES], "A pretrained model, not RUN.")
 @option("--input source", Path, "Observed fields.", required=True)
 @option("--output --out target", Path, "File to make.", required=True)
-@option("--query-points", Path, "Where to predict: .npy, .npz or .csv.  [observed]")
-@option("--first", int, "Number of the first observed snapshot.  [of the last]")
-@option("--steps", click.IntRange(1), "Time steps to predict.  [as in training]")
-@option("--lead-times", TIMES, "Times to predict, after the last one observed.")
-@option(
-    "--level",
-    click.FloatRange(0, 1, max_open=True),
-    "Share of values that error bands hold; 0 leaves them out.  [0.9]",
+@generated(
+    "nfsgeo.evaluation.predict",
+    "query_points first steps lead_times level device",
+    steps=click.IntRange(1),
+    lead_times=TIMES,
+    level=click.FloatRange(0, 1, max_open=True),
 )
-@DEVICE
 def predict(
     run: Path | None,
     model: str | None,

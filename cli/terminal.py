@@ -6,13 +6,13 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo_cli.generated import Command, generated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 def verb(function: Callable[..., Any]) -> click.Command:
     """A command with ``--json``, whose docstring, the help, ends with examples."""
     function.__doc__, *examples = (inspect.getdoc(function) or "").partition("Example")
-    made = click.command(epilog="\b\n" + "".join(examples))
+    made = click.command(cls=Command, epilog="\b\n" + "".join(examples))
     command = made(function)
     text = "Print one JSON object and nothing else."
     command.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
@@ -44,11 +44,6 @@ def option(names: str, kind: Any, text: str, **more: Any) -> Callable[..., Any]:
     kinds = {"type": click.Choice(kind) if isinstance(kind, list) else kind}
     more |= {"is_flag": True} if kind is bool else kinds
     return click.option(*names.split(), help=text, show_default=True, **more)
-
-
-def together(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """Several options, in the order of the help."""
-    return lambda command: reduce(lambda made, each: each(made), options[::-1], command)
 
 
 class Text(click.ParamType):
@@ -95,23 +90,13 @@ def _columns(given: str, text: str) -> dict[str, Any]:
 
 TIMES = Text("START:STOP:STEP|T,T,...", _times)
 COLUMNS = Text("ROLE=NAME,...", _columns)
-DEVICE = option(
-    "--device", ["auto", "cpu", "cuda"], "Where to compute.  [as in training]"
-)
-OPENED = together(
-    option(
-        "--series",
-        ["samples", "time-steps"],
-        "Whether several files, or graphs of one, are samples.",
-    ),
-    option("--times", TIMES, "Time of each time step, in place of those of the files."),
-    option(
-        "--columns",
-        COLUMNS,
-        "What columns, arrays or variables are: sample, time, x, y, z, field, static, "
-        "points or ignore.",
-    ),
-    option("--at", ["points", "cells"], "Which fields of a mesh, where it has both."),
+OPENED = generated(
+    "nfsgeo.data.open",
+    "series times columns at",
+    series=click.Choice(["samples", "time-steps"]),
+    times=TIMES,
+    columns=COLUMNS,
+    at=click.Choice(["points", "cells"]),
 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo_cli.generated import generated, keys
 from nfsgeo_cli.terminal import (
     COLUMNS,
     error_table,
@@ -21,56 +22,18 @@ if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
 
 # Settings that have options; all others are set by --set.
-SETTINGS = {
-    "model": "start_from freeze bands",
-    "data": "columns test_file points mesh grid n_in n_out window_stride batch_size "
-    "workers",
-    "optimiser": "lr",
-    "trainer": "epochs device devices precision",
-}
-OPTIONS = {
-    name: f"{section}.{name}"
-    for section, names in SETTINGS.items()
-    for name in names.split()
-}
-OPTIONS |= {"model": "model.name", "data": "data.file", "seed": "seed"}
-OPTIONS |= {"hold_out_stations": "data.hold_out", "preset": "preset"}
+SETTINGS = (
+    "model.name:model model.start_from model.freeze data.file:data data.columns "
+    "data.test_file data.points data.mesh data.grid data.hold_out:hold_out_stations "
+    "data.n_in data.n_out data.window_stride trainer.epochs data.batch_size "
+    "optimiser.lr model.bands seed preset trainer.device trainer.devices "
+    "trainer.precision data.workers"
+)
+OPTIONS = keys(SETTINGS)
 
 
 @verb
-@option("--model", str, "Name of the network, see nfsgeo models.  [nfs]")
-@option("--start-from", Path, "A run or pretrained model whose weights to start from.")
-@option("--freeze", str, "Part of it to leave as it is; repeatable.", multiple=True)
-@option("--data", Path, "Data in any format.  [a small Navier-Stokes set]")
-@option("--columns", COLUMNS, "What its columns or arrays are, as for convert.")
-@option("--test-file", Path, "A second file, all of whose samples are for testing.")
-@option("--points", int, "Points.  [all of a cloud, a quarter of a grid's]")
-@option(
-    "--mesh",
-    str,
-    "How points are chosen: random-subset, grid, all, off-grid, clustered, jittered.",
-)
-@option("--grid", int, "Points along each axis, for the sub-grid.")
-@option("--hold-out-stations", float, "Share of points never trained on.  [0.0]")
-@option("--n-in", int, "Time steps observed.  [10, or 0 with a coefficient]")
-@option("--n-out", int, "Time steps to predict.  [10, or 1 from a coefficient]")
-@option("--window-stride", int, "Time steps from a training window to the next.")
-@option("--epochs", int, "Passes over the training samples.  [12]")
-@option("--batch-size", int, "Samples of a step, on each device.  [4]")
-@option("--lr", float, "Learning rate, the highest of the schedule.  [0.002]")
-@option(
-    "--bands", bool, "Fit error bands to validation samples.  [False]", default=None
-)
-@option("--seed", int, "Of points, weights and the order of the samples.  [0]")
-@option("--preset", ["default", "paper"], "Whether as in the paper.  [default]")
-@option("--device", ["auto", "cpu", "cuda"], "Where to compute.  [auto]")
-@option("--devices", int, "Number of devices; several train data-parallel.  [1]")
-@option(
-    "--precision",
-    ["32", "64", "16-mixed", "bf16-mixed"],
-    "Of the arithmetic; spectral layers stay in single precision.  [32]",
-)
-@option("--workers", int, "Processes that read data; 0 for none.  [0]")
+@generated("nfsgeo.training.RunConfig", SETTINGS, columns=COLUMNS)
 @option("--config", Path, "YAML file, like config.yaml of a run.")
 @option("--set", str, "KEY=VALUE, any other setting; repeatable.", multiple=True)
 @option("--out", Path, "New folder of the run.  [runs/MODEL-DATA-K]")

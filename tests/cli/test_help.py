@@ -1,23 +1,23 @@
 """What the commands say about themselves."""
 
+import ast
 import inspect
 import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from operator import attrgetter
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_type_hints
 
 import click
 import pytest
 from click.testing import CliRunner
 
-import nfsgeo.data
-from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import MESH_KINDS
-from nfsgeo.evaluation import evaluate_run, export_run, predict
 from nfsgeo.training import RunConfig, load_config
 from nfsgeo_cli import main
+from nfsgeo_cli.generated import facts, keys
 from nfsgeo_cli.train import OPTIONS
 
 VERBS = sorted(main.commands)
@@ -63,31 +63,34 @@ def test_options_of_train_are_settings_with_their_defaults() -> None:
     assert all(name in text for name in (*MESH_KINDS, "bf16-mixed"))
 
 
-CALLED = {
-    "calibrate": evaluate_run,
-    "convert": nfsgeo.data.convert,
-    "evaluate": evaluate_run,
-    "export": export_run,
-    "generate": generate,
-    "info": nfsgeo.data.open,
-    "predict": predict,
-}
+GENERATED = [
+    verb for verb in VERBS if "generated" in vars(main.commands[verb].callback)
+]
 
 
-@pytest.mark.parametrize("verb", CALLED)
-def test_options_have_the_defaults_and_choices_of_the_library(verb: str) -> None:
-    command = main.commands[verb]
-    context, kinds = click.Context(command), get_type_hints(CALLED[verb])
-    arguments = inspect.signature(CALLED[verb]).parameters
-    for option in command.get_params(context):
-        given, name = option.get_default(context), option.name
-        optional = isinstance(option, click.Option) and not option.required
-        if optional and name in arguments and name != "workers":
-            plain = isinstance(given, int | str)  # else nothing, as click tells it
-            assert arguments[name].default in ([given] if plain else [None, ()])
-            kind = next((k for k in get_args(kinds[name]) if get_args(k)), kinds[name])
-            if isinstance(option.type, click.Choice) and get_origin(kind) is Literal:
-                assert tuple(option.type.choices) == get_args(kind)
+@pytest.mark.parametrize("verb", GENERATED)
+def test_options_are_what_the_library_says_once_it_is_imported(verb: str) -> None:
+    source, names, chosen = vars(main.commands[verb].callback)["generated"]
+    module, _, name = source.rpartition(".")
+    for option, key in keys(names).items():
+        of, (section, _, key) = (
+            getattr(import_module(module), name),
+            key.rpartition("."),
+        )
+        types, default, _ = facts(source, f"{section}.{key}".lstrip("."))
+        if name == "RunConfig":
+            of = of.model_fields[section].annotation if section else of
+            assert default == of.model_fields[key].default
+        else:
+            assert default == inspect.signature(of).parameters[key].default
+        if option in chosen:
+            continue
+        known = vars(sys.modules[of.__module__]) | {"Literal": Literal}
+
+        class Read:
+            it: eval(" | ".join(map(ast.unparse, types)), known)  # noqa: F821
+
+        assert get_type_hints(Read)["it"] == get_type_hints(of)[key]
 
 
 @pytest.mark.parametrize(
