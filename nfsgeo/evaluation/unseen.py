@@ -20,9 +20,10 @@ from nfsgeo.data.meshes import (
     MeshesInTurn,
     disjoint,
     nested,
+    off_grid,
     points_there,
 )
-from nfsgeo.data.meshes.on_grids import between, is_band_limited
+from nfsgeo.data.meshes.on_grids import is_band_limited
 from nfsgeo.data.streams import Stream, derived_seed, philox, shuffled
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
@@ -186,10 +187,11 @@ def evaluate_meshes(
 
         def draw(sample: int, name: str) -> Mesh:
             mesh = _drawn(name, used, sample)
-            rng = philox(config.seed, Stream.UNSEEN_POINTS, sample)
+            stream = Stream.UNSEEN_POINTS
             if limited:
-                others = Mesh(between(used.file, len(mesh), rng), None)
+                others = off_grid(used.file, len(mesh), config.seed, sample, stream)
                 return replace(mesh, queries=others)
+            rng = philox(config.seed, stream, sample)
             taken, known = mesh.index, used.trained_points(sample)
             taken = known if taken is None else np.union1d(known, taken)
             rest = np.setdiff1d(points_there(used.file, sample), taken)

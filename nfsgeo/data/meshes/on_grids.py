@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import diric
 
 from nfsgeo.data.domains import is_at, is_equispaced
 from nfsgeo.data.fields import Doubles, Fields, Indices
@@ -15,7 +16,6 @@ from nfsgeo.errors import UserError
 
 __all__ = [
     "TrigonometricInterpolation",
-    "between",
     "check_flat",
     "grid_axes",
     "has_ends",
@@ -96,17 +96,40 @@ def sub_grid_sizes(file: Fields) -> list[int]:
     ]
 
 
-def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
+def off_grid(
+    file: Fields,
+    num_points: int,
+    seed: int,
+    sample: int = 0,
+    stream: Stream = Stream.OFF_GRID,
+) -> Mesh:
     """Points drawn uniformly between the grid points of periodic axes.
 
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation. ``file``, ``num_points``, ``seed`` and ``sample`` are those of all
-    samplers.
+    samplers; ``stream`` is what the points are for.
 
     Raises:
-        UserError: The file has no grid or no periodic axis.
+        UserError: The file has no grid or no periodic axis, or is of a sphere.
     """
-    return Mesh(between(file, num_points, philox(seed, Stream.OFF_GRID, sample)), None)
+    axes, domain = grid_axes(file), file.domain
+    check_flat(file, "off-grid")
+    if not any(domain.periodic):
+        raise UserError(
+            f"points off the grid of {file.path}",
+            "at least one periodic axis",
+            "draw a random subset",
+        )
+    columns = []
+    random = philox(seed, stream, sample).random((num_points, len(axes)))
+    for i, drawn in enumerate(random.T):
+        low, high = domain.lower[i], domain.upper[i]
+        at = low + (high - low) * drawn
+        if domain.periodic[i]:  # never on its upper end
+            columns.append(np.where(at < high, at, low))
+        else:
+            columns.append(axes[i][(drawn * len(axes[i])).astype(np.int64)])
+    return Mesh(np.stack(columns, axis=1), None)
 
 
 def jittered(
@@ -137,27 +160,6 @@ def jittered(
         pos[i] = np.where(at < high, at, low) if domain.periodic[i] else axis[start[i]]
     on_file = np.ravel_multi_index(tuple(start), file.shape or ())
     return Mesh(pos.T, None if any(domain.periodic) else on_file)
-
-
-def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:
-    """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
-    axes, domain = grid_axes(file), file.domain
-    check_flat(file, "off-grid")
-    if not any(domain.periodic):
-        raise UserError(
-            f"points off the grid of {file.path}",
-            "at least one periodic axis",
-            "draw a random subset",
-        )
-    columns = []
-    for i, drawn in enumerate(rng.random((num_points, len(axes))).T):
-        low, high = domain.lower[i], domain.upper[i]
-        at = low + (high - low) * drawn
-        if domain.periodic[i]:  # never on its upper end
-            columns.append(np.where(at < high, at, low))
-        else:
-            columns.append(axes[i][(drawn * len(axes[i])).astype(np.int64)])
-    return np.stack(columns, axis=1)
 
 
 def has_ends(file: Fields, i: int) -> int:
@@ -222,14 +224,9 @@ def periodic_weights(num: int, phase: Doubles) -> Doubles:
     interpolant is exact for every function with frequencies below ``num / 2``. At a
     ``phase [n]`` in periods, the weights are ``[n, num]``, and each row sums to 1.
     """
-    distance = phase[:, None] - np.arange(num) / num
-    distance -= np.round(distance)
-    angle = np.pi * distance
-    close = np.abs(distance) < 1e-12
-    ratio = np.tan(angle) if num % 2 == 0 else np.sin(angle)
-    return np.where(
-        close, 1.0, np.sin(num * angle) / (num * np.where(close, 1.0, ratio))
-    )
+    angle = 2 * np.pi * (phase[:, None] - np.arange(num) / num)
+    kernel = np.asarray(diric(angle, num))
+    return kernel * np.cos(angle / 2) if num % 2 == 0 else kernel
 
 
 class TrigonometricInterpolation:

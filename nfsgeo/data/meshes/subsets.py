@@ -11,13 +11,7 @@ import torch
 
 from nfsgeo.data.fields import Fields, Indices
 from nfsgeo.data.meshes.mesh import Mesh
-from nfsgeo.data.meshes.on_grids import (
-    between,
-    check_flat,
-    jittered,
-    off_grid,
-    sub_grid,
-)
+from nfsgeo.data.meshes.on_grids import check_flat, jittered, off_grid, sub_grid
 from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.errors import UserError
 
@@ -150,10 +144,11 @@ def nested(
             "a larger mesh",
             "ask for more points",
         )
-    rng = philox(seed, Stream.NESTED, sample)
+    which = file, extra, seed, sample
     if mesh.index is None and trained is None:
-        return mesh.joined(Mesh(between(file, extra, rng), None))
-    return mesh.joined(_unseen(file, mesh, trained, extra, rng, sample))
+        return mesh.joined(off_grid(*which, Stream.NESTED))
+    more = disjoint(mesh, *which, trained=trained, stream=Stream.NESTED)
+    return mesh.joined(more)
 
 
 def disjoint(
@@ -164,16 +159,29 @@ def disjoint(
     sample: int = 0,
     *,
     trained: Indices | None = None,
+    stream: Stream = Stream.DISJOINT,
 ) -> Mesh:
     """Points of the file, none of them in ``mesh`` or ``trained``, see :func:`nested`.
 
-    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
+    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers;
+    ``stream`` is what the points are for.
 
     Raises:
         UserError: The file has too few other points.
     """
-    rng = philox(seed, Stream.DISJOINT, sample)
-    return _unseen(file, mesh, trained, num_points, rng, sample)
+    there = points_there(file, sample)
+    known = [part for part in (mesh.index, trained) if part is not None]
+    taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))
+    others = np.setdiff1d(there, taken)
+    if num_points > len(others):
+        raise UserError(
+            f"{num_points} points of {file.path} that training has not seen",
+            f"at most {len(others)}, for training has seen {len(taken)} of its "
+            f"{len(there)} points",
+            "ask for fewer, take points between them (off-grid) where the file "
+            "permits, or train with a smaller data.point_sets",
+        )
+    return _drawn(file, sample, others, num_points, philox(seed, stream, sample))
 
 
 def with_queries(
@@ -186,10 +194,10 @@ def with_queries(
     ``sample`` are those of all samplers.
     """
     if mesh.index is None:
-        pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
-        return replace(mesh, queries=Mesh(pos, None))
-    left = len(points_there(file, sample)) - len(mesh)
-    queries = disjoint(mesh, file, min(num_points, left), seed, sample)
+        queries = off_grid(file, num_points, seed, sample, Stream.QUERY_POINTS)
+    else:
+        left = len(points_there(file, sample)) - len(mesh)
+        queries = disjoint(mesh, file, min(num_points, left), seed, sample)
     return replace(mesh, queries=queries)
 
 
@@ -197,30 +205,6 @@ def _owner(file: Fields, number: int) -> int:
     """The sample among whose points the draw of this number is made."""
     # One mesh that all samples share is drawn from more often than there are samples.
     return 0 if number >= file.num_samples and not file.sample_mesh.any() else number
-
-
-def _unseen(
-    file: Fields,
-    mesh: Mesh,
-    trained: Indices | None,
-    wanted: int,
-    rng: np.random.Generator,
-    sample: int,
-) -> Mesh:
-    """Some points of a file in no mesh of training, at random."""
-    there = points_there(file, sample)
-    known = [part for part in (mesh.index, trained) if part is not None]
-    taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))
-    others = np.setdiff1d(there, taken)
-    if wanted > len(others):
-        raise UserError(
-            f"{wanted} points of {file.path} that training has not seen",
-            f"at most {len(others)}, for training has seen {len(taken)} of its "
-            f"{len(there)} points",
-            "ask for fewer, take points between them (off-grid) where the file "
-            "permits, or train with a smaller data.point_sets",
-        )
-    return _drawn(file, sample, others, wanted, rng)
 
 
 def _drawn(
