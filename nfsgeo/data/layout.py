@@ -59,15 +59,8 @@ LAYOUT = ("cells", "facets", "rows", "part")
 
 @contextmanager
 def reading(path: Path, what: str, todo: str = "check or replace it") -> Iterator[None]:
-    """Turns whatever a parser raises on a damaged file into one line.
-
-    Args:
-        path: The file being read.
-        what: What it should hold.
-        todo: What the user can do.
-
-    Raises:
-        UserError: In place of any other exception raised inside the block.
+    """Turns whatever a parser raises inside the block on a damaged file into a
+    UserError: the ``path``, ``what`` it should hold, and what ``todo`` about it.
     """
     try:
         yield
@@ -271,8 +264,7 @@ class Layout:
         """Number of points of a sample."""
         if self.shape is not None:
             return prod(self.shape)
-        rows = self.rows(sample)
-        return len(self.coordinates(sample)) if rows is None else rows.stop - rows.start
+        return len(self.coordinates(sample))
 
     def rows(self, sample: int) -> slice | None:
         """Where a sample lies along ``obs``; None for other layouts."""

@@ -154,3 +154,9 @@ def test_points_without_coordinates_do_not_exist():
     fields = build(Path("a"), [Array(u, "np", ["u"]), shared], points={"x": x})
     assert fields.num_points(0) == 2 and fields.num_points(1) == 3
     assert fields.read_static(0).tolist() == [[1.0], [1.0]]
+    here = xarray.Variable("obs", [0.0, np.nan, 1.0, 2.0])
+    rows = xarray.Variable("sample", [3, 1], {"role": "rows"})
+    both, u = {"x": here, "row_size": rows}, Array(np.arange(4.0), "o", ["u"])
+    u.values[1] = np.nan
+    ragged = build(Path("a"), [u], points=both)
+    assert ragged.num_points(0) == 2 and ragged.read(0, slice(None)).shape == (2, 1, 1)
