@@ -17,7 +17,7 @@ from xarray import Variable
 from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.fields import FIELD, FORCING, KNOWN, PARAMETER, SPACE, STATION, Fields
 from nfsgeo.data.layout import Doubles
-from nfsgeo.data.lazy import stacked
+from nfsgeo.data.lazy import spread, stacked
 from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -66,7 +66,6 @@ def build(
     provenance: Mapping[str, Any] | None = None,
     units: Mapping[str, str] | None = None,
     split: Mapping[str, ArrayLike] | None = None,
-    known: Sequence[str] = (),
 ) -> Fields:
     """Fields of arrays.
 
@@ -86,15 +85,13 @@ def build(
         provenance: How the data were made.
         units: Units of fields, axes and ``time`` by name.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
-        known: Names of components and parameters that are known ahead.
 
     Raises:
         UserError: A name or a size contradicts another.
     """
     units = dict(units or {})
-    lists = [array.values for array in arrays if isinstance(array.values, list)]
-    lazy = any(isinstance(each[0], Variable) for each in lists)
-    found, rows = _space(path, axes, points, lazy)
+    found = _space(path, axes, points)
+    rows = found["row_size"].values.tolist() if "row_size" in found else None
     names = [name.removeprefix(FORCING) for array in arrays for name in array.names]
     for array in arrays:
         variable = _variable(path, array, rows)
@@ -133,7 +130,7 @@ def build(
         fields = fields.with_split(split)
     if domain is not None:
         fields = fields.with_domain(domain)
-    return fields.with_known(known) if known else fields
+    return fields
 
 
 def numbered(name: str, num: int) -> list[str]:
@@ -170,21 +167,16 @@ def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
     return axis, float(lower), float(upper)
 
 
-def _space(
-    path: Path, axes: Any, points: Any, lazy: bool
-) -> tuple[dict[str, Variable], list[int] | None]:
-    """Coordinates, and the numbers of points of samples that differ in them."""
+def _space(path: Path, axes: Any, points: Any) -> dict[str, Variable]:
+    """Coordinates, and how many points samples have that differ in them."""
     if axes is not None:
         named = zip(SPACE, axes, strict=False)
-        return {
-            n: Variable(n, as_real(v, f"axis {n} of {path}")) for n, v in named
-        }, None
+        return {n: Variable(n, as_real(v, f"axis {n} of {path}")) for n, v in named}
     if isinstance(points, Mapping):
-        return dict(points), None
+        return dict(points)
     checked: list[Doubles] = []
-    for sample, each in enumerate(
-        points if isinstance(points, (list, tuple)) else [points]
-    ):
+    several = points if isinstance(points, (list, tuple)) else [points]
+    for sample, each in enumerate(several):
         what = f"points of sample {sample} of {path}"
         place: Doubles = finite(as_real(each, what).astype(np.float64), what)
         dims = (checked[0].shape[1],) if sample else (1, 2, 3)
@@ -192,15 +184,14 @@ def _space(
             expected = f"(points, {' or '.join(map(str, dims))})"
             raise UserError(f"{what} of shape {place.shape}", expected, "reorder axes")
         checked.append(place)
-    same = all(np.array_equal(each, checked[0]) for each in checked)
-    if same and not (lazy and len(checked) > 1):
+    if all(np.array_equal(each, checked[0]) for each in checked):
         columns = zip(SPACE, checked[0].T, strict=False)
-        return {n: Variable("point", v) for n, v in columns}, None
+        return {n: Variable("point", v) for n, v in columns}
     columns = zip(SPACE, np.concatenate(checked).T, strict=False)
     found = {n: Variable("obs", v) for n, v in columns}
     about = {"sample_dimension": "obs", "role": "rows"}
     found["row_size"] = Variable("sample", [*map(len, checked)], about)
-    return found, [*map(len, checked)]
+    return found
 
 
 def _variable(path: Path, array: Array, rows: list[int] | None) -> Variable:
@@ -219,9 +210,12 @@ def _variable(path: Path, array: Array, rows: list[int] | None) -> Variable:
     if rows and (sizes := [part.sizes.get("obs") for part in parts]) != rows:
         given = f"{path} with {', '.join(array.names)} at {sizes} points of samples"
         raise UserError(given, f"{rows}, as many as there are", "reorder the axes")
-    if rows and isinstance(array.values[0], Variable):
-        return stacked(parts, "obs")
-    return Variable.concat(parts, "obs" if rows else "sample")
+    along = "obs" if rows else "sample"
+    if not isinstance(array.values[0], Variable):
+        return Variable.concat(parts, along)
+    if not rows:
+        parts = [spread(each, {along: 1, **each.sizes}) for each in parts]
+    return stacked(parts, along)
 
 
 def _check_name(path: Path, name: str, there: Mapping[str, Any]) -> None:
@@ -233,8 +227,7 @@ def _check_name(path: Path, name: str, there: Mapping[str, Any]) -> None:
 
 def cell_variables(cells: Any) -> dict[str, Variable]:
     """Cells of a mesh, or of the mesh of each sample, as variables."""
-    several = list(cells) if isinstance(cells, (list, tuple)) else []
-    each = [cells] if isinstance(cells, Mapping) else several
+    each = [cells] if isinstance(cells, Mapping) else [*cells]
     alone = len(each) == 1 or all(
         part.keys() == each[0].keys()
         and all(np.array_equal(part[kind], each[0][kind]) for kind in part)

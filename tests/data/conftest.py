@@ -219,12 +219,11 @@ def drawn_fields(draw: st.DrawFn) -> tuple[Fields, list[dict[str, Any]]]:
         times=np.sort(rng.random(steps)),
         domain=domain and domain(dim),
         parameters={"nu": rng.random(num), "table": rng.random((num, 2))},
-        known=["nu"],
         equation=draw(st.sampled_from(["", "heat", "wärme"])),
         units={"u0": "K", "x": "m", "time": "h"},
         split={name: np.flatnonzero(part == i) for name, i in parts},
     )
-    return fields, expected
+    return fields.with_known(["nu"]), expected
 
 
 @pytest.fixture(scope="session")

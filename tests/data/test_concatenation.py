@@ -220,8 +220,8 @@ def test_inputs_do_not_change_in_time(one_line):
     def made(path: Path) -> Fields:
         k = float(path.stem)
         u, a = Array(np.arange(4.0), "p", ["u"]), Array(still[k], "p", ["k"], STATIC)
-        about = {"parameters": {"nu": [1.0], "seed": [k]}, "known": ["nu"]}
-        return build(path, [u, a], points=np.eye(4, 2), times=[k], **about)
+        about = {"parameters": {"nu": [1.0], "seed": [k]}, "points": np.eye(4, 2)}
+        return build(path, [u, a], times=[k], **about).with_known(["nu"])
 
     still = {0: np.ones(4), 1: np.ones(4)}
     paths = [Path("1"), Path("0")]

@@ -78,8 +78,8 @@ def test_windows_have_the_values_of_their_own_time_steps(
     arrays = [Array(u, "nptc", ["p", "q"]), Array(f, "nptc", ["sun", "tide"], KNOWN)]
     arrays.append(Array(rng.normal(size=(2, 5)), "np", ["height"], STATIC))
     about = {"points": rng.random((5, 2)), "times": np.arange(12.0)}
-    about |= {"parameters": {"nu": [0.5, 1.5]}, "known": ["nu"]}
-    file = build(Path("stations"), arrays, **about)
+    about |= {"parameters": {"nu": [0.5, 1.5]}}
+    file = build(Path("stations"), arrays, **about).with_known(["nu"])
     more = {"numbers": numbers, "drop_absent": drop}
     data = WindowDataset(file, [1, 0], n_in, n_out, every_point(file), **more)
     data.noise = torch.zeros(4)
