@@ -33,11 +33,8 @@ ADVICE = "free some space and try again, or choose another place"
 
 
 def check_target(path: Path, *endings: str) -> None:
-    """Makes sure that a file can be made, and that its name promises no other format.
-
-    Raises:
-        UserError: The path is taken, its folder does not exist, or it ends in something
-            else than one of ``endings``.
+    """Raises a UserError if a path is taken, its folder does not exist, or its name
+    promises another format: it ends in something else than one of ``endings``.
     """
     if path.suffix and path.suffix.lower() not in endings:
         raise UserError(
@@ -51,11 +48,7 @@ def check_target(path: Path, *endings: str) -> None:
 
 
 def check_room(path: Path, size: int) -> None:
-    """Makes sure that the disk can hold so many more bytes in a file or folder.
-
-    Raises:
-        UserError: It cannot.
-    """
+    """Raises a UserError if the disk cannot hold ``size`` more bytes at a path."""
     folder = path if path.is_dir() else path.resolve().parent
     free = shutil.disk_usage(folder).free
     if free < size:

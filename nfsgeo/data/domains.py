@@ -26,9 +26,8 @@ __all__ = ["check_within", "domain_of", "is_at", "is_equispaced"]
 __all__ += ["read_region", "with_domain"]
 
 ENDS = ("lower", "upper", "periodic")
-# Of the spacing: what rounding of coordinates may amount to, whatever their units and
-# origin.
-TOLERANCE = 1e-2
+# What rounding of coordinates may amount to, whatever their units and origin.
+TOLERANCE = 1e-2  # of the spacing
 ROUNDING = 1e-6  # of a length of the domain
 WHAT = (
     "polygons of GeoJSON (.geojson), a signed distance (.npz: x, y, distance) or a "
@@ -90,12 +89,9 @@ def check_within(
     beside = np.where(periodic, length, 0.0) if axes is None else np.zeros(len(length))
     for points in meshes:
         if points.shape[1] != domain.dim:
-            given, todo = (
-                f"a domain of {domain.dim} axes",
-                "give two ends for each axis",
-            )
             expected = f"{points.shape[1]}, as the points of {path} have"
-            raise UserError(given, expected, todo)
+            todo = "give two ends for each axis"
+            raise UserError(f"a domain of {domain.dim} axes", expected, todo)
         low, high = points.min(axis=0), points.max(axis=0)
         outside = (low < lower - beside - room) | (high > upper + beside + room)
         outside |= periodic & (high - low > length + room)

@@ -55,8 +55,6 @@ __all__ = [
 ]
 
 FORCING = "forcing_"  # how names of forcings begin in formats that hold no roles
-
-
 HALVES = {"triangle": [[0, 1, 2]], "quad": [[0, 1, 2], [0, 2, 3]]}
 
 

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -100,9 +99,8 @@ def generate(
     if out is None:
         sizes = f"{resolution}-{num_steps}-{samples}-seed{seed}"
         told = solver.model_dump(exclude_defaults=True).items()
-        name = "-".join(
-            [solver.name, sizes, *(f"{key}={value}" for key, value in told)]
-        )
+        options_told = (f"{key}={value}" for key, value in told)
+        name = "-".join([solver.name, sizes, *options_told])
         out = cache_folder() / f"{name.replace('/', '_')}.nc"
         if out.exists():
             return out
@@ -124,10 +122,10 @@ def generate(
     batch_size = _number("batch size", batch_size, usual)
     folder = out.with_name(out.name + ".partial")
     ranges = [range(samples)[i : i + batch_size] for i in range(0, samples, batch_size)]
-    staged = (folder.glob(_staged_at(folder, "*", each).name) for each in ranges)
-    begun = sum(each.stat().st_size for each in chain(*staged))
+    todo = [each for each in ranges if not _staged_at(folder, "u", each).exists()]
+    finished = samples - sum(map(len, todo))
     values = num_steps * len(solver.component_names) + len(solver.static_names)
-    check_room(out, 4 * samples * points * values - begun)
+    check_room(out, 4 * (samples - finished) * points * values)
     settings = solver.model_dump(), resolution, num_steps, seed, GENERATOR
     header, about = folder / "about.json", json.dumps([solver.name, *settings])
     folder.mkdir(exist_ok=True)
@@ -137,8 +135,6 @@ def generate(
         same = "samples staged with the same settings"
         again = "repeat the settings it was begun with or remove it"
         raise UserError(f"{folder}", same, again)
-    todo = [each for each in ranges if not _staged_at(folder, "u", each).exists()]
-    finished = samples - sum(map(len, todo))
     tick("making samples", finished, samples)
     processes = max(1, min(workers, len(todo))) if kind == "cpu" else 1
     made = _Batches(solver, seed, resolution, num_steps, device, todo)
@@ -196,16 +192,15 @@ def _solved(
     Raises:
         UserError: A solution fails its checks, or a process was killed.
     """
-    several: dict[str, Any] = {"multiprocessing_context": "spawn"}
     loader = DataLoader(
         made,
         batch_size=None,
         collate_fn=_as_it_is,
         worker_init_fn=_watch_parent,
         num_workers=workers if workers > 1 else 0,
+        multiprocessing_context="spawn" if workers > 1 else None,
         in_order=False,
         generator=torch.Generator(),  # not the global one, which others seed
-        **several if workers > 1 else {},
     )
     try:
         for found in loader:

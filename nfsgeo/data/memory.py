@@ -15,7 +15,9 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields, reading
-from nfsgeo.data.formats.columns import Columns
+from nfsgeo.data.formats.columns import Columns, with_kinds
+from nfsgeo.data.formats.graphs import fields_of_graphs
+from nfsgeo.data.formats.netcdf import fields_of
 from nfsgeo.data.opening import check_path, settled
 from nfsgeo.data.store import of_each_sample, write_own
 from nfsgeo.errors import UserError
@@ -123,9 +125,6 @@ def from_xarray(
         UserError: The data set can be read in two ways, or has no field, or no time of
             its time steps.
     """
-    from nfsgeo.data.formats.columns import with_kinds
-    from nfsgeo.data.formats.netcdf import fields_of
-
     if isinstance(dataset, xarray.DataArray):
         dataset = dataset.to_dataset(name=dataset.name or "u")
     with reading(Path("dataset"), "a data set of xarray", "open files by nfsgeo.open"):
@@ -162,9 +161,6 @@ def from_pyg(
         UserError: Graphs are batches, differ in their attributes, or can be read in two
             ways.
     """
-    from nfsgeo.data.formats.columns import with_kinds
-    from nfsgeo.data.formats.graphs import fields_of_graphs
-
     what = "a list of Data with pos, x and y or t, one for each sample or time step"
     with reading(Path("graphs"), what, "give a list: from_pyg([data, ...])"):
         fields = fields_of_graphs(Path("graphs"), list(graphs), series)

@@ -245,7 +245,7 @@ class WindowDataset(Dataset[Data]):
         sample = self.samples[number]
         if isinstance(self.mesh, MeshesInTurn):
             return self.mesh(sample + self._ranks[number], self.turn)
-        return self.mesh if isinstance(self.mesh, Mesh) else self.mesh(sample)
+        return self.mesh(sample)
 
     def _mesh_number(self, number: int) -> int:
         sample = self.samples[number]

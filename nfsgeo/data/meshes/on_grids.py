@@ -36,11 +36,7 @@ SNAPSHOTS = 8
 
 
 def check_flat(file: Fields, what: str) -> None:
-    """Makes sure that a file is not of a sphere, where there are no points of ``what``.
-
-    Raises:
-        UserError: It is.
-    """
+    """Raises a UserError if a file is of a sphere, without points of ``what``."""
     if file.domain.curved:
         raise UserError(
             f"{what} points of {file.path}, which lie on a sphere",
