@@ -65,7 +65,7 @@ def read_hdf5(
     return np.asarray(opened.acquire()[name][key])
 
 
-def part(variable: Variable, sizes: Mapping[str, int], key: Key) -> NDArray[Any]:
+def part(variable: Variable, sizes: Mapping[Any, int], key: Key) -> NDArray[Any]:
     """Reads a variable along dimensions of these sizes, the same where it lacks one.
 
     Args:
@@ -80,7 +80,7 @@ def part(variable: Variable, sizes: Mapping[str, int], key: Key) -> NDArray[Any]
     return loaded.set_dims({dim: len(each) for dim, each in ranges.items()}).values
 
 
-def spread(variable: Variable, sizes: Mapping[str, int]) -> Variable:
+def spread(variable: Variable, sizes: Mapping[Any, int]) -> Variable:
     """A variable along dimensions of these sizes, see :func:`part`."""
     if variable.dims == tuple(sizes):
         return variable

@@ -18,7 +18,7 @@ from nfsgeo.data.checks import finite
 from nfsgeo.data.fields import FIELD, STATIC, Fields
 from nfsgeo.data.formats.containers import arrays_of, as_text, attributes
 from nfsgeo.data.formats.format import Format, Look, left_out
-from nfsgeo.data.lazy import spread, stacked
+from nfsgeo.data.lazy import stacked
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -136,12 +136,8 @@ def _pdebench(path: Path) -> Fields:
     for group, name in product(order, names):
         if not there[f"{group}grid/{name}"].equals(there[f"{order[0]}grid/{name}"]):
             raise ValueError(f"samples that differ in grid/{name}, as {group}")
-    each = []
-    for values in (there[f"{group}data"] for group in order):
-        sizes = {str(dim): num for dim, num in values.sizes.items()}
-        each.append(spread(values, {"n": 1, **sizes}))
-    u = stacked(each, "n")
-    arrays = [Array(u, f"nt{''.join(names[:-1])}c", numbered("u", u.shape[-1]))]
+    u = [there[f"{group}data"] for group in order]
+    arrays = [Array(u, f"t{''.join(names[:-1])}c", numbered("u", u[0].shape[-1]))]
     return build(path, arrays, axes=axes, times=times)
 
 
