@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
@@ -23,7 +22,7 @@ from nfsgeo.forecast.bands import Bands, Scale, Surroundings, conformal, needed
 from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.models import MODELS
 from nfsgeo.training import RunPaths
-from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.run_data import Observation, RunData, queried
 
 __all__ = ["Errors", "band_scores", "bands_of", "crps", "fit_bands"]
@@ -234,9 +233,7 @@ def bands_of(
         )
     if calibrate or (scored.used.config.model.bands and not bands):
         bands = fit_bands(scored, references or References(scored), bands)
-        content = io.BytesIO()
-        torch.save({name: of.state() for name, of in bands.items()}, content)
-        write_bytes(paths.bands, content.getbuffer())
+        write_tensors(paths.bands, {name: of.state() for name, of in bands.items()})
     scored.forecaster.bands = bands.get("model")
     return bands
 

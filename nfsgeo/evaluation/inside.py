@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.models import MixerOperator, Model
 from nfsgeo.nn import InterpolationResampling, KernelInterpolation
-from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.artifacts import write_arrays
 from nfsgeo.training.module import TrainingModule
 
 __all__ = [
@@ -114,10 +113,9 @@ class KeepStates(Callback):
     def _keep(self, trainer: Trainer, module: LightningModule, epochs: int) -> None:
         assert isinstance(module, TrainingModule)
         if trainer.is_global_zero:
-            content = io.BytesIO()
-            np.savez_compressed(content, **grid_states(module.forecaster, self.window))
+            states = grid_states(module.forecaster, self.window)
             self.folder.mkdir(exist_ok=True)
-            write_bytes(self.folder / f"epoch-{epochs:05d}.npz", content.getbuffer())
+            write_arrays(self.folder / f"epoch-{epochs:05d}.npz", states)
 
 
 def kept_states(folder: Path) -> dict[int, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from nfsgeo.forecast.training_inputs import unlike
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import RunPaths
-from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
+from nfsgeo.training.artifacts import write_arrays, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.run import is_finished
 from nfsgeo.training.run_data import RunData, open_as, open_source
@@ -208,9 +207,7 @@ def _write(
     everywhere = file.coordinates(sample).astype(pos.dtype)
     if triangles is not None and np.array_equal(pos, everywhere):
         arrays["triangles"] = triangles
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    write_bytes(paths.evaluation, content.getbuffer())
+    write_arrays(paths.evaluation, arrays)
 
 
 def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from nfsgeo.forecast.training_inputs import TrainingInputs, input_statistics
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.setting_errors import explained
 from nfsgeo.training import FieldErrors, RunConfig, RunPaths, read_config, restore
-from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import TrainerSection
 from nfsgeo.training.processes import check_device, device_of
@@ -66,8 +65,7 @@ class ScoredModel:
         if (num := len(windows)) >= 20 and self.forecaster.trained_on is None:
             some: Any = Subset(windows, range(0, num, 1 + num // 512))
             known = TrainingInputs.fit(*input_statistics(self.forecaster, some, 0.2))
-            torch.save(vars(known), content := io.BytesIO())
-            write_bytes(paths.inputs, content.getbuffer())
+            write_tensors(paths.inputs, vars(known))
             self.forecaster.trained_on = known
 
     def errors(self) -> FieldErrors:

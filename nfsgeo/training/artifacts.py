@@ -9,17 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 import yaml
 
 from nfsgeo.data.disk import write_bytes
 
-__all__ = [
-    "json_text",
-    "write_bytes",
-    "write_json",
-    "write_rows",
-    "write_yaml",
-]
+__all__ = ["json_text", "write_arrays", "write_bytes", "write_json", "write_rows"]
+__all__ += ["write_tensors", "write_yaml"]
 
 
 def json_text(content: Any) -> str:
@@ -37,6 +34,19 @@ def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
     """Writes plain types as YAML, keys in the order given."""
     text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
     write_bytes(path, text.encode())
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Writes numpy's arrays by name, as ``.npz``."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    write_bytes(path, content.getbuffer())
+
+
+def write_tensors(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes tensors and plain types, as torch saves them."""
+    torch.save(content, found := io.BytesIO())
+    write_bytes(path, found.getbuffer())
 
 
 def write_rows(

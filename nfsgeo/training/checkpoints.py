@@ -18,7 +18,7 @@ from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.matching import same_names
 from nfsgeo.forecast.transforms import Normalise, Residual
 from nfsgeo.setting_errors import unknown
-from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.run_paths import find_run
@@ -65,11 +65,9 @@ class PlainCheckpoints(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None
     ) -> None:
-        content = io.BytesIO()
-        torch.save(checkpoint, content)
         # Lightning's own callbacks leave it to this to make their folders.
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(Path(path), content.getbuffer())
+        write_tensors(Path(path), checkpoint)
 
     def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
         return read_checkpoint(Path(path), of_nfsgeo=False)
