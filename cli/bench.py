@@ -140,12 +140,11 @@ def suite(
     if slurm and launcher == "local":
         raise click.UsageError(f"--slurm {slurm[0]} is for --launcher slurm")
     name = str(context.info_name)
-    path, scales = suites.find_suite(name), suites.shipped_scales()
-    content = suites.read_suite(path)
+    content = suites.read_suite(path := suites.find_suite(name))
     if data_folder is not None and not content.needs_files:
         expected = "none, since the data of this suite are generated"
         raise UserError(f"--data-folder {data_folder}", expected, "leave it out")
-    planned = suites.runs_of(content, scale, scales, data_folder)
+    planned = suites.runs_of(content, scale, data_folder)
     runs, absent = suites.with_files(planned, out)
     for line in absent:
         click.echo(f"skipped  {line}", err=not options["dry_run"])
@@ -210,7 +209,7 @@ def tune(
     from nfsgeo_benchmarks import suites
 
     content, rows = suites.read_suite(suites.find_suite(name)), list[dict[str, Any]]()
-    trials = suites.trials_of(content, scale, suites.shipped_scales())
+    trials = suites.trials_of(content, scale)
 
     def write() -> None:
         rows.extend(suites.write_choices(content, trials, out))

@@ -22,11 +22,11 @@ from nfsgeo_benchmarks.suites.apebench import Scenario
 from nfsgeo_benchmarks.suites.suite import (
     DataSet,
     Part,
-    Scale,
     Settings,
     Suite,
     in_file,
     shipped_results,
+    shipped_scales,
 )
 from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, is_finished, read_table
 
@@ -53,11 +53,7 @@ class DataFiles(Part):
     equation: str = Field("", exclude=True)
 
     def obtain(self, progress: Progress = silent) -> dict[str, Any]:
-        """The settings of a run on them.
-
-        Raises:
-            UserError: As :meth:`find`.
-        """
+        """The settings of a run on them."""
         path, columns = self.find(), dict(self.columns)
         if "points" in columns:
             columns["points"] = str(path.with_name(str(columns["points"])))
@@ -136,35 +132,26 @@ class Run:
         return f"{self.problem}-{variant}-seed{self.seed}-{digest}"
 
 
-def runs_of(
-    suite: Suite,
-    scale_name: str,
-    scales: Mapping[str, Scale],
-    folder: Path | None = None,
-) -> list[Run]:
+def runs_of(suite: Suite, scale: str, folder: Path | None = None) -> list[Run]:
     """All runs of a suite at a scale, ordered by seed, problem and variant.
 
-    Args:
-        suite: The suite.
-        scale_name: A key of ``scales``.
-        scales: Scales by name.
-        folder: Where files are that problems name.
+    Files that problems name are in ``folder``.
 
     Raises:
         UserError: A name or a setting is wrong; the message says where it stands.
     """
     with in_file(suite.path):
-        at = _AtScale(suite, scale_name, scales)
+        at = _AtScale(suite, scale)
         more: dict[str, Any] = {
             "unseen": suite.unseen,
-            "repeats": suite.repeats.get(scale_name, 5) if suite.unseen else 0,
-            "states": suite.states.get(scale_name, 0),
+            "repeats": suite.repeats.get(scale, 5) if suite.unseen else 0,
+            "states": suite.states.get(scale, 0),
             "meshes": suite.meshes,
             "memory": suite.memory,
             "stations": suite.stations,
         }
         runs = []
-        for seed in range(suite.seeds.get(scale_name, at.scale.seeds)):
+        for seed in range(suite.seeds.get(scale, at.scale.seeds)):
             for name in at.problems:
                 variants = at.variants(name)
                 for variant in variants:
@@ -176,18 +163,14 @@ def runs_of(
         return runs
 
 
-def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[Run]:
-    """All trials of a suite's search, which train for a fraction of the epochs.
-
-    Raises:
-        UserError: A name or a setting is wrong.
-    """
+def trials_of(suite: Suite, scale: str) -> list[Run]:
+    """All trials of a suite's search, which train for a fraction of the epochs."""
     runs: list[Run] = []
     with in_file(suite.path):
         if suite.search is None:
             given, expected = "a suite without a search", "a suite with a search"
             raise UserError(given, expected, "add one to its file")
-        at = _AtScale(suite, scale_name, scales)
+        at = _AtScale(suite, scale)
         for name in suite.search.problems:
             for variant in at.variants(name):
                 if variant not in suite.search.variants:
@@ -248,8 +231,8 @@ def in_equal_time(runs: Sequence[Run], folder: Path) -> list[Run]:
 class _AtScale:
     """A suite at a scale at which it can run, with the ``problems`` that do."""
 
-    def __init__(self, suite: Suite, name: str, scales: Mapping[str, Scale]) -> None:
-        if name not in scales:
+    def __init__(self, suite: Suite, name: str) -> None:
+        if name not in (scales := shipped_scales()):
             raise unknown(f"--scale {name}", "a scale", name, scales)
         self.suite, self.name, self.scale = suite, name, scales[name]
         for problem, content in suite.problems.items():

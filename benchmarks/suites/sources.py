@@ -19,7 +19,7 @@ import pandas as pd
 from nfsgeo.data.pde import find_equation
 from nfsgeo_benchmarks import FOLDER
 from nfsgeo_benchmarks.suites.runs import runs_of
-from nfsgeo_benchmarks.suites.suite import DataSet, Suite, shipped_scales
+from nfsgeo_benchmarks.suites.suite import DataSet, Suite
 
 
 def paper_values(suite: Suite) -> dict[tuple[str, str], str]:
@@ -29,7 +29,7 @@ def paper_values(suite: Suite) -> dict[tuple[str, str], str]:
     for other equations than the paper's, such as those of another viscosity.
     """
     found: dict[tuple[str, str], str] = {}
-    runs = runs_of(suite, "paper", shipped_scales()) if "paper" in suite.scales else []
+    runs = runs_of(suite, "paper") if "paper" in suite.scales else []
     of = ["equation", "n_s", "n_t", "n_t_out", "points", "mesh_factor", "measure"]
     table = _read("paper").set_index(of)
     for run in {run.problem: run for run in runs}.values():

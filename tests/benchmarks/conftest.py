@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import nfsgeo_benchmarks
 from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import Run, read_suite, runs_of, shipped_scales
+from nfsgeo_benchmarks.suites import Run, read_suite, runs_of
 from nfsgeo_cli import main
 
 CLAIM = {"title": "wide is far ahead", "variant": "wide", "over": ["dse"]}
@@ -53,7 +53,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def small_runs(small: Path) -> list[Run]:
     """The runs of the suite."""
-    return runs_of(read_suite(small), "tiny", shipped_scales())
+    return runs_of(read_suite(small), "tiny")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def runs_with(small: Path) -> Callable[..., list[Run]]:
             place[parts[-1]] = value
         write(small, files["suite"])
         write(small.parents[1] / "scales.yaml", files["scales"])
-        return runs_of(read_suite(small), "tiny", shipped_scales())
+        return runs_of(read_suite(small), "tiny")
 
     return make
 

@@ -25,9 +25,9 @@ def test_shipped_suites_are_sound(name: str, scale: str) -> None:
     assert {"smoke", "paper"} <= set(suite.scales)
     if scale not in suite.scales:
         with pytest.raises(UserError, match=f"--scale {scale}: expected one of"):
-            runs_of(suite, scale, suites.shipped_scales())
+            runs_of(suite, scale)
         return
-    found = runs_of(suite, scale, suites.shipped_scales())
+    found = runs_of(suite, scale)
     assert len({run.name for run in found}) == len(found)
     assert {run.variant for run in found} == set(suite.variants)
     assert len(suite.title) <= 64  # `nfsgeo bench --list` in 80 columns
@@ -128,11 +128,11 @@ def test_runs_are_carried_out_once_and_failures_stop_nothing(
 
 
 def test_problems_of_other_suites_are_as_they_are_there() -> None:
-    shipped, scales = suites.shipped_suites(), suites.shipped_scales()
+    shipped = suites.shipped_suites()
     bands, accuracy, stations = (
         {
             run.problem: run
-            for run in runs_of(read_suite(shipped[name]), "cpu", scales)
+            for run in runs_of(read_suite(shipped[name]), "cpu")
             if (run.variant, run.seed) == ("nfs", 0)
         }
         for name in ("bands", "accuracy", "stations")
@@ -147,7 +147,7 @@ def test_problems_of_other_suites_are_as_they_are_there() -> None:
 @pytest.mark.slow
 def test_bands_have_columns_as_have_those_of_one_width(tmp_path: Path) -> None:
     suite = read_suite(suites.shipped_suites()["bands"])
-    runs = runs_of(suite, "smoke", suites.shipped_scales())
+    runs = runs_of(suite, "smoke")
     runs = [run for run in runs if run.problem == "burgers-steep"]
     carry_out_all(runs, tmp_path)
     rows = {row["variant"]: row for row in collect(runs, tmp_path)}
@@ -192,8 +192,8 @@ def test_other_meshes_memory_and_states_have_columns_of_their_own(
 
 
 def test_shipped_suites_have_every_model_and_stand_on_the_site() -> None:
-    scales, shipped = suites.shipped_scales(), suites.shipped_suites()
-    all_of = [runs_of(read_suite(path), "smoke", scales) for path in shipped.values()]
+    shipped = suites.shipped_suites()
+    all_of = [runs_of(read_suite(path), "smoke") for path in shipped.values()]
     runs = [run for each in all_of for run in each if not run.network]
     assert {run.settings["model.name"] for run in runs} == set(MODELS)
     page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
@@ -211,5 +211,5 @@ def test_the_papers_layers_trained_as_ours_are_those_of_the_preset() -> None:
 def test_names_stay_the_same_from_version_to_version() -> None:
     """Else results that were kept would no longer be found."""
     suite = read_suite(suites.shipped_suites()["irregular"])
-    found = {run.name for run in runs_of(suite, "cpu", suites.shipped_scales())}
+    found = {run.name for run in runs_of(suite, "cpu")}
     assert "navier-stokes-10-to-10-nfs-seed0-8b373acb" in found

@@ -15,7 +15,6 @@ from nfsgeo_benchmarks.suites import (
     in_equal_time,
     read_suite,
     runs_of,
-    shipped_scales,
     shipped_suites,
 )
 
@@ -126,7 +125,7 @@ def test_in_equal_time_slower_models_have_fewer_epochs(
             rows.append(about | {"epochs": 6, "seconds_per_epoch": factor * seconds})
     folder.mkdir()
     write_rows(folder / "results.csv", list(rows[0]), rows)
-    runs = runs_of(read_suite(small), "tiny", shipped_scales())
+    runs = runs_of(read_suite(small), "tiny")
     found = {r.variant: r.settings for r in in_equal_time(runs, folder)}
     assert {k: v["trainer.epochs"] for k, v in found.items()} == {"dse": 6, "wide": 24}
     options = ("--scale", "tiny", "--dry-run", "--out", "o", "--equal-time")

@@ -14,7 +14,7 @@ import torch
 
 import nfsgeo
 from nfsgeo.errors import UserError
-from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_scales, shipped_suites
+from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_suites
 from nfsgeo_benchmarks.suites.report import TITLES
 from nfsgeo_benchmarks.suites.runs import DataFiles
 from nfsgeo_benchmarks.suites.sources import published
@@ -89,13 +89,13 @@ def test_a_folder_has_to_be_given_where_files_are_named(
 
 
 def test_where_files_are_is_no_part_of_a_run(tmp_path: Path) -> None:
-    suite, scales = read_suite(SUITE), shipped_scales()
+    suite = read_suite(SUITE)
     found = [
-        [run.name for run in runs_of(suite, "cpu", scales, folder)]
+        [run.name for run in runs_of(suite, "cpu", folder)]
         for folder in (None, tmp_path)
     ]
     assert found[0] == found[1]
-    own = {run.name.rsplit("-", 1)[1] for run in runs_of(suite, "cpu", scales)}
+    own = {run.name.rsplit("-", 1)[1] for run in runs_of(suite, "cpu")}
     assert len(own) == len(found[0])
 
 
@@ -143,7 +143,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_packed_table_is_read_as_its_columns_say(measured: Path) -> None:
-    runs = runs_of(read_suite(SUITE.with_stem("stations")), "cpu", shipped_scales())
+    runs = runs_of(read_suite(SUITE.with_stem("stations")), "cpu")
     data = next(run.data for run in runs if run.problem == "lowest")
     assert isinstance(data, DataFiles)
     told = data.model_copy(update={"folder": measured}).obtain()

@@ -12,7 +12,7 @@ import pytest
 
 from nfsgeo.training.artifacts import write_json, write_rows
 from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_scales, trials_of
+from nfsgeo_benchmarks.suites import read_suite, runs_of, trials_of
 from nfsgeo_benchmarks.suites.tables import RESULT
 
 SEARCH = """
@@ -39,12 +39,12 @@ def searched(small: Path) -> Path:
 
 def test_trials_are_short_and_differ_in_their_settings(searched: Path) -> None:
     suite = read_suite(searched)
-    trials = trials_of(suite, "tiny", shipped_scales())
+    trials = trials_of(suite, "tiny")
     names = [("wide", "default"), ("wide", "slow"), ("wide", "deep")]
     assert [(run.variant, run.trial) for run in trials] == names
     assert all(run.settings["trainer.epochs"] == 1 for run in trials)
     assert trials[1].settings["optimiser.lr"] == 1e-7
-    whole = runs_of(suite, "tiny", shipped_scales())
+    whole = runs_of(suite, "tiny")
     assert not {run.name for run in trials} & {run.name for run in whole}
 
 
@@ -52,7 +52,7 @@ def test_what_costs_three_times_as_much_is_not_chosen(
     searched: Path, tmp_path: Path
 ) -> None:
     suite = read_suite(searched)
-    trials = trials_of(suite, "tiny", shipped_scales())
+    trials = trials_of(suite, "tiny")
     measured = {"default": (1.0, 0.3), "slow": (3.1, 0.1), "deep": (2.9, 0.2)}
     for run in trials:
         folder = tmp_path / "runs" / run.name
@@ -99,7 +99,7 @@ def test_the_best_on_validation_samples_is_used_in_every_run(
         for row in rows:
             row |= {"chosen": int(row["trial"] == "slow"), "dim": dim}
         write_rows(choice / "tuned.csv", list(rows[0]), rows)
-        found = runs_of(read_suite(searched), "tiny", shipped_scales())
+        found = runs_of(read_suite(searched), "tiny")
         assert [run.settings.get("optimiser.lr") for run in found] == rates
 
 
