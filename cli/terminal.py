@@ -33,13 +33,9 @@ def verb(function: Callable[..., Any]) -> click.Command:
 
 
 def option(names: str, kind: Any, text: str, **more: Any) -> Callable[..., Any]:
-    """An option of a command.
+    """An option of click, by its names separated by spaces, with its help.
 
-    Args:
-        names: As click takes them, separated by spaces.
-        kind: A type, ``bool`` of a flag, or a list of the choices.
-        text: The help.
-        more: Further arguments of :func:`click.option`.
+    The ``kind`` is a type, ``bool`` of a flag, or a list of the choices.
     """
     kinds = {"type": click.Choice(kind) if isinstance(kind, list) else kind}
     more |= {"is_flag": True} if kind is bool else kinds

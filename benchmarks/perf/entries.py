@@ -41,10 +41,7 @@ PAPER_CORE = {key: PAPER[key] for key in ("width", "depth", "modes", "norm")}
 def read_batch(folder: Path, device: str, *, cached: bool) -> Callable[[], Any]:
     """Reads a batch of a Navier-Stokes file, as training does.
 
-    Args:
-        folder: Where the file is, or is made.
-        device: The CPU, where all reading is done.
-        cached: Whether the samples were read before, as from the second epoch on.
+    Its samples are ``cached`` as from the second epoch on.
     """
     experiment = _experiment(folder)
     data = experiment.config.data
@@ -186,11 +183,8 @@ def search(
 ) -> Callable[[], Tensor]:
     """All pairs of random points in a square that are near each other.
 
-    Args:
-        points: Number of sources, and of targets.
-        neighbours: Of a target, on average.
-        backend: As :func:`nfsgeo.geometry.radius_edges` names it, or ``torch_cluster``
-            for that package alone, with room for every neighbour.
+    The ``backend`` is one of :func:`nfsgeo.geometry.radius_edges`, or ``torch_cluster``
+    for that package alone, with room for every neighbour.
     """
     random = torch.Generator().manual_seed(0)
     source, target = torch.rand(2, points, 2, generator=random)

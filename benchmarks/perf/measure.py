@@ -70,19 +70,12 @@ def measure(
 
     One process prepares and repeats the variant, another the reference; both live
     throughout and run alternately, on one thread each, so that other work on the
-    machine affects both alike.
+    machine affects both alike. They may put files into ``folder``.
 
-    Args:
-        entry: What to measure.
-        folder: Where it may put files.
-        device: Where both compute, ``cpu`` or ``cuda``.
-        progress: Called with the entry's name, repetitions done, and their number.
-
-    Returns:
-        A row of ``results.csv``. The ratio of times is that of the smallest CPU times
-        on the CPU, which other work on the machine disturbs least, and the median of
-        the pairs on CUDA. Memory is the peak of the process, or of PyTorch on the
-        device, less what was held before the first repetition.
+    Returns a row of ``results.csv``. The ratio of times is that of the smallest CPU
+    times on the CPU, which other work on the machine disturbs least, and the median of
+    the pairs on CUDA. Memory is the peak of the process, or of PyTorch on the device,
+    less what was held before the first repetition.
 
     Raises:
         UserError: A process was killed, or its work raised one.

@@ -46,11 +46,7 @@ class Scenario(Part):
     equation: str = Field("", exclude=True)
 
     def build(self, **more: Any) -> Any:
-        """The scenario, tested for :data:`STEPS` time steps.
-
-        Raises:
-            UserError: The package is not installed.
-        """
+        """The scenario, tested for :data:`STEPS` time steps."""
         os.environ.setdefault("TQDM_DISABLE", "1")  # of each training
         require("apebench", f"the scenario {self.scenario} of APEBench", "apebench")
         from apebench.scenarios import scenario_dict
@@ -131,9 +127,7 @@ def normalised_rmse(u: NDArray[Any], truth: NDArray[Any]) -> NDArray[Any]:
 
     .. math:: \sum_c \Vert u_c - v_c \Vert / \Vert v_c \Vert
 
-    Args:
-        u: Prediction ``[n, T, C]``.
-        truth: The field itself, of the same shape.
+    Prediction :math:`u` and truth :math:`v` are ``[n, T, C]``.
     """
     norm = np.linalg.norm
     return (norm(u - truth, axis=0) / norm(truth, axis=0)).sum(axis=-1)
@@ -151,12 +145,7 @@ def train_network(
 ) -> dict[str, Any]:
     """The row of a network of APEBench, trained and tested by its own program.
 
-    Args:
-        scenario: What it learns.
-        network: Its kind and sizes, such as ``FNO;12;18;4;gelu``.
-        epochs: Passes over the training pairs. A fifth of the steps is the warm-up of
-            the rate, as of its own 10,000.
-        seed: Of weights and batches.
+    A fifth of the steps is the warm-up of the rate, as of its own 10,000.
     """
     made = scenario.build()
     pairs = made.num_train_samples * made.train_temporal_horizon

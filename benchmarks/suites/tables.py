@@ -125,13 +125,8 @@ def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) ->
     ``curves.csv`` has the errors of the first seed's runs in the course of training:
     ``minutes`` are those up to the end of the epoch, ``valid_mae`` is the MAE on
     validation samples. Of runs without a folder the rows stay as they are.
-    ``suite.json`` says what the tables are of.
-
-    Args:
-        rows: From :func:`collect`.
-        folder: Of the suite.
-        about: Name or file of the ``suite``, the ``scale``, the ``command`` that makes
-            them again.
+    ``suite.json`` says what the tables are ``about``: name or file of the ``suite``,
+    the ``scale``, the ``command`` that makes them again.
     """
     columns = dict.fromkeys(name for row in rows for name in row)
     write_rows(folder / RESULTS, list(columns), rows)

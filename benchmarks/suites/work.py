@@ -230,20 +230,12 @@ def carry_out_all(
 
     A run that fails is recorded and does not stop the others; a run that was stopped
     continues where it was, also a job that Slurm stops at its time limit. Data are
-    generated here first.
-
-    Args:
-        runs: The runs; finished ones are skipped.
-        folder: Folder of the suite.
-        jobs: Runs at the same time.
-        slurm: Options of jobs, those of :data:`SHARED` or of ``sbatch``; processes of
-            this machine, which share its cores, if None.
-        progress: Called with what is being done, how much is done and in all.
-        ended: Called after each run.
+    generated here first. There are as many ``jobs`` at a time: processes of this
+    machine, which share its cores, or with options ``slurm``, those of :data:`SHARED`
+    or of ``sbatch``. After each run ``ended`` is called.
 
     Raises:
         UserError: There is no ``submitit``, no Slurm, or no such option.
-        KeyboardInterrupt: Interrupted; the same call continues.
     """
     begin_with(__name__)
     start = Process if slurm is None else _executor(folder, slurm).submit
