@@ -25,20 +25,17 @@ Opener = Callable[[Path], Fields]
 SMALL = (PARAMETER, "rows", "part", "facets")  # roles of what is kept in memory
 
 
-def concatenated(
-    paths: Sequence[Path], opener: Opener, along: str | None = None
-) -> Fields:
+def concatenated(paths: Sequence[Path], opener: Opener, along: str | None) -> Fields:
     """Files of one kind, one after the other as samples or as time steps.
 
     Values are read from the files when they are asked for. Points may differ from
-    sample to sample.
+    sample to sample. Time steps are put in the order of their times.
 
     Args:
-        paths: The files, in order; time steps are put in the order of their times.
+        paths: The files, in order.
         opener: Opens one of them.
-        along: ``"samples"``, or ``"time-steps"`` where every file has time steps of one
-            sample. None for samples, where they cannot be the other: on different
-            points, or of several time steps each.
+        along: ``"samples"``, or ``"time-steps"`` of one sample. None for samples, where
+            files on different points or of several time steps cannot be the other.
 
     Raises:
         UserError: The files differ in what they hold.

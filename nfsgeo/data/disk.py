@@ -99,11 +99,7 @@ def save_array(path: Path, values: NDArray[Any]) -> None:
 
 @contextmanager
 def new_hdf5(path: Path) -> Iterator[h5py.File]:
-    """An HDF5 file that takes its name when the block ends well, else is removed.
-
-    Raises:
-        UserError: As :func:`growing`.
-    """
+    """An HDF5 file that takes its name when the block ends well, as :func:`growing`."""
     with growing(path) as partial:
         # Metadata with checksums: a damaged file gives an error, not another file.
         file = h5py.File(partial, "w", libver=("v110", "v110"), track_order=True)

@@ -41,13 +41,8 @@ def deferred(
 ) -> Variable:
     """A variable whose values are read when they are asked for.
 
-    Args:
-        dims: Names of its dimensions.
-        shape: Their lengths.
-        dtype: Type of the values.
-        read: Returns the part of a key, an integer or a slice for each dimension, as
-            numpy indexes. It pickles if the variable is to reach other processes.
-        attrs: Attributes.
+    ``read`` returns the part of a key, an integer or a slice for each dimension, as
+    numpy indexes. It pickles if the variable is to reach other processes.
     """
     array = _Deferred(tuple(shape), dtype, read)
     return Variable(dims, indexing.LazilyIndexedArray(array), attrs)
@@ -66,12 +61,8 @@ def read_hdf5(
 
 
 def part(variable: Variable, sizes: Mapping[Any, int], key: Key) -> NDArray[Any]:
-    """Reads a variable along dimensions of these sizes, the same where it lacks one.
-
-    Args:
-        variable: Along some of the dimensions, in any order.
-        sizes: All of them, in the order of the result.
-        key: An integer or a slice for each.
+    """Reads a variable along dimensions of these ``sizes``, in this order, the same
+    where it lacks one; ``key`` has an integer or a slice for each.
     """
     index = dict(zip(sizes, key, strict=True))
     taken = variable.isel(index, missing_dims="ignore")

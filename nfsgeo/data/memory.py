@@ -173,12 +173,7 @@ def kept(fields: Fields | Path | str) -> Path:
     """The path of a file with these fields, in the user's cache if they have none.
 
     It is named after their content, so that a run can be resumed and evaluated later.
-
-    Args:
-        fields: The fields, or their path.
-
-    Raises:
-        UserError: They are neither.
+    What is neither fields nor a path is refused.
     """
     if not isinstance(fields, Fields):
         return check_path(fields)

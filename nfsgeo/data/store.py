@@ -76,7 +76,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
     """Writes fields sample by sample; the file appears whole or not at all.
 
     Raises:
-        UserError: ``out`` exists, its folder does not, or the disk is full.
+        UserError: The folder of ``out`` does not exist, or the disk is full.
     """
     source, total = fields.dataset, fields.num_samples
     if "time" not in source.variables:

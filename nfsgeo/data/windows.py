@@ -30,13 +30,10 @@ Connect = Callable[..., Graphs]
 
 
 class Cache:
-    """Objects by their key, which tell their size as ``nbytes``.
+    """Objects by their key, which tell their size as ``nbytes``, ``max_bytes`` in all.
 
     Those unused for longest go first. Each process has a cache of its own: a copy is
     empty.
-
-    Args:
-        max_bytes: Memory for all of them, in bytes.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -260,12 +257,8 @@ class WindowDataset(Dataset[Data]):
 class ConnectedBatches:
     """Collates items of a :class:`WindowDataset`, and joins the graphs of their meshes.
 
-    A batch holds them as ``graphs``. Those of a mesh, ``item.mesh``, are made once and
-    cached.
-
-    Args:
-        connect: Makes the graphs of one sample from its positions.
-        max_bytes: Memory for the graphs of single meshes, in bytes.
+    A batch holds them as ``graphs``. Those of a mesh, ``item.mesh``, are made once by
+    ``connect``, and cached in ``max_bytes`` of memory.
     """
 
     def __init__(self, connect: Connect, *, max_bytes: int = 2**30) -> None:

@@ -58,13 +58,9 @@ def fields_of_graphs(
     others       numbers, one for each graph: parameters; in a series all the same
     ===========  =======================================================================
 
-    Batches are taken apart. Edges are left out: nfsgeo makes its own graphs.
-
-    Args:
-        path: The file, for messages.
-        graphs: What it holds.
-        series: ``"samples"`` or ``"time-steps"``; has to be said of graphs on the same
-            points that have no axis of time.
+    Batches are taken apart. Edges are left out: nfsgeo makes its own graphs. Whether
+    ``series`` is ``"samples"`` or ``"time-steps"`` has to be said of graphs on the same
+    points that have no axis of time. ``path`` is for messages.
 
     Raises:
         UserError: Also where an attribute would go unread.

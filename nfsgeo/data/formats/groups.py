@@ -88,9 +88,8 @@ def _the_well(path: Path) -> Fields:
 
 
 def _is_mp_pde(look: Look) -> bool:
-    return any(
-        name.startswith(tuple(f"{s}/pde_" for s in SPLITS)) for name in look.shapes
-    )
+    starts = tuple(f"{part}/pde_" for part in SPLITS)
+    return any(name.startswith(starts) for name in look.shapes)
 
 
 def _mp_pde(path: Path) -> Fields:

@@ -52,11 +52,7 @@ def fields_of(
     ``a_...``; one number, or one for each sample, is a parameter. What the file marks
     by fill values becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A
     point whose coordinates are NaN does not exist. Text along points are their names.
-
-    Args:
-        path: The file, for messages.
-        dataset: What is in it.
-        columns: Variables by what they are, see :func:`nfsgeo.data.open`.
+    ``columns`` are those of :func:`nfsgeo.data.open`, ``path`` is for messages.
 
     Raises:
         UserError: A dimension is neither time, space nor sample, points move, or a

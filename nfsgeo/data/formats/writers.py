@@ -72,9 +72,8 @@ def _write_vtu(fields: Fields, out: Path, progress: Progress) -> None:
 def _write_pvd(fields: Fields, out: Path, progress: Progress) -> None:
     """A list of the ``.vtu`` files in a folder beside it, one for each time step.
 
-    Parameters and the domain are left out. The samples are groups of the list, which
-    ParaView shows as blocks. Fields are data at the points; static inputs are called
-    ``a_NAME``, forcings ``forcing_NAME``. Points without cells are vertices.
+    The samples are groups of the list, which ParaView shows as blocks. Fields are data
+    at the points, and points without cells are vertices.
     """
     names = _marked(fields, out, (VALID, GHOST))
     folder = out.with_suffix("")

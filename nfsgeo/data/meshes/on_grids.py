@@ -48,9 +48,9 @@ def check_flat(file: Fields, what: str) -> None:
 def sub_grid(
     file: Fields, resolution: int | Sequence[int], seed: int = 0, sample: int = 0
 ) -> Mesh:
-    """A coarser regular grid among the points of the file's grid.
+    """A grid of the ``resolution`` among the points of the file's, of each axis or all.
 
-    ``file``, ``resolution``, ``seed`` and ``sample`` are those of all samplers.
+    Of the arguments of all samplers, ``seed`` and ``sample`` are not used.
 
     Raises:
         UserError: The file has no grid, or the resolution does not divide it.
@@ -99,11 +99,10 @@ def off_grid(
     sample: int = 0,
     stream: Stream = Stream.OFF_GRID,
 ) -> Mesh:
-    """Points drawn uniformly between the grid points of periodic axes.
+    """``num_points``, uniformly between the grid points of periodic axes of the file.
 
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
-    interpolation. ``file``, ``num_points``, ``seed`` and ``sample`` are those of all
-    samplers; ``stream`` is what the points are for.
+    interpolation. ``seed``, ``sample`` and ``stream``, their purpose, tell the draw.
 
     Raises:
         UserError: The file has no grid or no periodic axis, or is of a sphere.
@@ -131,11 +130,10 @@ def off_grid(
 def jittered(
     file: Fields, resolution: int | Sequence[int], seed: int, sample: int = 0
 ) -> Mesh:
-    """A coarser grid, each point moved at random by up to 0.4 spacings.
+    """A grid as of :func:`sub_grid`, each point moved at random by up to 0.4 spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
-
-    ``file``, ``resolution``, ``seed`` and ``sample`` are those of all samplers.
+    ``seed`` and ``sample`` tell the draw, ``resolution`` the size.
 
     Raises:
         UserError: As for :func:`sub_grid`, or the file is of a sphere.

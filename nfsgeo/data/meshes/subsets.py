@@ -37,7 +37,7 @@ def every_point(
 ) -> Mesh:
     """All points of a sample, in the file's order; none of a grid's in obstacles.
 
-    ``file``, ``size``, ``seed`` and ``sample`` are those of all samplers.
+    Of the arguments of all samplers, ``size`` and ``seed`` are not used.
     """
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
@@ -46,10 +46,7 @@ def every_point(
 
 
 def points_there(file: Fields, sample: int) -> Indices:
-    """Numbers of the points of a sample, without those of a grid in obstacles.
-
-    ``file`` and ``sample`` are those of all samplers.
-    """
+    """Numbers of the points of a sample of a file; none of a grid's in obstacles."""
     sample = _owner(file, sample)
     if file.domain.walls is None or file.shape is None:
         return np.arange(file.num_points(sample))
@@ -58,12 +55,10 @@ def points_there(file: Fields, sample: int) -> Indices:
 
 
 def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
-    """Points drawn from the file's own, uniformly without replacement (the paper's).
+    """``num_points`` of the file, uniformly without replacement (the paper's).
 
     Of a grid on a sphere, those of a latitude with a probability in proportion to its
-    cosine: uniformly on the sphere.
-
-    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
+    cosine: uniformly on the sphere. ``seed`` and ``sample`` tell the draw.
 
     Raises:
         UserError: The sample has fewer points.
@@ -75,13 +70,12 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
 
 
 def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
-    """Points of the file, tenfold as dense around one of them as far from it.
+    """``num_points`` of the file, tenfold as dense around one of them as far from it.
 
     The density falls smoothly, by ten to the power of the mean over the axes of a
     raised cosine of the distance. Every point is drawn with a probability proportional
-    to it, exactly (systematic sampling in a random order).
-
-    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
+    to it, exactly (systematic sampling in a random order). ``seed`` and ``sample`` tell
+    the draw.
 
     Raises:
         UserError: The file has too few points for that density.
@@ -124,15 +118,14 @@ def nested(
     *,
     trained: Indices | None = None,
 ) -> Mesh:
-    """A larger mesh: first the points of ``mesh`` as they are, then unseen ones.
+    """``num_points``: those of ``mesh`` as they are, then unseen ones.
 
     Further points are points of the file, none of them ``trained``, the numbers of
     those that training has seen, see
     :meth:`~nfsgeo.training.run_data.RunData.trained_points`. Where ``mesh`` has no
     numbers in the file and these are not given, they lie between the points of the
     file. In the paper's test the larger mesh has 1.3 to 4 times as many points.
-
-    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
+    ``seed`` and ``sample`` tell the draw.
 
     Raises:
         UserError: The file has too few points, or ``mesh`` already has more.
@@ -161,10 +154,8 @@ def disjoint(
     trained: Indices | None = None,
     stream: Stream = Stream.DISJOINT,
 ) -> Mesh:
-    """Points of the file, none of them in ``mesh`` or ``trained``, see :func:`nested`.
-
-    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers;
-    ``stream`` is what the points are for.
+    """``num_points`` of the file that are not in ``mesh`` or ``trained``, as of
+    :func:`nested`. ``seed``, ``sample`` and ``stream``, their purpose, tell the draw.
 
     Raises:
         UserError: The file has too few other points.
@@ -187,11 +178,10 @@ def disjoint(
 def with_queries(
     mesh: Mesh, file: Fields, num_points: int, seed: int, sample: int = 0
 ) -> Mesh:
-    """A ``mesh`` with unobserved query points, as many or all that there are.
+    """A ``mesh`` with unobserved query points, ``num_points`` or all that there are.
 
     They are points of the file outside the mesh; where those of the mesh are between
-    the points of the file, so are they. ``file``, ``num_points``, ``seed`` and
-    ``sample`` are those of all samplers.
+    the points of the file, so are they. ``seed`` and ``sample`` tell the draw.
     """
     if mesh.index is None:
         queries = off_grid(file, num_points, seed, sample, Stream.QUERY_POINTS)
