@@ -46,7 +46,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "suites" / "small.yaml", SUITE)
     write(tmp_path / "scales.yaml", SCALES)
     monkeypatch.setattr(nfsgeo_benchmarks, "FOLDER", tmp_path)
-    monkeypatch.chdir(tmp_path)
     return tmp_path / "suites" / "small.yaml"
 
 

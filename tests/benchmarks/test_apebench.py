@@ -70,10 +70,7 @@ def test_a_model_is_scored_at_points_of_the_grid(tmp_path: Path) -> None:
     assert len(np.unique(places)) == 24 and np.isin(places, x.astype("f4")).all()
 
 
-def test_without_the_extra(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_without_the_extra(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apebench", None)
     with pytest.raises(UserError, match=r"pip install 'nfsgeo\[apebench\]'"):
         Scenario(scenario="diff_kdv", arguments={"num_points": 16}).obtain()

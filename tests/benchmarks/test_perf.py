@@ -124,13 +124,12 @@ Command = Callable[..., Result]
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def bench(monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs `nfsgeo bench perf` with a small entry that is within its bound or not."""
     for name, bound in (("held", 20.0), ("missed", 0.1)):
         monkeypatch.setitem(ENTRIES, name, replace(FOUR_TIMES, name=name, bound=bound))
     fails = replace(FOUR_TIMES, name="fails", variant=broken)
     monkeypatch.setitem(ENTRIES, "fails", fails)
-    monkeypatch.chdir(tmp_path)
     command = ["bench", "perf", "--out", "o"]
     return lambda *options: CliRunner().invoke(main, [*command, *options])
 

@@ -26,9 +26,8 @@ PROBLEMS = (*WITH_PUBLISHED_ERRORS, "darcy-neuralop")
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(tmp_path: Path) -> Path:
     """A set of each layout, 12 samples with waves on 70 points."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     folder = tmp_path / "files"
     (folder / "geo-fno").mkdir(parents=True)
@@ -125,9 +124,8 @@ def test_the_suite_runs_on_files_of_every_layout(bench: Bench, files: Path) -> N
 
 
 @pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def measured(tmp_path: Path) -> Path:
     """Two sets of the suite ``stations``, with noise for measurements."""
-    monkeypatch.chdir(tmp_path)
     random, folder = np.random.default_rng(0), tmp_path / "measured"
     folder.mkdir()
     names, days = [f"S{i}" for i in range(12)], pd.date_range("2001-01-01", periods=300)

@@ -13,13 +13,6 @@ from nfsgeo_cli import main
 Command = Callable[..., Result]
 
 
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder, and a cache that is empty too."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def nfsgeo() -> Command:
     """Runs a command."""

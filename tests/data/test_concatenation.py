@@ -1,6 +1,6 @@
 """Several files as one: as samples or time steps, in order, all of one kind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from nfsgeo.data.opening import takes_columns
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
-OneLine = Callable[..., str]
 
 
 def cloud(

@@ -133,8 +133,7 @@ def test_other_batches_take_room_and_a_file_made_meanwhile_stays(tmp_path, monke
     assert not path.read_bytes()
 
 
-def test_a_cached_file_is_made_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_a_cached_file_is_made_once():
     settings: dict[str, Any] = {"samples": 2, "options": {"nu": 0.1}}
     path = generate("burgers", None, **settings, **SMALL["burgers"])
     made = path.stat().st_mtime_ns

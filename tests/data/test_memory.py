@@ -1,7 +1,6 @@
 """Fields in memory: the same content as the arrays, and one file for one content."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,6 @@ import nfsgeo
 from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.memory import kept
 from nfsgeo.geometry import Domain, Region
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 @settings(max_examples=15)

@@ -37,11 +37,8 @@ def catalogues() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-def test_snippets_run(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_snippets_run(page: str) -> None:
     """``python`` and ``console`` are run, ``sh`` takes too long and is parsed."""
-    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for language, content in BLOCK.findall((DOCS / page).read_text()):
         if language == "python":

@@ -21,13 +21,6 @@ def trained(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return nfsgeo.fit(nfsgeo.prepare(waves, overrides), out).root
 
 
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder, and a cache that is empty too."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def run(trained: Path) -> RunPaths:
     return RunPaths(Path(shutil.copytree(trained, "run")))

@@ -1,6 +1,5 @@
 """The task of a file against that of a run."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,6 @@ from nfsgeo.models import Task
 
 BOX = Domain.unit(2, periodic=False)
 FIELDS, STATIC = ["T", "p"], ["elevation", "soil"]
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def stations(

@@ -26,11 +26,8 @@ QUICK = {
 
 
 @pytest.mark.slow
-def test_commands_run_one_after_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_run_one_after_the_other() -> None:
     """At sizes of a second: every option that the README gives stays."""
-    monkeypatch.chdir(tmp_path)
     np.save("queries.npy", np.random.default_rng(0).random((9, 2)))
     assert len(COMMANDS) >= 4
     for line in COMMANDS:
@@ -56,9 +53,7 @@ def test_linked_files_exist() -> None:
         assert (ROOT / link).exists(), link
 
 
-def test_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_python_example_runs() -> None:
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names: dict[str, Any] = {}
     exec(example, names)

@@ -69,13 +69,6 @@ def train(waves: Path, tiny: dict[str, Any]) -> Callable[..., Trained]:
     return run
 
 
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder, and a cache that is empty too."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-
-
 class Interrupt(Callback):
     """Ctrl-C in the middle of an epoch."""
 

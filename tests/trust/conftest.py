@@ -39,9 +39,8 @@ def training(waves: Path) -> list[str]:
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command in an empty folder."""
-    monkeypatch.chdir(tmp_path)
+def command() -> Command:
+    """Runs a command."""
 
     def run(*arguments: object) -> Result:
         return CliRunner().invoke(main, [str(each) for each in arguments])

@@ -44,10 +44,7 @@ U, A = np.zeros((2, 4, 3)), np.zeros((2, 4))
         set,
     ],
 )
-def test_nothing_but_arrays_of_numbers_is_built(
-    planted, protocol, tmp_path, monkeypatch, one_line
-):
-    monkeypatch.chdir(tmp_path)
+def test_nothing_but_arrays_of_numbers_is_built(planted, protocol, tmp_path, one_line):
     for content in ({"u": planted, "a": A}, {"u": U, "a": A, "more": planted}):
         raw = pickle.dumps(content, protocol=protocol)
         (tmp_path / "dataset_sr8.pkl").write_bytes(raw)

@@ -1,8 +1,6 @@
 """Published sets on grids and at points: names, times, splits, what is refused."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -19,8 +17,6 @@ from nfsgeo.data.splits import published_split, split_in_order
 RNG = np.random.default_rng(2)
 CAMLAB = "Wave-Layer.nc"
 sizes = st.integers(1, 5)
-OneLine = Callable[..., str]
-Examples = dict[str, Callable[[Path], Any]]
 
 
 def normal(*shape: int) -> np.ndarray:
