@@ -41,15 +41,6 @@ def test_dates_become_seconds_whatever_their_unit(unit, one_line):
     assert "1 of 3 values missing" in one_line(as_times, missing, "t")
 
 
-def test_masked_values_of_fields_are_gaps(grid_case):
-    u = np.ma.masked_array(grid_case.u, grid_case.u > 1.5)
-    fields = grid_case.make(u)
-    for sample in range(7):
-        found = np.isnan(fields.read(sample, slice(None)))
-        expected = u.mask[sample].reshape(5, 24, 2).swapaxes(0, 1)
-        np.testing.assert_array_equal(found, expected)
-
-
 @pytest.mark.parametrize(
     ("times", "asks"),
     [
@@ -75,7 +66,7 @@ def test_numbers_that_may_be_dates(times, asks):
         check_no_dates(np.array(times), "t")
 
 
-def test_dates_of_every_kind():
+def test_dates_of_every_kind(one_line):
     days = [datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 0, 500_000)]
     found = as_times(np.array(days, object), "t")
     assert np.diff(found).tolist() == [0.5]
@@ -86,6 +77,7 @@ def test_dates_of_every_kind():
     zone = timezone(timedelta(hours=1))
     zoned = np.array([day.replace(tzinfo=zone) for day in days], object)
     np.testing.assert_array_equal(as_times(zoned, "t"), found - 3600)
+    assert "time zone" in one_line(as_times, np.append(zoned, days), "t")
     for texts, unit, times in (
         (["t = 0.25 h", "t = 0.26 h"], "h", [0.25, 0.26]),
         (["2026-01-01", "2026-01-02"], EPOCH, [1767225600, 1767312000]),

@@ -130,7 +130,7 @@ def test_geojson(tmp_path):
     assert torch.equal(replace(BOX, region=region).contains(points), ~there)
 
 
-def test_a_signed_distance_from_a_file(tmp_path):
+def test_a_signed_distance_from_a_file(tmp_path, one_line):
     axis = np.linspace(0, 1, 41)
     x, y = np.meshgrid(axis, axis, indexing="ij")
     distance = np.maximum(abs(x - 0.5), abs(y - 0.5)) - 0.2
@@ -140,6 +140,8 @@ def test_a_signed_distance_from_a_file(tmp_path):
     sure = (points - 0.5).abs().amax(1).sub(0.2).abs() > 0.02
     found = replace(BOX, region=region).contains(points)
     assert torch.equal(found[sure], OBSTACLE.contains(points)[sure])
+    message = one_line(read_region, tmp_path / "d.npz", inside=True)
+    assert "negative in obstacles" in message  # a distance has its own inside
 
 
 def test_a_surface_from_a_file(tmp_path):

@@ -1,27 +1,14 @@
 """Healthy files that were misread in silence, and what is right for each kind."""
 
 import numpy as np
-import pandas
 import pytest
 import xarray
 
 import nfsgeo
-from nfsgeo.data.domains import read_region
 from nfsgeo.errors import UserError
 
 RANDOM = np.random.default_rng(0)
 HOURS = {"units": "hours since 2001-01-01"}
-
-
-@pytest.mark.parametrize(("offset", "size"), [(101325.0, 0.01), (-2.5e9, 10.0)])
-def test_small_changes_of_a_large_value(offset, size, tmp_path):
-    points, phase = RANDOM.random((12, 2)), RANDOM.random((4, 1, 1))
-    wave = np.sin(6 * points[:, :1] + phase + np.arange(5.0))
-    made = nfsgeo.from_arrays(offset + size * wave, points, np.arange(5.0))
-    again = nfsgeo.open(made.write(tmp_path / "u.nc"))
-    for fields in (made, again):
-        found = (fields.read(2, slice(None))[..., 0] - offset) / size
-        np.testing.assert_allclose(found, wave[2], atol=1e-4)
 
 
 def test_zeros_of_zarr_are_values(tmp_path):
@@ -118,22 +105,6 @@ def test_values_at_points_without_coordinates(one_line):
     assert nfsgeo.from_xarray(data).read(0, slice(None)).shape == (3, 3, 1)
 
 
-def test_an_offset_alone_packs_values():
-    stored, about = np.arange(12, dtype="i2").reshape(3, 4), {"add_offset": 280.0}
-    about |= {"valid_min": 281.0, "valid_max": 290.0}
-    coords = {"time": ("time", np.arange(3.0), HOURS), "x": np.arange(4.0)}
-    data = xarray.Dataset({"u": (("time", "x"), stored, about)}, coords)
-    for each in (data, xarray.decode_cf(data)):
-        found = nfsgeo.from_xarray(each).read(0, slice(None))
-        assert np.isnan(found).sum() == 2 and np.nanmin(found) == 281
-
-
-def test_dates_of_which_some_have_a_time_zone(one_line):
-    times = [pandas.Timestamp("2026-01-01", tz="UTC"), pandas.Timestamp("2026-01-02")]
-    u, x = RANDOM.random((1, 3, 2)), np.arange(3.0)[:, None]
-    assert "time zone" in one_line(nfsgeo.from_arrays, u, x, times)
-
-
 @pytest.mark.parametrize("names", ["1.9 1.10", "1.9 1.11", "0.3 0.6 0.9 0.12"])
 def test_numbers_of_files_that_are_decimal_or_not(names, tmp_path, one_line):
     names = names.split()
@@ -143,9 +114,3 @@ def test_numbers_of_files_that_are_decimal_or_not(names, tmp_path, one_line):
     assert f"u_{names[-1]}.csv, of which either" in one_line(
         nfsgeo.open, tmp_path, **how
     )
-
-
-def test_a_signed_distance_is_no_region(tmp_path, one_line):
-    axis, path = np.linspace(0, 1, 9), tmp_path / "d.npz"
-    np.savez(path, x=axis, y=axis, distance=np.add.outer(axis, axis) - 0.7)
-    assert "negative in obstacles" in one_line(read_region, path, inside=True)

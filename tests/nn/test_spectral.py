@@ -69,16 +69,6 @@ def test_grids_with_fewer_points_than_modes(sizes):
     torch.testing.assert_close(layer(x), x)
 
 
-def test_gradients_are_those_of_finite_differences(dim):
-    layer = SpectralConv(2, 1, tuple(min(m, 2) for m in MODES[dim])).double()
-    x = torch.randn(1, 2, *(4,) * dim, dtype=torch.float64, requires_grad=True)
-    weight = layer.weight.detach().clone().requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda x, w: torch.func.functional_call(layer, {"weight": w}, (x,)),
-        (x, weight),
-    )
-
-
 @pytest.mark.parametrize("size, modes", [(10, 6), (9, 5), (40, 6), (64, 9), (1, 1)])
 def test_products_are_the_fast_transforms(size, modes, monkeypatch):
     layer = SpectralConv(2, 2, (2, modes)).double()

@@ -123,14 +123,6 @@ def test_epochs_that_the_learning_rate_was_not_planned_for_are_refused(
         resume(paths.root)
 
 
-def test_a_checkpoint_of_another_model_is_refused(train: Train, resume: Train) -> None:
-    wide = train("wide", {"model.settings.width": 8})
-    paths = train("run", {"trainer.epochs": 1}).paths
-    paths.last.write_bytes(wide.paths.last.read_bytes())
-    with pytest.raises(UserError, match="last.ckpt of nfs.*same settings"):
-        resume(paths.root)
-
-
 def test_data_that_have_changed_are_noticed(
     train: Train, resume: Train, waves: Path
 ) -> None:

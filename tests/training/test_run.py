@@ -85,14 +85,6 @@ def test_weights_of_another_version_are_refused(train: Train, resume: Train) -> 
         resume(run.paths.root)
 
 
-def test_a_folder_that_holds_something_is_refused(train: Train) -> None:
-    Path("home").mkdir()
-    (Path("home") / "thesis.tex").write_text("precious")
-    with pytest.raises(UserError, match="new or empty"):
-        train("home")
-    assert [path.name for path in Path("home").iterdir()] == ["thesis.tex"]
-
-
 def test_folders_are_numbered(waves: Path, tiny: dict[str, Any]) -> None:
     made = [begin_run(nfsgeo.prepare(waves, tiny)).root for _ in range(2)]
     assert made == [Path("runs/nfs-waves-1"), Path("runs/nfs-waves-2")]

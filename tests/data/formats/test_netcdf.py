@@ -136,17 +136,19 @@ def test_packed_values_and_fill_values(tmp_path):
 
 
 @pytest.mark.parametrize("of", ["stored", "decoded"])
-@pytest.mark.parametrize("scale", [0.5, -0.5])
+@pytest.mark.parametrize("scale", [0.5, -0.5, None])
 def test_ranges_of_packed_values(scale, of):
-    """In stored numbers, unless they are floats of packed integers."""
+    """In stored numbers, unless they are floats of packed integers; an offset packs."""
     stored = np.arange(60, dtype="i2").reshape(3, 4, 5)
     ends = np.array([10, 50], "i2")
+    factor = scale or 1.0
     if of == "decoded":
-        ends = np.sort(ends * scale + 7)
-    about = {"scale_factor": scale, "add_offset": 7.0, "valid_range": ends}
+        ends = np.sort(ends * factor + 7)
+    about = {"add_offset": 7.0, "valid_range": ends}
+    about |= {"scale_factor": scale} if scale else {}
     temp = ("time", "lat", "lon"), stored, about
     dataset = weather().drop_vars("elev").assign(temp=temp)
-    wanted = np.sort(np.arange(10, 51) * scale + 7)
+    wanted = np.sort(np.arange(10, 51) * factor + 7)
     for each in (dataset, xarray.decode_cf(dataset)):
         found = np.sort(nfsgeo.from_xarray(each).read(0, slice(None)).ravel())
         np.testing.assert_allclose(found[~np.isnan(found)], wanted)
