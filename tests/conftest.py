@@ -25,7 +25,8 @@ covariance.TRIALS = 20
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test is in an empty folder, with a cache that is empty too."""
+    """An empty folder and cache, and the same random numbers, for every test."""
+    torch.manual_seed(0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
@@ -68,7 +69,7 @@ def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(path, [Array(u, "ntxy", ["u"])], **facts).write(path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny() -> dict[str, Any]:
     """Overrides that make a run a matter of a second.
 

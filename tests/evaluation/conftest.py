@@ -11,14 +11,10 @@ from nfsgeo.training import RunPaths
 
 
 @pytest.fixture(scope="session")
-def trained(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    settings = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
-    overrides: dict[str, Any] = {
-        f"model.settings.{key}": value for key, value in settings.items()
-    }
-    overrides |= {"trainer.epochs": 2, "trainer.device": "cpu"}
+def trained(waves: Path, tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    chosen = tiny | {"trainer.epochs": 2, "data.query_points": 16}
     out = tmp_path_factory.mktemp("trained") / "run"
-    return nfsgeo.fit(nfsgeo.prepare(waves, overrides), out).root
+    return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out).root
 
 
 @pytest.fixture

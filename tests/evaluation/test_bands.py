@@ -85,11 +85,8 @@ def test_the_interval_score_is_least_at_the_quantile() -> None:
 
 
 @pytest.fixture(scope="module")
-def banded(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sizes = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
-    chosen: dict[str, Any] = {f"model.settings.{key}": v for key, v in sizes.items()}
-    chosen |= {"trainer.epochs": 2, "trainer.device": "cpu", "data.split": [5, 10, 5]}
-    chosen |= {"model.bands": True, "data.query_points": 0}
+def banded(waves: Path, tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    chosen = tiny | {"trainer.epochs": 2, "data.split": [5, 10, 5], "model.bands": True}
     out = tmp_path_factory.mktemp("banded") / "run"
     return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out).root
 

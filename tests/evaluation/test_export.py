@@ -37,7 +37,6 @@ def forecaster(trained: Path) -> Forecaster:
 def test_equals_the_model_on_meshes_of_any_size(
     exported: Path, forecaster: Forecaster, num_points: int, num_queries: int | None
 ) -> None:
-    torch.manual_seed(0)
     program = torch.export.load(exported).module()
     x, pos = torch.randn(num_points, 10, 1), torch.rand(num_points, 2)
     query_pos = None if num_queries is None else torch.rand(num_queries, 2)
@@ -128,7 +127,6 @@ assert not [name for name in sys.modules if name.startswith(("nfsgeo", "torch_ge
 
 @pytest.mark.slow
 def test_runs_without_nfsgeo(exported: Path, forecaster: Forecaster) -> None:
-    torch.manual_seed(0)
     x, pos = torch.randn(77, 10, 1), torch.rand(77, 2)
     inputs = program_inputs(forecaster, x, pos, torch.rand(31, 2))
     given, found = Path("given.npz"), Path("found.npy")
@@ -159,7 +157,6 @@ def test_onnx_equals_the_model_on_meshes_of_any_size(model: str, waves: Path):
     file = nfsgeo.export(run, Path("run.onnx"), format="onnx")
     session = runtime.InferenceSession(file)
     forecaster = nfsgeo.load(run)
-    torch.manual_seed(0)
     for num_points, num_queries in ((64, 40), (200, None), (33, 150)):
         x, pos = torch.randn(num_points, 10, 1), torch.rand(num_points, 2)
         query_pos = None if num_queries is None else torch.rand(num_queries, 2)

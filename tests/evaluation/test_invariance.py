@@ -55,10 +55,8 @@ def test_names_that_are_none(run: RunPaths, name: str, word: str) -> None:
         evaluate_meshes(run.root, [name])
 
 
-def test_a_grid_is_its_only_mesh(waves: Path) -> None:
-    small = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1}
-    overrides: dict[str, Any] = {f"model.settings.{k}": v for k, v in small.items()}
-    overrides |= {"data.grid": 8, "trainer.epochs": 1, "data.max_train": 4}
-    run = nfsgeo.fit(nfsgeo.prepare(waves, overrides), Path("run"))
+def test_a_grid_is_its_only_mesh(waves: Path, tiny: Any) -> None:
+    chosen = tiny | {"data.grid": 8, "trainer.epochs": 1, "data.max_train": 4}
+    run = nfsgeo.fit(nfsgeo.prepare(waves, chosen), Path("run"))
     (row,) = evaluate_meshes(run)
     assert row["mesh"] == "equispaced" and row["num_points"] == 64

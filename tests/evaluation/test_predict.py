@@ -1,6 +1,7 @@
 """Predictions for files."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -169,11 +170,9 @@ def test_time_steps_without_values_are_not_observed(run: RunPaths, waves: Path) 
 
 
 def test_inputs_unlike_those_of_training_are_told(
-    waves: Path, caplog: pytest.LogCaptureFixture
+    waves: Path, tiny: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sizes = {f"model.settings.{key}": 4 for key in ("width", "grid")}
-    chosen = {**sizes, "model.settings.modes": 1, "model.settings.time_modes": 1}
-    chosen |= {"trainer.epochs": 1, "data.window_stride": 1}
+    chosen = tiny | {"trainer.epochs": 1, "data.window_stride": 1}
     run = nfsgeo.fit(nfsgeo.prepare(waves, chosen), "run")
     usual = predict(run, waves, "usual.nc").dataset["unlike"].values
     assert usual.shape == (20,) and (usual[:14] < 1).all()  # those of training

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.training import RunPaths
-from nfsgeo_cli import main
 
 
 def test_as_far_as_training_it_is_the_prediction(run: RunPaths, waves: Path) -> None:
@@ -41,18 +39,3 @@ def test_predictions_of_any_length(run: RunPaths, waves: Path) -> None:
     more = {"query_points": Path("q.npy"), "steps": 25}
     elsewhere = nfsgeo.predict(run, waves, Path("q.nc"), **more)
     assert elsewhere.read(3, slice(None)).shape == (6, 25, 1)
-
-
-@pytest.mark.slow
-def test_the_commands(run: RunPaths, waves: Path) -> None:
-    evaluated = CliRunner().invoke(main, ["evaluate", str(run.root), "--steps", "14"])
-    assert evaluated.exit_code == 0, evaluated.output
-    lines = evaluated.stdout.splitlines()
-    assert max(map(len, lines)) <= 80
-    (head,) = (line for line in lines if "MAE at time step" in line)
-    assert head.split()[4:] == ["1", "2", "5", "10", "14"]
-    target = str(Path("o.nc"))
-    options = ["--input", str(waves), "--output", target, "--steps", "200"]
-    predicted = CliRunner().invoke(main, ["predict", str(run.root), *options])
-    assert predicted.exit_code == 0, predicted.output
-    assert "t = 6.25 to 56" in " ".join(predicted.stdout.split())

@@ -58,14 +58,8 @@ def test_names_tell_what_is_what(fields: list[str], static: list[str]) -> None:
     np.testing.assert_array_equal(found.read_static(1), expected.read_static(1))
 
 
-TINY = {"data.query_points": 0, "trainer.device": "cpu", "trainer.epochs": 1} | {
-    f"model.settings.{key}": value
-    for key, value in {"width": 4, "modes": 2, "depth": 1, "grid": 4}.items()
-}
-
-
-def test_runs_go_by_names() -> None:
-    chosen = TINY | {"data.n_in": 4, "data.n_out": 4}
+def test_runs_go_by_names(tiny: Any) -> None:
+    chosen = tiny | {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
     own = stations(FIELDS, STATIC)
     other = stations(["wind", "p", "T"], ["slope", "soil", "elevation"])
     run = nfsgeo.fit(nfsgeo.prepare(own, chosen), "run")
@@ -76,7 +70,7 @@ def test_runs_go_by_names() -> None:
     np.testing.assert_array_equal(*(each.read(3, slice(4)) for each in ahead))
 
 
-def test_runs_of_a_problem_without_time_go_by_names() -> None:
+def test_runs_of_a_problem_without_time_go_by_names(tiny: Any) -> None:
     rng = np.random.default_rng(0)
     k, pos = rng.random((10, 16)), rng.random((16, 2))
 
@@ -85,7 +79,7 @@ def test_runs_of_a_problem_without_time_go_by_names() -> None:
         more = {"static": k, "component_names": names, "domain": BOX}
         return nfsgeo.from_arrays(u, pos, **more)
 
-    run = nfsgeo.fit(nfsgeo.prepare(data("pressure"), TINY), "steady")
+    run = nfsgeo.fit(nfsgeo.prepare(data("pressure"), tiny), "steady")
     errors = nfsgeo.evaluate(run, data=data("pressure"))["test"]
     assert nfsgeo.evaluate(run, data=data("flux", "pressure"))["test"] == errors
     with pytest.raises(UserError, match=r"\(flux\): expected 1 component \(pressure\)"):

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-import torch
 from torch import Tensor
 
 from nfsgeo.geometry import Domain
@@ -30,11 +29,6 @@ def all_pairs(
 @pytest.fixture(scope="session")
 def brute_force() -> Reference:
     return all_pairs
-
-
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
 
 
 CLUSTER = pytest.param("torch_cluster", marks=pytest.mark.cluster)

@@ -65,7 +65,6 @@ def relative(error: Tensor, truth: Tensor) -> float:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_four_samples_to_two_per_cent(name):
-    torch.manual_seed(0)
     x, pos, batch, y = samples(irregular=MODELS[name].points)
     model = build_model(name, PROBLEM, {"width": 16, **SETTINGS[name]})
     graphs = model.connect(pos, batch)

@@ -40,7 +40,6 @@ def test_every_point_is_in_a_support_and_the_nodes_are_connected(dim, periodic):
 
 
 def test_training_leaves_edges_out_and_prediction_none():
-    torch.manual_seed(0)
     x, pos = torch.randn(NUM, 2, 1), torch.rand(NUM, 2)
     model = made(RIGNO, 2, dropout=0.5)
     graphs = model.connect(pos)
@@ -55,7 +54,6 @@ def test_training_leaves_edges_out_and_prediction_none():
 
 @pytest.mark.parametrize("graph", ["radius", "delaunay"])
 def test_a_step_of_message_passing_reaches_the_neighbours_alone(graph):
-    torch.manual_seed(0)
     model = made(MeshGraphNets, 2, depth=1, graph=graph)
     x, pos = torch.randn(NUM, 2, 1, requires_grad=True), torch.rand(NUM, 2)
     graphs = model.connect(pos)

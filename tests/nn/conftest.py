@@ -80,11 +80,6 @@ def blind_kernel(request: pytest.FixtureRequest, case: Case) -> InterpolationKer
     return new_kernel(request.param, case.domain.dim, absolute=False)
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 @pytest.fixture(params=[1, 2, 3], ids="{}d".format)
 def case(request: pytest.FixtureRequest) -> Case:
     return new_case(request.param)

@@ -44,19 +44,6 @@ def test_along_given_edges(case, kernel, fused) -> None:
     check(lambda x, a, s, t: layer(x, (s, t), edges, features=a), leaves(case))
 
 
-@pytest.mark.parametrize("case", [2], ids="{}d".format, indirect=True)
-@pytest.mark.parametrize("base", ["mean", "quadratic", "spline"])
-def test_along_a_graph_of_the_positions(case, kernel, base) -> None:
-    """Its base weights are differentiated, too."""
-    layer = KernelInterpolation(kernel).double()
-
-    def interpolated(x, a, s, t) -> Tensor:
-        graph = bipartite_graph(s, t, RADIUS, case.domain, interpolation=base)
-        return layer(x, (s, t), graph, features=a)
-
-    check(interpolated, leaves(case))
-
-
 def test_fused_sums_have_second_derivatives(case, kernel) -> None:
     """On a constant graph, in fields and parameters."""
     if not hasattr(kernel, "network"):

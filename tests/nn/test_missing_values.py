@@ -60,7 +60,6 @@ def test_what_is_observed_stays_bit_for_bit() -> None:
 
 
 def test_weights_are_renormalised_over_the_observed() -> None:
-    torch.manual_seed(0)
     pos, domain = torch.rand(40, 2), Domain.unit(2)
     graph = neighbour_graph(pos, domain)
     # Constants are exact whatever is missing, as long as a neighbour is not.

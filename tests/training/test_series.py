@@ -16,7 +16,7 @@ from nfsgeo.training.run_data import RunData, open_source
 from nfsgeo.training.series import fitted_series
 
 DAY, YEAR = 86400.0, 365.2425 * 86400.0
-STATIONS = 24
+STATIONS, SIZES = 24, {"data.n_in": 3, "data.n_out": 2}
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def fitted(
     static = settings.pop("static", None)
     fields = nfsgeo.from_arrays(u[None], pos, dates, static=static)
     path = fields.write(folder / "series.nc")
-    given = {"data.file": path, "data.n_in": 3, "data.n_out": 2, **settings}
+    given = SIZES | {"data.file": path, **settings}
     config = load_config(overrides=given)
     file = open_source(config.data)
     return fitted_series(RunData(resolved(config, file), file))
@@ -129,8 +129,7 @@ def test_a_network_begins_as_the_linear_forecast(
     u = 5 + season + 0.3 * random.standard_normal((STATIONS, 900))
     found = fitted(tmp_path, u, places)
     assert found is not None
-    path, sizes = tmp_path / "series.nc", {"data.n_in": 3, "data.n_out": 2}
-    made = prepare(load_config(overrides={"data.file": path, **sizes}))
+    made = prepare(load_config(overrides=SIZES | {"data.file": tmp_path / "series.nc"}))
     assert (made.config.loss.name, made.data.batch_size) == ("mae", 32)  # noise
     window = made.data.parts["valid"][3]
     climatology = torch.einsum(
@@ -160,8 +159,8 @@ def test_a_smooth_series_is_trained_as_others_are(
 ) -> None:
     u = np.sin(0.05 * np.arange(900) + 7 * places[:, :1])
     assert (found := fitted(tmp_path, u, places)) and not found.noisy
-    settings = {"data.file": tmp_path / "series.nc", "data.n_in": 3, "data.n_out": 2}
-    made = prepare(load_config(overrides={**settings, "optimiser.lr": 7e-3}))
+    settings = SIZES | {"data.file": tmp_path / "series.nc", "optimiser.lr": 7e-3}
+    made = prepare(load_config(overrides=settings))
     assert made.config.loss.name == "relative_l2" and made.data.batch_size == 4
     assert made.config.optimiser.lr == 7e-3
 
@@ -173,8 +172,7 @@ def test_a_component_that_never_changes_is_predicted_as_it_is(
     u = random.standard_normal((STATIONS, 300, 2))
     u[..., 1] = 5.3
     assert fitted(tmp_path, u, places) is not None
-    settings = {"data.file": tmp_path / "series.nc", "data.n_in": 3, "data.n_out": 2}
-    made = prepare(load_config(overrides=settings))
+    made = prepare(load_config(overrides=SIZES | {"data.file": tmp_path / "series.nc"}))
     window = made.data.parts["valid"][0]
     found = made.forecaster(window.x, window.pos)
     assert found.isfinite().all()

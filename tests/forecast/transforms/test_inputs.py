@@ -34,7 +34,6 @@ def test_fields_are_noisy_in_training_and_static_inputs_never(
     )
     x, pos = torch.randn(20_000, 1, 2), torch.rand(20_000, 2)
     batch = Batch.from_data_list([Data(x=x, pos=pos)])
-    torch.manual_seed(0)
     assert torch.equal(module.network_inputs(batch), x)
     module.train()
     noise = module.network_inputs(batch) - x
@@ -154,7 +153,6 @@ def test_every_model_sees_the_lead_time(name: str) -> None:
     of: dict[str, Any] = {"n_in": 4, "n_out": 4, "any_time": True, "longest_lead": 4.0}
     of |= {"domain": Domain.unit(2), "num_points": 64, "grid_shape": (8, 8)}
     task = Task(components=("u",), times=tuple(range(-3, 5)), **of)
-    torch.manual_seed(0)
     stack = [LeadTimes(), Forcings(mean=[0.0], std=[1.0])]
     module = Forecaster.build(name, chosen, task, stack).eval()
     axis = torch.arange(8) / 8

@@ -70,7 +70,6 @@ def test_damping_goes_from_persistence_to_the_mean(forecaster_of: Make) -> None:
 
 def test_least_squares_finds_the_attenuation_of_noise(forecaster_of: Make) -> None:
     """With noise of the signal's variance, half of what is observed is the signal."""
-    torch.manual_seed(0)
     signal, damped = torch.randn(20_000, 1, 1), residual(form="damped")
     module, pos = forecaster_of(nothing, damped), torch.rand(20_000, 2)
     graphs, noisy = module.connect(pos), signal + torch.randn_like(signal)
@@ -123,7 +122,6 @@ def test_kriging_keeps_what_was_observed_and_the_expected_value(
 @pytest.mark.parametrize("kriging", [False, True])
 def test_predictions_are_differentiable_in_query_positions(kriging: bool) -> None:
     """Through the last snapshot at the queries, too, not through the model alone."""
-    torch.manual_seed(0)
     parameters = [0.0, 0.0, 1.0, -5.0, -2.0, -9.0]
     krige = {"parameters": parameters, "expected": [0.5]} if kriging else None
     stack = [SCALES, residual(covariance=krige)]
