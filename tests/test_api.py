@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ import nfsgeo.api
 from nfsgeo.evaluation import evaluate_run
 
 
-def test_five_lines(waves: Path, tiny: dict, tmp_path: Path):
+def test_five_lines(waves, tiny, tmp_path):
     data = nfsgeo.open(waves)
     experiment = nfsgeo.prepare(data, {**tiny, "model.name": "nfs"})
     run = nfsgeo.fit(experiment, tmp_path / "run")

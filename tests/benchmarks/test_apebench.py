@@ -1,8 +1,6 @@
 """Scenarios of APEBench: errors over rollouts, where points are, and its networks."""
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from nfsgeo_benchmarks.suites.apebench import (
 )
 from nfsgeo_benchmarks.suites.runs import Run
 
-Bench = Callable[..., Any]
 SPEED = 0.01
 SETTINGS: dict[str, Any] = {
     "model.name": "dse",
@@ -33,7 +30,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def test_errors_against_closed_forms() -> None:
+def test_errors_against_closed_forms():
     truth = np.random.default_rng(0).normal(size=(30, 4, 2))
     factors = np.array([[1.5, 1.0], [1.0, 0.0], [2.0, 3.0], [1.0, 1.0]])
     found = normalised_rmse(factors * truth, truth)  # the sum over components
@@ -48,7 +45,7 @@ def test_errors_against_closed_forms() -> None:
 
 
 @pytest.mark.slow
-def test_a_model_is_scored_at_points_of_the_grid(tmp_path: Path) -> None:
+def test_a_model_is_scored_at_points_of_the_grid(tmp_path):
     times, x = np.arange(STEPS + 1)[:, None, None], np.arange(32) / 32
     phases = np.arange(3)[:, None, None, None] / 3
     u = np.cos(2 * np.pi * (x - SPEED * times - phases))
@@ -70,7 +67,7 @@ def test_a_model_is_scored_at_points_of_the_grid(tmp_path: Path) -> None:
     assert len(np.unique(places)) == 24 and np.isin(places, x.astype("f4")).all()
 
 
-def test_without_the_extra(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra(bench, monkeypatch):
     monkeypatch.setitem(sys.modules, "apebench", None)
     with pytest.raises(UserError, match=r"pip install 'nfsgeo\[apebench\]'"):
         Scenario(scenario="diff_kdv", arguments={"num_points": 16}).obtain()
@@ -81,7 +78,7 @@ def test_without_the_extra(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-def test_a_network_of_apebench_is_trained_by_its_own_program() -> None:
+def test_a_network_of_apebench_is_trained_by_its_own_program():
     pytest.importorskip("apebench", reason="the extra apebench is not installed")
     few = {"num_points": 32, "num_train_samples": 2, "num_test_samples": 2}
     scenario = Scenario(scenario="diff_burgers", arguments=few)

@@ -12,7 +12,7 @@ from nfsgeo_benchmarks.suites.sources import paper_values
 FILE = Path(nfsgeo_benchmarks.__file__).parent / "paper.csv"
 
 
-def test_cells_that_contradict_themselves_are_doubted() -> None:
+def test_cells_that_contradict_themselves_are_doubted():
     table = pd.read_csv(FILE)
     table = table[table["doubt"].isna() & (table["value"] != "OOM")]
     keys = [*table.columns[: table.columns.get_loc("measure")]]
@@ -27,13 +27,13 @@ def values(name: str) -> dict[tuple[str, str], str]:
 
 
 @pytest.mark.parametrize("name", ["irregular", "equispaced"])
-def test_every_problem_of_the_headline_suites_stands_in_the_paper(name: str) -> None:
+def test_every_problem_of_the_headline_suites_stands_in_the_paper(name):
     problems, cells = read_suite(shipped_suites()[name]).problems, values(name)
     assert {problem for problem, _ in cells} == set(problems)
     assert all(float(cells[problem, "nfs"].strip("()")) > 0 for problem in problems)
 
 
-def test_known_cells() -> None:
+def test_known_cells():
     irregular, grid = values("irregular"), values("equispaced")
     assert irregular["navier-stokes-10-to-10", "nfs"] == "9.33e-04"
     assert irregular["navier-stokes-10-to-10", "agcrn"] == "OOM"
@@ -41,6 +41,6 @@ def test_known_cells() -> None:
     assert doubtful == ["(7.09e-04)", "2.25e-04"]
 
 
-def test_equations_of_other_options_are_not_the_papers() -> None:
+def test_equations_of_other_options_are_not_the_papers():
     problems = {problem for problem, _ in values("accuracy")}
     assert "darcy-256" in problems and "burgers-steep" not in problems

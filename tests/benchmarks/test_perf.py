@@ -43,7 +43,7 @@ WORKS = {
 FOUR_TIMES = Entry(name="four-times", bound=20, repeats=3, **WORKS)
 
 
-def test_four_times_the_work_takes_four_times_as_long(tmp_path: Path) -> None:
+def test_four_times_the_work_takes_four_times_as_long(tmp_path):
     seen: list[tuple[str, int, int]] = []
     measured = measure(FOUR_TIMES, tmp_path, "cpu", lambda *report: seen.append(report))
     assert measured["ratio"] == pytest.approx(4, rel=0.1)
@@ -67,7 +67,7 @@ def takes(
     return lambda: (len(held), touched(during))
 
 
-def test_memory_is_that_of_the_work_alone(tmp_path: Path) -> None:
+def test_memory_is_that_of_the_work_alone(tmp_path):
     works = {"variant": partial(takes, before=3 * 10**8, during=10**8)}
     works["reference"] = partial(takes, before=0, during=2 * 10**8)
     entry = replace(FOUR_TIMES, **works, repeats=1, memory_bound=0.4)
@@ -84,16 +84,14 @@ def fills(folder: Path, device: str, *, size: int) -> Callable[[], float]:
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_memory_is_that_of_the_device(tmp_path: Path) -> None:
+def test_memory_is_that_of_the_device(tmp_path):
     work = partial(fills, size=2**20)
     entry = replace(FOUR_TIMES, variant=work, reference=work)
     measured = measure(entry, tmp_path, "cuda")
     assert measured["variant_peak_memory_bytes"] == pytest.approx(2**22, rel=0.01)
 
 
-def test_what_was_cached_is_not_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_cached_is_not_read_again(tmp_path, monkeypatch):
     path = tmp_path / "navier-stokes.nc"
     generate("navier-stokes", path, samples=12, resolution=32, num_steps=20)
     works = [entries.read_batch(tmp_path, "cpu", cached=c) for c in (False, True)]
@@ -114,7 +112,7 @@ def test_what_was_cached_is_not_read_again(
         partial(entries.their_fno, **SMALL, width=4, depth=1, modes=2),
     ],
 )
-def test_steps_learn(make: Callable[[Path, str], Callable[[], float]]) -> None:
+def test_steps_learn(make):
     run = make(Path(), "cpu")
     losses = [run() for _ in range(5)]
     assert losses[-1] < losses[0]
@@ -139,7 +137,7 @@ def broken(folder: Path, device: str) -> Callable[[], float]:
     return lambda: os._exit(1)
 
 
-def test_check(bench: Command) -> None:
+def test_check(bench):
     result = bench("--check", "--only", "held")
     assert result.exit_code == 0, result.output
     assert "held" in result.stdout and max(map(len, result.stdout.splitlines())) <= 80
@@ -150,7 +148,7 @@ def test_check(bench: Command) -> None:
         assert result.exit_code == status
 
 
-def test_an_entry_that_fails_does_not_stop_the_others(bench: Command) -> None:
+def test_an_entry_that_fails_does_not_stop_the_others(bench):
     result = bench("--only", "fails", "--only", "held")
     assert result.exit_code == 1
     assert result.stderr.startswith("failed  fails: a process of the benchmark that")
@@ -158,9 +156,7 @@ def test_an_entry_that_fails_does_not_stop_the_others(bench: Command) -> None:
         assert [row["name"] for row in csv.DictReader(file)] == ["held"]
 
 
-def test_entries_that_cannot_be_measured(
-    bench: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_that_cannot_be_measured(bench, monkeypatch):
     lacking = replace(FOUR_TIMES, name="lacking", requires="no_such_package")
     monkeypatch.setitem(ENTRIES, "lacking", lacking)
     for options, word in (

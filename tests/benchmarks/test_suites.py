@@ -1,26 +1,21 @@
 """Suites: what they consist of, how they run, and what a mistake in one says."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, read_suite, runs_of
+from nfsgeo_benchmarks.suites import carry_out_all, collect, read_suite, runs_of
 from nfsgeo_benchmarks.suites.suite import BAND_COLUMNS, DIFFERENCES
 from nfsgeo_benchmarks.suites.tables import judge, seed_means
-
-Table = Callable[[list[Run], Path], list[dict[str, Any]]]
-RunsWith = Callable[..., list[Run]]
 
 
 @pytest.mark.parametrize("scale", suites.shipped_scales())
 @pytest.mark.parametrize("name", suites.shipped_suites())
-def test_shipped_suites_are_sound(name: str, scale: str) -> None:
+def test_shipped_suites_are_sound(name, scale):
     suite = read_suite(suites.shipped_suites()[name])
     assert {"smoke", "paper"} <= set(suite.scales)
     if scale not in suite.scales:
@@ -35,7 +30,7 @@ def test_shipped_suites_are_sound(name: str, scale: str) -> None:
     assert ours <= set(MODELS)
 
 
-def test_later_settings_override_earlier_ones(runs_with: RunsWith) -> None:
+def test_later_settings_override_earlier_ones(runs_with):
     changes = {
         "scales/tiny/seeds": 2,
         "scales/tiny/models": {"dse": {"data.points": 16}},
@@ -54,9 +49,7 @@ def test_later_settings_override_earlier_ones(runs_with: RunsWith) -> None:
     assert only.variant == "wide"
 
 
-def test_a_name_belongs_to_everything_that_determines_a_run(
-    runs_with: RunsWith,
-) -> None:
+def test_a_name_belongs_to_everything_that_determines_a_run(runs_with):
     first = runs_with()[0].name
     assert re.fullmatch(r"waves-dse-seed0-[0-9a-f]{8}", first)
     for key, value in {
@@ -88,8 +81,8 @@ def test_a_name_belongs_to_everything_that_determines_a_run(
     ],
 )
 def test_a_mistake_is_named_by_file_key_and_what_is_allowed(
-    runs_with: RunsWith, key: str, value: Any, words: list[str]
-) -> None:
+    runs_with, key, value, words
+):
     with pytest.raises(UserError) as caught:
         runs_with(**{key: value})
     message = str(caught.value)
@@ -99,7 +92,7 @@ def test_a_mistake_is_named_by_file_key_and_what_is_allowed(
 
 
 @pytest.mark.parametrize("content", ["a: [", "- a", "\x00"])
-def test_files_that_are_no_suites(tmp_path: Path, content: str) -> None:
+def test_files_that_are_no_suites(tmp_path, content):
     path = tmp_path / "small.yaml"
     path.write_text(content)
     with pytest.raises(UserError, match="small.yaml"):
@@ -108,8 +101,8 @@ def test_files_that_are_no_suites(tmp_path: Path, content: str) -> None:
 
 @pytest.mark.slow
 def test_runs_are_carried_out_once_and_failures_stop_nothing(
-    runs_with: RunsWith, tmp_path: Path, table: Table
-) -> None:
+    runs_with, tmp_path, table
+):
     small = {"model.settings.max_gib": 1e-9, "model.settings.width": 4}
     found = runs_with(**{"variants/agcrn": small})
     ended: list[str] = []
@@ -127,7 +120,7 @@ def test_runs_are_carried_out_once_and_failures_stop_nothing(
     assert table(found, tmp_path) == before
 
 
-def test_problems_of_other_suites_are_as_they_are_there() -> None:
+def test_problems_of_other_suites_are_as_they_are_there():
     shipped = suites.shipped_suites()
     bands, accuracy, stations = (
         {
@@ -145,7 +138,7 @@ def test_problems_of_other_suites_are_as_they_are_there() -> None:
 
 
 @pytest.mark.slow
-def test_bands_have_columns_as_have_those_of_one_width(tmp_path: Path) -> None:
+def test_bands_have_columns_as_have_those_of_one_width(tmp_path):
     suite = read_suite(suites.shipped_suites()["bands"])
     runs = runs_of(suite, "smoke")
     runs = [run for run in runs if run.problem == "burgers-steep"]
@@ -162,8 +155,8 @@ def test_bands_have_columns_as_have_those_of_one_width(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_other_meshes_memory_and_states_have_columns_of_their_own(
-    runs_with: RunsWith, small: Path, tmp_path: Path
-) -> None:
+    runs_with, small, tmp_path
+):
     both = {"measure": "diff_end", "over_measure": "diff_end_0"}
     own = {"model.name": "nfs", "data.point_sets": 1, "data.query_points": 0}
     found = runs_with(
@@ -191,7 +184,7 @@ def test_other_meshes_memory_and_states_have_columns_of_their_own(
     assert verdict.ratio == rows[0]["diff_end"] / rows[0]["diff_end_0"]
 
 
-def test_shipped_suites_have_every_model_and_stand_on_the_site() -> None:
+def test_shipped_suites_have_every_model_and_stand_on_the_site():
     shipped = suites.shipped_suites()
     all_of = [runs_of(read_suite(path), "smoke") for path in shipped.values()]
     runs = [run for each in all_of for run in each if not run.network]
@@ -201,14 +194,14 @@ def test_shipped_suites_have_every_model_and_stand_on_the_site() -> None:
     assert sorted(listed) == sorted(shipped)
 
 
-def test_the_papers_layers_trained_as_ours_are_those_of_the_preset() -> None:
+def test_the_papers_layers_trained_as_ours_are_those_of_the_preset():
     suite = read_suite(suites.shipped_suites()["accuracy"])
     start, own = "model.settings.", suite.variants["nfs-paper-trained"]
     layers = {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}
     assert layers == MODELS["nfs"].paper
 
 
-def test_names_stay_the_same_from_version_to_version() -> None:
+def test_names_stay_the_same_from_version_to_version():
     """Else results that were kept would no longer be found."""
     suite = read_suite(suites.shipped_suites()["irregular"])
     found = {run.name for run in runs_of(suite, "cpu")}

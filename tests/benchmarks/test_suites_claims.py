@@ -23,7 +23,7 @@ def ratio(claim: Claim, *rows: dict[str, Any]) -> float:
     return verdict.ratio
 
 
-def test_means_are_over_the_seeds_that_finished() -> None:
+def test_means_are_over_the_seeds_that_finished():
     rows = [row("dse", 1.0), row("dse", 3.0, 1), row("dse", None, 2)]
     rows += [row("wide", 4.0), row("agcrn", None, status="OOM")]
     means = seed_means(rows)
@@ -47,7 +47,7 @@ def test_means_are_over_the_seeds_that_finished() -> None:
         ([row("wide", 1.0), row("dse", None, status="OOM")], "not known yet"),
     ],
 )
-def test_claims(rows: list[dict[str, Any]], text: str) -> None:
+def test_claims(rows, text):
     (verdict,) = judge([AHEAD], seed_means(rows))
     assert verdict.text == text
 
@@ -56,20 +56,20 @@ def test_claims(rows: list[dict[str, Any]], text: str) -> None:
     ("coverage", "text"),
     [(0.9, "holds"), (0.94, "does not hold"), (0.8, "does not hold")],
 )
-def test_a_claim_may_be_of_one_number_between_two(coverage: float, text: str) -> None:
+def test_a_claim_may_be_of_one_number_between_two(coverage, text):
     own = {"title": "t", "variant": "wide", "measure": "coverage"}
     claim = Claim.model_validate(own | {"at_least": 0.87, "at_most": 0.93})
     (verdict,) = judge([claim], seed_means([row("wide", 1.0, coverage=coverage)]))
     assert (verdict.ratio, verdict.text) == (coverage, text)
 
 
-def test_a_claim_leaves_out_variants_and_references_that_a_problem_has_not() -> None:
+def test_a_claim_leaves_out_variants_and_references_that_a_problem_has_not():
     over = AHEAD.model_copy(update={"over": ("dse", "agcrn", "cubic-extrapolation")})
     assert ratio(over, row("wide", 1.0), row("dse", 2.0)) == 0.5
     assert math.isnan(ratio(over, row("wide", 1.0)))
 
 
-def test_a_claim_may_compare_two_ratios() -> None:
+def test_a_claim_may_compare_two_ratios():
     """Here, that wide gains more on four times as many points than on its own."""
     gain = {"variant": "wide", "over": ["dse"]}
     more = Claim.model_validate(gain | {"title": "t", "measure": "mae_4", "than": gain})
@@ -78,7 +78,7 @@ def test_a_claim_may_compare_two_ratios() -> None:
     assert math.isnan(ratio(more, wide, row("dse", None)))
 
 
-def test_a_leader_leads_by_two_standard_deviations() -> None:
+def test_a_leader_leads_by_two_standard_deviations():
     def leading(*errors: float) -> str | None:
         rows = [row("a", 1.0, 0), row("a", 1.2, 1)]
         rows += [row("b", error, seed) for seed, error in enumerate(errors)]

@@ -2,9 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -20,7 +18,6 @@ from nfsgeo_benchmarks.suites.runs import DataFiles
 from nfsgeo_benchmarks.suites.sources import published
 
 SUITE = shipped_suites()["foreign"]
-Bench = Callable[..., Any]
 WITH_PUBLISHED_ERRORS = ("wave-c-sines", "elasticity", "pipe")
 PROBLEMS = (*WITH_PUBLISHED_ERRORS, "darcy-neuralop")
 
@@ -53,7 +50,7 @@ def foreign(files: Path, *more: str) -> tuple[str, ...]:
     return ("foreign", "--scale", "smoke", *folder, "--out", "o", *more)
 
 
-def test_absent_files_are_skipped_with_a_line(bench: Bench, files: Path) -> None:
+def test_absent_files_are_skipped_with_a_line(bench, files):
     (files / "geo-fno" / "Pipe_Y.npy").unlink()
     (files / "darcy_test_16.pt").unlink()
     plan = bench(*foreign(files, "--dry-run"))
@@ -68,9 +65,7 @@ def test_absent_files_are_skipped_with_a_line(bench: Bench, files: Path) -> None
     assert len(left) == 2 * len(suite.problems["elasticity"].variants)
 
 
-def test_a_folder_has_to_be_given_where_files_are_named(
-    bench: Bench, files: Path, tmp_path: Path
-) -> None:
+def test_a_folder_has_to_be_given_where_files_are_named(bench, files, tmp_path):
     (tmp_path / "empty").mkdir()
     plain = ("foreign", "--scale", "smoke", "--dry-run", "--out", "o")
     for arguments, word in (
@@ -87,7 +82,7 @@ def test_a_folder_has_to_be_given_where_files_are_named(
     assert "one file of that name" in bench(*foreign(files, "--dry-run")).stderr
 
 
-def test_where_files_are_is_no_part_of_a_run(tmp_path: Path) -> None:
+def test_where_files_are_is_no_part_of_a_run(tmp_path):
     suite = read_suite(SUITE)
     found = [
         [run.name for run in runs_of(suite, "cpu", folder)]
@@ -99,7 +94,7 @@ def test_where_files_are_is_no_part_of_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_suite_runs_on_files_of_every_layout(bench: Bench, files: Path) -> None:
+def test_the_suite_runs_on_files_of_every_layout(bench, files):
     ran = bench(*foreign(files, "--only", "nfs"))
     assert ran.exit_code == 0, ran.output
     assert "skipped  airfoil: no NACA_Cylinder_Q.npy" in ran.stderr
@@ -140,7 +135,7 @@ def measured(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_packed_table_is_read_as_its_columns_say(measured: Path) -> None:
+def test_a_packed_table_is_read_as_its_columns_say(measured):
     runs = runs_of(read_suite(SUITE.with_stem("stations")), "cpu")
     data = next(run.data for run in runs if run.problem == "lowest")
     assert isinstance(data, DataFiles)
@@ -152,9 +147,7 @@ def test_a_packed_table_is_read_as_its_columns_say(measured: Path) -> None:
 
 
 @pytest.mark.slow
-def test_stations_are_scored_where_they_are_held_out(
-    bench: Bench, measured: Path
-) -> None:
+def test_stations_are_scored_where_they_are_held_out(bench, measured):
     only = ("--only", "wind-held-out", "--only", "mppde", "--only", "nfs")
     folder = ("--data-folder", str(measured), "--out", "o")
     ran = bench("stations", "--scale", "smoke", *folder, *only)
@@ -167,7 +160,7 @@ def test_stations_are_scored_where_they_are_held_out(
     assert float(rows["climatology"]["rmse_unobserved"]) < 1.2 * best
 
 
-def test_published_figures_are_of_problems_and_measures_there_are() -> None:
+def test_published_figures_are_of_problems_and_measures_there_are():
     for problem in read_suite(SUITE).problems:
         table = published(problem)
         assert set(table["measure"]) <= set(TITLES) and table["source"].all()
@@ -178,9 +171,7 @@ def test_published_figures_are_of_problems_and_measures_there_are() -> None:
 
 
 @pytest.mark.parametrize("theirs", ["null", "{other: {}}", "{p: null}"])
-def test_a_problem_as_in_a_suite_without_it_is_refused(
-    tmp_path: Path, theirs: str
-) -> None:
+def test_a_problem_as_in_a_suite_without_it_is_refused(tmp_path, theirs):
     there, own = tmp_path / "there.yaml", tmp_path / "own.yaml"
     there.write_text(f"title: a\nproblems: {theirs}\n")
     own.write_text(f"title: a\nproblems: {{p: {{as_in: {there}}}}}\n")

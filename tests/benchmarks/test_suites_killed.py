@@ -6,13 +6,10 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nfsgeo_benchmarks.suites import Run, is_finished
+from nfsgeo_benchmarks.suites import is_finished
 
 # Forked from a process that has imported everything, so that kills hit work, not
 # imports. A group that is killed as a whole forks its own processes.
@@ -32,14 +29,7 @@ def attempt(runs, out, cache, group):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kills", "group"), [(10, True), (3, False)])
-def test_kills_at_random_moments(
-    runs_with: Callable[..., list[Run]],
-    tmp_path: Path,
-    table: Callable[[list[Run], Path], list[dict[str, Any]]],
-    monkeypatch: pytest.MonkeyPatch,
-    kills: int,
-    group: bool,
-) -> None:
+def test_kills_at_random_moments(runs_with, tmp_path, table, monkeypatch, kills, group):
     """Of all processes, or of the first one alone, whose own then notice."""
     longer = {"scales/tiny/seeds": 3, "scales/tiny/settings/trainer.epochs": 6}
     runs = runs_with(**longer)

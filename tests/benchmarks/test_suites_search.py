@@ -3,10 +3,8 @@
 import csv
 import json
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,7 +35,7 @@ def searched(small: Path) -> Path:
     return small
 
 
-def test_trials_are_short_and_differ_in_their_settings(searched: Path) -> None:
+def test_trials_are_short_and_differ_in_their_settings(searched):
     suite = read_suite(searched)
     trials = trials_of(suite, "tiny")
     names = [("wide", "default"), ("wide", "slow"), ("wide", "deep")]
@@ -48,9 +46,7 @@ def test_trials_are_short_and_differ_in_their_settings(searched: Path) -> None:
     assert not {run.name for run in trials} & {run.name for run in whole}
 
 
-def test_what_costs_three_times_as_much_is_not_chosen(
-    searched: Path, tmp_path: Path
-) -> None:
+def test_what_costs_three_times_as_much_is_not_chosen(searched, tmp_path):
     suite = read_suite(searched)
     trials = trials_of(suite, "tiny")
     measured = {"default": (1.0, 0.3), "slow": (3.1, 0.1), "deep": (2.9, 0.2)}
@@ -66,9 +62,7 @@ def test_what_costs_three_times_as_much_is_not_chosen(
 
 
 @pytest.mark.slow
-def test_the_best_on_validation_samples_is_used_in_every_run(
-    searched: Path, bench: Callable[..., Any]
-) -> None:
+def test_the_best_on_validation_samples_is_used_in_every_run(searched, bench):
     # Whatever the trials cost: the times of runs as short as these mean nothing.
     text = searched.read_text()
     searched.write_text(text.replace("epochs: 0.5", "epochs: 0.5\n  cost: 1000"))
@@ -103,7 +97,7 @@ def test_the_best_on_validation_samples_is_used_in_every_run(
         assert [run.settings.get("optimiser.lr") for run in found] == rates
 
 
-def test_a_suite_without_a_search(bench: Callable[..., Any], small: Path) -> None:
+def test_a_suite_without_a_search(bench, small):
     for suite, word in (("small", "without a search"), ("smal", "suite smal")):
         refused = bench("tune", suite, "--scale", "tiny", "--out", "t")
         assert refused.exit_code == 2 and word in refused.stderr

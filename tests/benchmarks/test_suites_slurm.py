@@ -1,19 +1,14 @@
 """Runs as jobs, through submitit's local executor in place of Slurm's."""
 
 import sys
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nfsgeo.errors import UserError
-from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, work
+from nfsgeo_benchmarks.suites import carry_out_all, collect, work
 
 pytest.importorskip("submitit", reason="the extra slurm is not installed")
-
-Bench = Callable[..., Any]
 
 
 @pytest.fixture
@@ -26,7 +21,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("local")
-def test_every_run_is_a_job(small_runs: list[Run], tmp_path: Path) -> None:
+def test_every_run_is_a_job(small_runs, tmp_path):
     ended: list[str] = []
     work_off = partial(
         carry_out_all, small_runs, tmp_path, ended=lambda run: ended.append(run.variant)
@@ -40,14 +35,12 @@ def test_every_run_is_a_job(small_runs: list[Run], tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("local")
-def test_options_that_submitit_does_not_know(tmp_path: Path) -> None:
+def test_options_that_submitit_does_not_know(tmp_path):
     with pytest.raises(UserError, match="partitoin"):
         carry_out_all([], tmp_path, slurm={"partitoin": "gpu"})
 
 
-def test_what_a_launcher_lacks_is_said_in_one_line(
-    bench: Bench, small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_launcher_lacks_is_said_in_one_line(bench, small, monkeypatch):
     options = ("small", "--scale", "tiny", "--out", "o")
     results = [bench(*options, "--slurm", "partition=gpu")]
     for _ in range(2):  # without srun, and then without submitit

@@ -12,8 +12,6 @@ from click.testing import Result
 import nfsgeo as library
 from nfsgeo.geometry import Domain
 
-Command = Callable[..., Result]
-
 
 def refused(result: Result, *words: str) -> None:
     """Exit 2, nothing on stdout, one line on stderr with the given words."""
@@ -85,9 +83,7 @@ def spoilt(waves: Path, path: Path, spoil: Callable[[h5py.File], None]) -> Path:
         ),
     ],
 )
-def test_what_cannot_be_done(
-    nfsgeo: Command, run: Path, waves: Path, tmp_path: Path, command: str, words: str
-) -> None:
+def test_what_cannot_be_done(nfsgeo, run, waves, tmp_path, command, words):
     (tmp_path / "cut.nc").write_bytes(waves.read_bytes()[:5000])
     (tmp_path / "mine.nc").write_text("precious")
     (tmp_path / "file").write_text("")
@@ -104,9 +100,7 @@ def test_what_cannot_be_done(
 
 @pytest.mark.parametrize("bad", [-np.inf, np.inf])
 @pytest.mark.parametrize("sample", [3, 15])  # of the training and validation parts
-def test_values_that_are_infinite(
-    nfsgeo: Command, waves: Path, bad: float, sample: int
-) -> None:
+def test_values_that_are_infinite(nfsgeo, waves, bad, sample):
     def spoil(file: h5py.File) -> None:
         file["u"][sample, 12] = bad
 
@@ -115,7 +109,7 @@ def test_values_that_are_infinite(
     assert not Path("runs").exists()
 
 
-def test_points_outside_the_domain(nfsgeo: Command) -> None:
+def test_points_outside_the_domain(nfsgeo):
     random, path = np.random.default_rng(0), Path("cloud.nc")
     points, u = random.random((30, 2)), random.random((6, 30, 20))
     domain = Domain.unit(2, periodic=False)
@@ -135,7 +129,7 @@ def uneven(waves: Path, path: Path) -> Path:
     return spoilt(waves, path, spoil)
 
 
-def test_unequal_time_steps(nfsgeo: Command, waves: Path) -> None:
+def test_unequal_time_steps(nfsgeo, waves):
     data = uneven(waves, Path("uneven.nc"))
     words = "1 from t = 10 and 2 from t = 11 to 13", "first_step", "time_stride"
     refused(nfsgeo("train", "--data", data, "--n-in", 8, "--n-out", 8), *words)
@@ -144,7 +138,7 @@ def test_unequal_time_steps(nfsgeo: Command, waves: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 11])
-def test_equal_time_steps_within_the_window(waves: Path, first: int) -> None:
+def test_equal_time_steps_within_the_window(waves, first):
     data = uneven(waves, Path("uneven.nc"))
     window = {"data.n_in": 6, "data.n_out": 6, "data.first_step": first}
     library.prepare(data, {"model.name": "nfs", **window})
@@ -160,16 +154,14 @@ def test_equal_time_steps_within_the_window(waves: Path, first: int) -> None:
         ("export RUN --out", "p.onnx"),
     ],
 )
-def test_names_that_end_in_another_format(
-    nfsgeo: Command, run: Path, waves: Path, tmp_path: Path, command: str, name: str
-) -> None:
+def test_names_that_end_in_another_format(nfsgeo, run, waves, tmp_path, command, name):
     paths = {"WAVES": waves, "RUN": run}
     result = nfsgeo(*[paths.get(word, word) for word in command.split()], name)
     refused(result, f"{name} to write", "a name that ends in")
     assert not list(tmp_path.glob("p.*"))
 
 
-def test_a_checkpoint_of_another_model(nfsgeo: Command, run: Path) -> None:
+def test_a_checkpoint_of_another_model(nfsgeo, run):
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("width: 4", "width: 8"))
     refused(nfsgeo("evaluate", run), "best.ckpt", "a checkpoint of nfs")
@@ -177,7 +169,7 @@ def test_a_checkpoint_of_another_model(nfsgeo: Command, run: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_no_cuda(nfsgeo: Command, run: Path, waves: Path) -> None:
+def test_no_cuda(nfsgeo, run, waves):
     options = ("--data", waves, "--device", "cuda")
     refused(nfsgeo("train", *options), "--device cuda", "--device cpu")
     refused(nfsgeo("evaluate", run, "--device", "cuda"), "--device cuda")

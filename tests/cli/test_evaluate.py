@@ -1,7 +1,6 @@
 """What the commands say about errors: over how many samples, in which units."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from nfsgeo.geometry import Domain
 from nfsgeo_cli.evaluate import rollout_table
 from nfsgeo_cli.terminal import report
 
-Command = Callable[..., Result]
 SMALL = [
     f"--set=model.settings.{setting}"
     for setting in ("width=4", "modes=2", "time_modes=2", "depth=1", "grid=8")
@@ -28,7 +26,7 @@ def lines(result: Result) -> list[str]:
     return found
 
 
-def test_a_named_file_is_scored_whole(nfsgeo: Command, run: Path, waves: Path) -> None:
+def test_a_named_file_is_scored_whole(nfsgeo, run, waves):
     Path("other.nc").write_bytes(waves.read_bytes())
     other = ("evaluate", run, "--data", "other.nc")
     shown = lines(nfsgeo(*other))
@@ -42,7 +40,7 @@ def test_a_named_file_is_scored_whole(nfsgeo: Command, run: Path, waves: Path) -
     assert "trained or validated on 12 of them." in " ".join(shown.split())
 
 
-def test_the_own_file_is_scored_on_its_test_part(nfsgeo: Command, run: Path) -> None:
+def test_the_own_file_is_scored_on_its_test_part(nfsgeo, run):
     shown = "\n".join(lines(nfsgeo("evaluate", run, "--unseen", 2, "--repeats", 2)))
     assert "Scored 4 of 20 samples at 64 of 256 points each." in shown
     for words in ("training mean", "persistence", "relative L1", "2 x points"):
@@ -62,7 +60,7 @@ def weather() -> Path:
 
 
 @pytest.mark.slow
-def test_each_component_is_shown_in_its_unit(nfsgeo: Command, weather: Path) -> None:
+def test_each_component_is_shown_in_its_unit(nfsgeo, weather):
     options = ("--n-in", 4, "--n-out", 4, "--epochs", 1, "--out", "w", *SMALL)
     trained = nfsgeo("train", "--data", weather, *options)
     assert "pooled valid RMSE" in trained.stderr
@@ -83,9 +81,7 @@ def test_each_component_is_shown_in_its_unit(nfsgeo: Command, weather: Path) -> 
     assert facts["components"]["pressure"]["unit"] == "hPa"
 
 
-def test_errors_of_a_long_rollout_fit_into_80_columns(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_errors_of_a_long_rollout_fit_into_80_columns(capsys):
     names = ("nfs", "persistence", "quadratic_extrapolation", "cubic_extrapolation")
     errors = [1.23456e-3 * step for step in range(1, 701)]
     rollout = {"times": errors, "mae_by_step": dict.fromkeys(names, errors)}

@@ -24,7 +24,7 @@ VERBS = sorted(main.commands)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_shows_an_example_within_80_columns(verb: str) -> None:
+def test_every_verb_shows_an_example_within_80_columns(verb):
     result = CliRunner().invoke(main, [verb, "--help"])
     assert result.exit_code == 0
     assert max(map(len, result.output.splitlines())) <= 80
@@ -41,14 +41,14 @@ def test_every_verb_shows_an_example_within_80_columns(verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_option_is_explained(verb: str) -> None:
+def test_every_option_is_explained(verb):
     command = main.commands[verb]
     for parameter in command.get_params(click.Context(command)):
         if parameter.param_type_name == "option":
             assert parameter.help, parameter.name
 
 
-def test_options_of_train_are_settings_with_their_defaults() -> None:
+def test_options_of_train_are_settings_with_their_defaults():
     text = " ".join(CliRunner().invoke(main, ["train", "--help"]).output.split())
     for name, key in OPTIONS.items():
         default = attrgetter(key)(RunConfig())
@@ -69,7 +69,7 @@ GENERATED = [
 
 
 @pytest.mark.parametrize("verb", GENERATED)
-def test_options_are_what_the_library_says_once_it_is_imported(verb: str) -> None:
+def test_options_are_what_the_library_says_once_it_is_imported(verb):
     source, names, chosen = vars(main.commands[verb].callback)["generated"]
     module, _, name = source.rpartition(".")
     for option, key in keys(names).items():
@@ -97,7 +97,7 @@ def test_options_are_what_the_library_says_once_it_is_imported(verb: str) -> Non
     "arguments",
     [[], *([verb, "--help"] for verb in VERBS), ["train", "--modle", "nfs"]],
 )
-def test_help_does_not_wait_for_torch(arguments: list[str]) -> None:
+def test_help_does_not_wait_for_torch(arguments):
     code = (
         "import sys\n"
         "from click.testing import CliRunner\n"

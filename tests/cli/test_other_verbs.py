@@ -2,18 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 from click.testing import Result
 
 from nfsgeo.data import open as open_file
 from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.models import MODELS
-
-Command = Callable[..., Result]
 
 
 def ok(result: Result) -> Result:
@@ -23,7 +19,7 @@ def ok(result: Result) -> Result:
     return result
 
 
-def test_predict_with_a_model_that_comes_trained(nfsgeo: Command) -> None:
+def test_predict_with_a_model_that_comes_trained(nfsgeo):
     size = ("--samples", 3, "--resolution", 64)
     ok(nfsgeo("generate", "burgers", "--out", "b.nc", *size))
     options = ("--input", "b.nc", "--output", "p.nc")
@@ -37,7 +33,7 @@ def test_predict_with_a_model_that_comes_trained(nfsgeo: Command) -> None:
     assert "burgers-small" in ok(nfsgeo("models")).stdout
 
 
-def test_info_of_a_file(nfsgeo: Command, waves: Path) -> None:
+def test_info_of_a_file(nfsgeo, waves):
     shown = ok(nfsgeo("info", waves)).stdout
     assert "waves" in shown
     facts = json.loads(ok(nfsgeo("info", waves, "--json")).stdout)
@@ -46,7 +42,7 @@ def test_info_of_a_file(nfsgeo: Command, waves: Path) -> None:
     assert facts["components"]["u"]["max"] > 0 > facts["components"]["u"]["min"]
 
 
-def test_models(nfsgeo: Command) -> None:
+def test_models(nfsgeo):
     table = ok(nfsgeo("models")).stdout
     # Ours beside the paper's, which has a layer more that is not used.
     assert "nfs" in table and re.search("739,425 +773,217", table)
@@ -56,7 +52,7 @@ def test_models(nfsgeo: Command) -> None:
     assert set(rows[0]) == told
 
 
-def test_convert_with_columns_and_times(nfsgeo: Command) -> None:
+def test_convert_with_columns_and_times(nfsgeo):
     rows = [f"{p},{t},{p + t}" for p in (3, 4) for t in (0, 1, 2)]
     Path("a.csv").write_text("\n".join(["where,frame,u", *rows]))
     columns = ("--columns", "x=where,time=frame", "--times", "0:1:0.5")
@@ -66,7 +62,7 @@ def test_convert_with_columns_and_times(nfsgeo: Command) -> None:
         assert file.read(0, slice(None))[..., 0].tolist() == [[3, 4, 5], [4, 5, 6]]
 
 
-def test_generate_then_convert(nfsgeo: Command) -> None:
+def test_generate_then_convert(nfsgeo):
     size = ("--samples", 3, "--resolution", 64, "--records", 4, "--workers", 1)
     made = nfsgeo("generate", "burgers", "--out", "b.nc", *size, "--option", "nu=0.05")
     ok(made)
@@ -79,7 +75,7 @@ def test_generate_then_convert(nfsgeo: Command) -> None:
     assert "burgers" in ok(nfsgeo("info", "b.nc")).stdout
 
 
-def test_generate_all(nfsgeo: Command) -> None:
+def test_generate_all(nfsgeo):
     size = ("--samples", 2, "--resolution", 32, "--records", 3, "--workers", 1)
     shown = ok(nfsgeo("generate", "all", "--out", "sets", *size)).stdout
     assert shown.split()[::2] == ["written"] * len(EQUATIONS)
@@ -93,7 +89,7 @@ def test_generate_all(nfsgeo: Command) -> None:
             assert file.num_samples == 2
 
 
-def test_datasets_lists_equations_with_sizes_and_options(nfsgeo: Command) -> None:
+def test_datasets_lists_equations_with_sizes_and_options(nfsgeo):
     facts = json.loads(ok(nfsgeo("datasets", "--json")).stdout)
     assert [row["name"] for row in facts["equations"]] == list(EQUATIONS)
     shown = ok(nfsgeo("datasets")).stdout
@@ -104,7 +100,7 @@ def test_datasets_lists_equations_with_sizes_and_options(nfsgeo: Command) -> Non
             assert f"--option {name}={each.default}" in shown
 
 
-def test_plot(nfsgeo: Command, run: Path, waves: Path) -> None:
+def test_plot(nfsgeo, run, waves):
     (run / "report.html").unlink()
     ok(nfsgeo("plot", run))
     assert (run / "report.html").exists()
@@ -116,9 +112,7 @@ def test_plot(nfsgeo: Command, run: Path, waves: Path) -> None:
     assert not Path("q").exists() and not Path("a.gif").exists()
 
 
-def test_a_defect_is_told_apart(
-    nfsgeo: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_defect_is_told_apart(nfsgeo, monkeypatch):
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -128,21 +122,21 @@ def test_a_defect_is_told_apart(
     assert "Traceback" in result.stderr
 
 
-def test_a_run_is_shown_alone(nfsgeo: Command, run: Path, waves: Path) -> None:
+def test_a_run_is_shown_alone(nfsgeo, run, waves):
     for verb in ("info", "plot"):
         for more in ([str(waves)], ["--series", "samples"]):
             refused = nfsgeo(verb, str(run), *more)
             assert refused.exit_code == 2 and more[0] in refused.stderr
 
 
-def test_info_tells_dates(nfsgeo: Command) -> None:
+def test_info_tells_dates(nfsgeo):
     rows = [f"2026-01-0{day}T12:00Z,{x},{x * day}" for day in (1, 2) for x in (0, 1)]
     Path("a.csv").write_text("\n".join(["t,x,u", *rows]))
     told = nfsgeo("info", "a.csv").stdout
     assert "2026-01-01 12:00 to 2026-01-02 12:00" in told
 
 
-def test_info_and_plot_take_what_open_takes(nfsgeo: Command) -> None:
+def test_info_and_plot_take_what_open_takes(nfsgeo):
     """Folders and several files, and what has to be said of them."""
     Path("rain").mkdir()
     names = [f"rain/s_{k}.csv" for k in (1, 2)]

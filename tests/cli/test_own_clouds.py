@@ -1,25 +1,21 @@
 """A person's own meshes, from files of another program to predictions."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
 from scipy.spatial import Delaunay
 
 from nfsgeo.data import open as open_file
 
 meshio = pytest.importorskip("meshio")
-Command = Callable[..., Result]
 RNG = np.random.default_rng(0)
 SIZES = [40 + 3 * k for k in range(12)]  # points of each sample
 TINY = {"width": 8, "modes": 2, "depth": 1, "grid": 8, "hidden": 8, "time_modes": 2}
 
 
 @pytest.mark.slow
-def test_train_on_meshes_of_different_sizes(nfsgeo: Command, tmp_path: Path) -> None:
+def test_train_on_meshes_of_different_sizes(nfsgeo, tmp_path):
     """Two components in time on triangles at z = 3, a series of files a sample."""
     for number, num in enumerate(SIZES):
         plane = RNG.random((num, 2)) * [4, 1] + [10, -2]

@@ -1,17 +1,13 @@
 """`nfsgeo train` from end to end."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
 from nfsgeo.training.trainer import read_history
 
-Command = Callable[..., Result]
 
-
-def test_a_run_folder_is_complete(trained: Path) -> None:
+def test_a_run_folder_is_complete(trained):
     names = "config.yaml environment.json metrics.csv summary.json evaluation.npz"
     names += " checkpoints/best.ckpt checkpoints/last.ckpt report.html"
     for name in names.split():
@@ -21,9 +17,7 @@ def test_a_run_folder_is_complete(trained: Path) -> None:
     assert not list(trained.rglob("*.partial"))
 
 
-def test_samples_are_told_before_and_errors_beside_baselines_after(
-    training: Result,
-) -> None:
+def test_samples_are_told_before_and_errors_beside_baselines_after(training):
     assert "10 train + 2 valid + 4 test samples" in training.stderr
     for name in ("nfs", "persistence", "linear extrapolation", "training mean"):
         assert name in training.stdout
@@ -33,9 +27,7 @@ def test_samples_are_told_before_and_errors_beside_baselines_after(
 
 
 @pytest.mark.slow
-def test_a_saved_configuration_makes_the_same_run_again(
-    nfsgeo: Command, trained: Path
-) -> None:
+def test_a_saved_configuration_makes_the_same_run_again(nfsgeo, trained):
     result = nfsgeo("train", "--config", trained / "config.yaml", "--out", "again")
     assert result.exit_code == 0, result.output
     losses = [

@@ -20,9 +20,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES)
 @given(first=st.integers(0, 20), num=st.integers(3, 9), apart=st.integers(1, 3))
-def test_calendar_months_are_equal_steps(
-    place: str, first: int, num: int, apart: int
-) -> None:
+def test_calendar_months_are_equal_steps(place, first, num, apart):
     if "middle" in place:
         apart = 1  # every second month may have 31 days
     series = PLACES[place][first::apart]
@@ -35,7 +33,7 @@ def test_calendar_months_are_equal_steps(
 
 @pytest.mark.parametrize("series", [*PLACES.values(), 60.0 * np.arange(30)])
 @given(data=st.data())
-def test_what_a_regular_series_lacks_is_filled(series: np.ndarray, data: st.DataObject):
+def test_what_a_regular_series_lacks_is_filled(series, data):
     inner = st.integers(1, len(series) - 2)
     gone = data.draw(st.lists(inner, max_size=len(series) // 5, unique=True))
     given = np.delete(series, gone)
@@ -44,7 +42,7 @@ def test_what_a_regular_series_lacks_is_filled(series: np.ndarray, data: st.Data
     np.testing.assert_allclose(whole, series, atol=0.5, rtol=0)
 
 
-def test_irregular_times_stay_as_they_are() -> None:
+def test_irregular_times_stay_as_they_are():
     for times in ([0.0, 1.0, 2.5, 3.5], [0.0, 60.0, 6000.0, 6060.0], [5.0]):
         whole, number = filled(np.array(times))
         assert whole.tolist() == times and number.tolist() == [*range(len(times))]

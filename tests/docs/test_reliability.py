@@ -30,19 +30,17 @@ def tries(file: str, name: str) -> int | None:
     return None
 
 
-def test_every_row_is_understood() -> None:
+def test_every_row_is_understood():
     assert len(ROWS) == PAGE.count("::test_") > 20
 
 
 @pytest.mark.parametrize(("cases", "tried", "file", "name"), ROWS)
-def test_tries_are_those_of_the_test(
-    cases: str, tried: str, file: str, name: str
-) -> None:
+def test_tries_are_those_of_the_test(cases, tried, file, name):
     assert tries(file, name) == (int(tried) if tried else None)
 
 
 @pytest.mark.slow
-def test_cases_are_those_of_the_test() -> None:
+def test_cases_are_those_of_the_test():
     files = sorted({file for _, _, file, _ in ROWS})
     options = ["-o", "addopts=--import-mode=importlib", "--collect-only", "-q"]
     command = [sys.executable, "-m", "pytest", *options, *files]

@@ -37,7 +37,7 @@ def accuracy() -> pd.DataFrame:
     return table.groupby(["variant", "problem"]).mae.agg(["mean", "std", "count"])
 
 
-def test_the_table_of_the_readme() -> None:
+def test_the_table_of_the_readme():
     found = rows(page("README.md"), "| test error | `nfs` | ablated |")
     for (suite, problem, power, ablated), (_, *cells) in zip(
         README, found, strict=True
@@ -64,7 +64,7 @@ def digits(value: float) -> str:
     return f"{value:.{2 if value < 20 else 1 if value < 100 else 0}f}"
 
 
-def test_ratios_of_the_parts_of_nfs(accuracy: pd.DataFrame) -> None:
+def test_ratios_of_the_parts_of_nfs(accuracy):
     found = rows(page("docs/experiments.md"), "| changed | variant |")
     problems = "burgers-steep", "navier-stokes-rough"
     assert len(found) > 8
@@ -76,7 +76,7 @@ def test_ratios_of_the_parts_of_nfs(accuracy: pd.DataFrame) -> None:
                 assert text == f"{ratio:.2f}", (variant, problem)
 
 
-def test_errors_with_noise() -> None:
+def test_errors_with_noise():
     table = pd.read_csv(RESULTS / "noise" / "results.csv")
     table = table.set_index(["problem", "variant"])
     found = rows(page("docs/experiments.md"), "| variant | 0 | 1 % |")
@@ -88,7 +88,7 @@ def test_errors_with_noise() -> None:
         assert cells == [f"{value:.1e}".replace("e-0", "e-") for value in values]
 
 
-def test_errors_on_other_meshes() -> None:
+def test_errors_on_other_meshes():
     table = pd.read_csv(RESULTS / "invariance" / "results.csv")
     means = table.groupby(["problem", "variant"]).mean(numeric_only=True)
     problems = {
@@ -111,14 +111,14 @@ def test_errors_on_other_meshes() -> None:
         assert cells == ["–" if math.isnan(r) else f"{r:.2f}" for r in ratios]
 
 
-def test_problems_are_not_solved_without_learning() -> None:
+def test_problems_are_not_solved_without_learning():
     """A criterion that knows no model: the best reference has an error of 5 %."""
     table = pd.read_csv(RESULTS / "accuracy" / "results.csv")
     trivial = table[~table["variant"].map(learns)]
     assert trivial.groupby("problem")["rel_l2"].min().min() > 0.05
 
 
-def test_error_bands() -> None:
+def test_error_bands():
     table = pd.read_csv(RESULTS / "bands" / "results.csv").query("status == 'ok'")
     means = table.groupby(["problem", "variant"]).mean(numeric_only=True)
     problems = [
@@ -139,7 +139,7 @@ def test_error_bands() -> None:
         assert [seen, *cells] == texts, problem
 
 
-def test_the_table_of_stations() -> None:
+def test_the_table_of_stations():
     table = pd.read_csv(RESULTS / "stations" / "results.csv")
     names = {"lowest temperature": "lowest", "highest temperature": "highest"}
     models = ["nfs", "mppde", "gcgru", "dse", "gino", "meshgraphnets"]
@@ -159,7 +159,7 @@ def test_the_table_of_stations() -> None:
         assert value == f"{best.min():.2f}" == f"{best[reference]:.2f}"
 
 
-def test_the_table_of_apebench() -> None:
+def test_the_table_of_apebench():
     table = pd.read_csv(RESULTS / "apebench" / "results.csv")
     errors = table.groupby(["problem", "variant"]).gmean_nrmse.mean()
     networks = ["nfs-small", "ape-fno", "ape-resnet", "ape-unet", "persistence"]

@@ -24,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_tables_of_pages_list_every_format_and_model() -> None:
+def test_tables_of_pages_list_every_format_and_model():
     pages = runpy.run_path(str(ROOT / "docs" / "making" / "pages.py"))
     read, written = pages["formats_read"](), pages["formats_written"]()
     for each in FORMATS:
@@ -34,7 +34,7 @@ def test_tables_of_pages_list_every_format_and_model() -> None:
 
 
 @pytest.mark.slow
-def test_pages_come_from_the_code_and_nothing_from_elsewhere(site: Path) -> None:
+def test_pages_come_from_the_code_and_nothing_from_elsewhere(site):
     left = re.compile(r":\w+:`|\.\. \w+::|={4,}|<!--|\\\(|\$\$")
     tag = re.compile(r"<(?:script|link|img)[^>]+(?:src|href)=.(https?:[^\"' ]+)")
     for page in site.rglob("*.html"):
@@ -49,7 +49,7 @@ def test_pages_come_from_the_code_and_nothing_from_elsewhere(site: Path) -> None
 
 
 @pytest.mark.slow
-def test_pictures_are_drawn_by_our_own_code(tmp_path: Path) -> None:
+def test_pictures_are_drawn_by_our_own_code(tmp_path):
     script = ROOT / "docs" / "making" / "pictures.py"
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True)
     drawn = {path.name for path in tmp_path.iterdir()}

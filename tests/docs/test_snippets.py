@@ -37,7 +37,7 @@ def catalogues() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-def test_snippets_run(page: str) -> None:
+def test_snippets_run(page):
     """``python`` and ``console`` are run, ``sh`` takes too long and is parsed."""
     names: dict[str, Any] = {}
     for language, content in BLOCK.findall((DOCS / page).read_text()):

@@ -31,7 +31,7 @@ def errors(num: int, points: int, seed: int) -> Errors:
 
 @settings(max_examples=3, deadline=None)
 @given(st.sampled_from([9, 12, 30]), st.sampled_from([1, 7]))
-def test_bands_cover_exchangeable_samples(num: int, points: int) -> None:
+def test_bands_cover_exchangeable_samples(num, points):
     scale, covered = Scale.constant(torch.Size([1, 1])), []
     for seed in range(300):
         known, new = errors(num, points, seed), errors(1, points, seed + 1000)
@@ -42,7 +42,7 @@ def test_bands_cover_exchangeable_samples(num: int, points: int) -> None:
     assert 0.9 - 3 * spread <= share <= 0.9 + 1 / (num + 1) + 3 * spread
 
 
-def test_a_constant_band_is_of_one_width() -> None:
+def test_a_constant_band_is_of_one_width():
     of, growth = errors(40, 50, 0), torch.tensor([1.0, 3.0])[:, None].double()
     features, unit, *others = vars(of.around).values()
     around = Surroundings(
@@ -58,7 +58,7 @@ def test_a_constant_band_is_of_one_width() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.floats(-3, 3), st.floats(0.1, 10))
-def test_crps_of_a_normal_distribution(error: float, sigma: float) -> None:
+def test_crps_of_a_normal_distribution(error, sigma):
     levels = [(k + 0.5) / 2000 for k in range(2000)]
     normal = torch.distributions.Normal(0.0, 1.0)
     quantiles = (sigma * normal.icdf(torch.tensor((1 + of) / 2)) for of in levels)
@@ -70,7 +70,7 @@ def test_crps_of_a_normal_distribution(error: float, sigma: float) -> None:
     assert float(found) == pytest.approx(float(exact), rel=2e-3, abs=1e-3)
 
 
-def test_the_interval_score_is_least_at_the_quantile() -> None:
+def test_the_interval_score_is_least_at_the_quantile():
     e = torch.randn(20_000, generator=torch.Generator().manual_seed(0)).exp()
     widths = torch.linspace(0, 8, 401)
     zeros = torch.zeros_like(widths)
@@ -91,7 +91,7 @@ def banded(waves: Path, tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out).root
 
 
-def test_scores_stand_beside_those_of_references(banded: Path) -> None:
+def test_scores_stand_beside_those_of_references(banded):
     found = nfsgeo.evaluate(banded)["bands"]
     assert (found["level"], found["samples"]) == (0.9, 10)
     assert len(found["by_time_step"]) == 10
@@ -109,9 +109,7 @@ def test_scores_stand_beside_those_of_references(banded: Path) -> None:
     assert (RunPaths(banded).figures / "bands.png").is_file()
 
 
-def test_predictions_have_bands_of_a_level(
-    banded: Path, trained: Path, waves: Path
-) -> None:
+def test_predictions_have_bands_of_a_level(banded, trained, waves):
     plain = nfsgeo.predict(banded, waves, "plain.nc", level=0)
     assert plain.component_names == ["u"]
     narrow, wide = (
@@ -142,9 +140,7 @@ def test_predictions_have_bands_of_a_level(
             nfsgeo.predict(run, waves, "none.nc", level=0.9, **more)
 
 
-def test_samples_of_ones_own_calibrate(
-    banded: Path, run: RunPaths, waves: Path, tmp_path: Path
-) -> None:
+def test_samples_of_ones_own_calibrate(banded, run, waves, tmp_path):
     before = RunPaths(banded).bands.read_bytes()
     with nfsgeo.open(waves) as file:
         u = [file.read(k, slice(None)) for k in range(20)]
@@ -165,6 +161,6 @@ def test_samples_of_ones_own_calibrate(
     RunPaths(banded).bands.write_bytes(before)
 
 
-def test_too_few_samples_are_refused_before_training(waves: Path) -> None:
+def test_too_few_samples_are_refused_before_training(waves):
     with pytest.raises(UserError, match="2 validation windows"):
         nfsgeo.prepare(waves, {"model.bands": True})

@@ -57,9 +57,7 @@ def summary(run: RunPaths) -> dict[str, Any]:
     return content
 
 
-def test_each_component_has_errors_in_its_own_unit(
-    run: RunPaths, summary: dict[str, Any]
-) -> None:
+def test_each_component_has_errors_in_its_own_unit(run, summary):
     config, forecaster = read_config(run.config), nfsgeo.load(run)
     with nfsgeo.open(config.data.file) as file, torch.no_grad():
         train, test = map(RunData(config, file).windows, ("train", "test"))
@@ -88,7 +86,7 @@ def test_each_component_has_errors_in_its_own_unit(
     assert 0.1 < summary["test"]["rel_l2"] < 2
 
 
-def test_units_do_not_change_pooled_errors(summary: dict[str, Any]) -> None:
+def test_units_do_not_change_pooled_errors(summary):
     other = trained(weather(Path("pascals.nc"), 100.0), Path("pascals"))
     found = nfsgeo.evaluate(other)["baselines"]
     # Extrapolation of a higher degree amplifies how each file rounds its values.
@@ -96,7 +94,7 @@ def test_units_do_not_change_pooled_errors(summary: dict[str, Any]) -> None:
         assert found[name] == pytest.approx(summary["baselines"][name], rel=1e-2)
 
 
-def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets() -> None:
+def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets():
     u = np.random.default_rng(0).normal(size=(10, 8, 8, 2))
     u[:, :, :4, 1] = 0
     u[..., 1] *= 1e-3
@@ -109,8 +107,8 @@ def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets() -> N
 
 @pytest.mark.parametrize("prediction", ["residual", "direct"])
 def test_a_component_that_never_changes_is_predicted_as_it_is(
-    prediction: str, tiny: dict[str, Any], tmp_path: Path
-) -> None:
+    prediction, tiny, tmp_path
+):
     """With bands of no width, whatever the network says."""
     turns = np.random.default_rng(0).random((100, 20, 1)) + np.arange(6) / 10
     u = np.stack([np.sin(2 * np.pi * turns), np.full_like(turns, 12.3)], axis=-1)

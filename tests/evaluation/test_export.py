@@ -35,8 +35,8 @@ def forecaster(trained: Path) -> Forecaster:
 @pytest.mark.parametrize("num_points", [64, 40, 333])
 @pytest.mark.parametrize("num_queries", [None, 51])
 def test_equals_the_model_on_meshes_of_any_size(
-    exported: Path, forecaster: Forecaster, num_points: int, num_queries: int | None
-) -> None:
+    exported, forecaster, num_points, num_queries
+):
     program = torch.export.load(exported).module()
     x, pos = torch.randn(num_points, 10, 1), torch.rand(num_points, 2)
     query_pos = None if num_queries is None else torch.rand(num_queries, 2)
@@ -53,7 +53,7 @@ def test_equals_the_model_on_meshes_of_any_size(
     "kind",
     ["gaps", "forcing", "times and forcing", "damped", "season", "boundary", "radii"],
 )
-def test_programs_have_every_transform(kind: str) -> None:
+def test_programs_have_every_transform(kind):
     """Gaps, what is known ahead, lead times, damping, walls, and several radii."""
     random = np.random.default_rng(0)
     u, pos = random.normal(size=(8, 40, 9)).cumsum(2), random.random((40, 2))
@@ -97,7 +97,7 @@ def test_programs_have_every_transform(kind: str) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_arguments_have_the_types_of_the_program(forecaster: Forecaster) -> None:
+def test_arguments_have_the_types_of_the_program(forecaster):
     x, pos = torch.randn(40, 10, 1), torch.rand(40, 2)
     single = program_inputs(forecaster, x, pos)
     double = program_inputs(forecaster, x.double(), pos.double())
@@ -106,7 +106,7 @@ def test_arguments_have_the_types_of_the_program(forecaster: Forecaster) -> None
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
-def test_names_the_models_that_export(waves: Path):
+def test_names_the_models_that_export(waves):
     settings = {"model.name": "gcgru", "model.settings.width": 4, "trainer.epochs": 1}
     other = nfsgeo.fit(nfsgeo.prepare(waves, settings), Path("gcgru"))
     with pytest.raises(UserError, match="a run of gcgru.*nfs"):
@@ -126,7 +126,7 @@ assert not [name for name in sys.modules if name.startswith(("nfsgeo", "torch_ge
 
 
 @pytest.mark.slow
-def test_runs_without_nfsgeo(exported: Path, forecaster: Forecaster) -> None:
+def test_runs_without_nfsgeo(exported, forecaster):
     x, pos = torch.randn(77, 10, 1), torch.rand(77, 2)
     inputs = program_inputs(forecaster, x, pos, torch.rand(31, 2))
     given, found = Path("given.npz"), Path("found.npy")
@@ -150,7 +150,7 @@ def run_of(model: str, waves: Path, folder: Path) -> Path:
 @pytest.mark.parametrize(
     "model", [n for n in MODELS if n.startswith("nfs") and n != WITHOUT_ONNX]
 )
-def test_onnx_equals_the_model_on_meshes_of_any_size(model: str, waves: Path):
+def test_onnx_equals_the_model_on_meshes_of_any_size(model, waves):
     pytest.importorskip("onnxscript", reason="the extra onnx")
     run = run_of(model, waves, Path("run"))
     runtime = pytest.importorskip("onnxruntime", reason="the extra onnx")
@@ -171,7 +171,7 @@ def test_onnx_equals_the_model_on_meshes_of_any_size(model: str, waves: Path):
 
 
 @pytest.mark.slow
-def test_onnx_names_the_operator_that_it_lacks(waves: Path):
+def test_onnx_names_the_operator_that_it_lacks(waves):
     pytest.importorskip("onnxscript", reason="the extra onnx")
     run = run_of(WITHOUT_ONNX, waves, Path("run"))
     lacking = f"a run of {WITHOUT_ONNX}, which needs.*complex"

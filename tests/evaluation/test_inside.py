@@ -22,7 +22,7 @@ from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
 EDGES = 8 + 8 + 2 * 4 + 4  # bytes of source and target, displacement, weight
 
 
-def test_the_deviation_is_what_the_formula_says() -> None:
+def test_the_deviation_is_what_the_formula_says():
     one = np.array([1.0, -2.0, 0.0, 3.0], dtype=np.float32)
     other = np.array([3.0, 2.0, 0.0, 3.0], dtype=np.float32)
     assert relative_difference(one, [other]) == pytest.approx(
@@ -44,9 +44,7 @@ def settings(waves: Path) -> dict[str, Any]:
     return chosen | {"trainer.epochs": 3}
 
 
-def test_states_are_what_goes_into_the_blocks_and_comes_out(
-    settings: dict[str, Any],
-) -> None:
+def test_states_are_what_goes_into_the_blocks_and_comes_out(settings):
     tokens = {"model.settings.time": "tokens"}
     experiment = prepare(load_config(overrides=settings | tokens))
     forecaster, window = experiment.forecaster, experiment.data.parts["valid"][0]
@@ -59,13 +57,13 @@ def test_states_are_what_goes_into_the_blocks_and_comes_out(
     assert states["begin"].shape[0] == 4 and states["begin"].shape[-1] == 3
 
 
-def test_models_without_a_grid_have_no_states(settings: dict[str, Any]) -> None:
+def test_models_without_a_grid_have_no_states(settings):
     experiment = prepare(load_config(overrides=settings | {"model.name": "dse"}))
     with pytest.raises(UserError, match="model dse"):
         grid_states(experiment.forecaster, experiment.data.parts["valid"][0])
 
 
-def test_weights_and_points_have_seeds_of_their_own(settings: dict[str, Any]) -> None:
+def test_weights_and_points_have_seeds_of_their_own(settings):
     first, second = (
         prepare(load_config(overrides=settings | {"data.mesh_seed": seed}))
         for seed in (0, 1)
@@ -78,9 +76,7 @@ def test_weights_and_points_have_seeds_of_their_own(settings: dict[str, Any]) ->
 
 
 @pytest.mark.slow
-def test_states_are_kept_every_few_epochs_and_change_no_training(
-    settings: dict[str, Any],
-) -> None:
+def test_states_are_kept_every_few_epochs_and_change_no_training(settings):
     def rows(name: str, *callbacks: KeepStates) -> str:
         experiment = prepare(load_config(overrides=settings))
         fit(experiment, begin_run(experiment, Path(name)), callbacks)
@@ -112,7 +108,7 @@ def memory(num_points: int, name: str = "nfs", **settings: Any) -> dict[str, int
     return found
 
 
-def test_grows_with_the_points() -> None:
+def test_grows_with_the_points():
     one, four = memory(256), memory(1024)
     assert set(one) == {"search", "kernel", "sum"}
     # Neighbours grow with the logarithm of the points.
@@ -120,13 +116,13 @@ def test_grows_with_the_points() -> None:
         assert 3.9 * size < four[part] < 5.5 * size
 
 
-def test_graphs_hold_their_edges() -> None:
+def test_graphs_hold_their_edges():
     """Two graphs of 16 points and as many nodes, all within reach of each other."""
     found = memory(16, base="mean", radius=2.0)["search"]
     assert found > 2 * 16 * 16 * EDGES
 
 
-def test_matrices_of_edges_hold_more_than_their_weights() -> None:
+def test_matrices_of_edges_hold_more_than_their_weights():
     paper = {key: MODELS["nfs"].paper[key] for key in ("kernel", "base", "back_width")}
     dense, channel = memory(256, **paper), memory(256, **{**paper, "kernel": "channel"})
     assert dense["sum"] > 2 * channel["sum"]

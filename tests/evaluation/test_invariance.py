@@ -2,7 +2,6 @@
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ def with_meshes(run: RunPaths, num: int) -> RunPaths:
     return run
 
 
-def test_a_row_for_each_mesh_and_the_same_again(run: RunPaths) -> None:
+def test_a_row_for_each_mesh_and_the_same_again(run):
     names = [name for name in MESHES if name != "own"]
     rows = evaluate_meshes(with_meshes(run, 1).root, names)
     with open(run.meshes, newline="") as file:
@@ -37,25 +36,25 @@ def test_a_row_for_each_mesh_and_the_same_again(run: RunPaths) -> None:
     assert rows[:1] == evaluate_meshes(run.root, ["seen"])
 
 
-def test_the_seen_mesh_is_that_of_training(run: RunPaths) -> None:
+def test_the_seen_mesh_is_that_of_training(run):
     (row,) = evaluate_meshes(run.root, ["seen"])
     summary = evaluate_run(run.root)
     assert row["mae_observed"] == pytest.approx(summary["test"]["mae"], rel=1e-4)
 
 
-def test_noise_on_the_inputs_raises_errors(run: RunPaths) -> None:
+def test_noise_on_the_inputs_raises_errors(run):
     rows = evaluate_meshes(run.root, ["seen", "noise-1", "noise-100"])
     seen, little, much = (row["mae_observed"] for row in rows)
     assert abs(little - seen) < abs(much - seen) and much > 1.1 * seen
 
 
 @pytest.mark.parametrize(("name", "word"), [("halves", "half"), ("nested-x", "number")])
-def test_names_that_are_none(run: RunPaths, name: str, word: str) -> None:
+def test_names_that_are_none(run, name, word):
     with pytest.raises(UserError, match=word):
         evaluate_meshes(run.root, [name])
 
 
-def test_a_grid_is_its_only_mesh(waves: Path, tiny: Any) -> None:
+def test_a_grid_is_its_only_mesh(waves, tiny):
     chosen = tiny | {"data.grid": 8, "trainer.epochs": 1, "data.max_train": 4}
     run = nfsgeo.fit(nfsgeo.prepare(waves, chosen), Path("run"))
     (row,) = evaluate_meshes(run)

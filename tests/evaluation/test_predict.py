@@ -1,7 +1,6 @@
 """Predictions for files."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +11,9 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
 from nfsgeo.geometry import Domain
-from nfsgeo.training import RunPaths
 
 
-def test_query_points_that_were_observed_change_nothing(
-    run: RunPaths, waves: Path
-) -> None:
+def test_query_points_that_were_observed_change_nothing(run, waves):
     whole = predict(run, waves, Path("all.nc"))
     np.save(Path("q.npy"), whole.coordinates()[5:9])
     out = predict(run, waves, Path("q.nc"), query_points=Path("q.npy"))
@@ -35,9 +31,7 @@ def part_of(waves: Path, path: Path, times: list[int]) -> Path:
         return fields.write(path)
 
 
-def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(
-    run: RunPaths, waves: Path
-) -> None:
+def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(run, waves):
     whole = part_of(waves, Path("whole.nc"), list(range(24)))
     ahead = predict(run, whole, Path("ahead.nc"))
     # The file ends at 6; before, predictions began at 2.75 whatever its length.
@@ -54,7 +48,7 @@ def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(
         predict(run, uneven, Path("out.nc"), first=0)
 
 
-def test_the_mesh_is_that_of_the_file(run: RunPaths, waves: Path) -> None:
+def test_the_mesh_is_that_of_the_file(run, waves):
     """With its cells, and a period beside the box, too, where fields are the same."""
     with nfsgeo.open(waves) as file:
         u = Array(file.read(0, slice(None)), "ptc", ["u"])
@@ -73,15 +67,13 @@ def test_the_mesh_is_that_of_the_file(run: RunPaths, waves: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [-1, 24, 20])
-def test_a_first_snapshot_that_leaves_too_few(
-    run: RunPaths, waves: Path, first: int
-) -> None:
+def test_a_first_snapshot_that_leaves_too_few(run, waves, first):
     with pytest.raises(UserError, match="snapshot"):
         predict(run.root, waves, Path("out.nc"), first=first)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
-def test_points_come_from_arrays_and_tables(suffix: str) -> None:
+def test_points_come_from_arrays_and_tables(suffix):
     points = np.random.default_rng(0).random((7, 2))
     path = Path(f"q{suffix}")
     if suffix == ".npy":
@@ -93,7 +85,7 @@ def test_points_come_from_arrays_and_tables(suffix: str) -> None:
     assert np.array_equal(read_points(path, Domain.unit(2)), points)
 
 
-def test_names_order_the_columns_of_points() -> None:
+def test_names_order_the_columns_of_points():
     Path("q.csv").write_text("lat,lon\n0.25,0.5\n0.75,1\n")
     found = read_points(Path("q.csv"), Domain.unit(2, periodic=False))
     assert found.tolist() == [[0.5, 0.25], [1.0, 0.75]]
@@ -104,7 +96,7 @@ def test_names_order_the_columns_of_points() -> None:
             read_points(Path("q.csv"), Domain.unit(2))
 
 
-def test_points_are_read_from_tables_as_fields_are() -> None:
+def test_points_are_read_from_tables_as_fields_are():
     """With names of the points, other separators, units and comments."""
     box = Domain.unit(2, periodic=False)
     for text in (
@@ -117,7 +109,7 @@ def test_points_are_read_from_tables_as_fields_are() -> None:
         assert read_points(Path("q.csv"), box).tolist() == [[0.5, 0.25], [1.0, 0.75]]
 
 
-def test_names_of_query_points_are_kept(run: RunPaths, waves: Path) -> None:
+def test_names_of_query_points_are_kept(run, waves):
     Path("q.csv").write_text("name,x,y\nA,0.5,0.25\nB,0.75,0.5\n")
     found = predict(run.root, waves, Path("out.nc"), query_points=Path("q.csv"))
     assert found.stations(1) == ["A", "B"]
@@ -135,13 +127,13 @@ def test_names_of_query_points_are_kept(run: RunPaths, waves: Path) -> None:
         ([{}], "an array of points"),
     ],
 )
-def test_points_that_cannot_be_used(points: object, complaint: str) -> None:
+def test_points_that_cannot_be_used(points, complaint):
     np.save(Path("q.npy"), np.array(points))
     with pytest.raises(UserError, match=complaint):
         read_points(Path("q.npy"), Domain.unit(2))
 
 
-def test_points_beside_a_periodic_axis_are_brought_back() -> None:
+def test_points_beside_a_periodic_axis_are_brought_back():
     """As longitudes from 0 to 360 degrees, or the date line itself."""
     np.save(Path("q.npy"), [[180.0, 10.0], [270.0, 90.0], [-190.0, 0.0]])
     found = read_points(Path("q.npy"), Domain.sphere())
@@ -149,7 +141,7 @@ def test_points_beside_a_periodic_axis_are_brought_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["q.npy", "q.npz", "q.csv", "q.txt"])
-def test_files_that_hold_no_points(name: str) -> None:
+def test_files_that_hold_no_points(name):
     (Path(name)).write_text("no points here\n")
     with pytest.raises(UserError, match=name):
         read_points(Path(name), Domain.unit(2))
@@ -157,7 +149,7 @@ def test_files_that_hold_no_points(name: str) -> None:
         read_points(Path(f"missing-{name}"), Domain.unit(2))
 
 
-def test_time_steps_without_values_are_not_observed(run: RunPaths, waves: Path) -> None:
+def test_time_steps_without_values_are_not_observed(run, waves):
     with nfsgeo.open(waves) as file:
         u = np.stack([file.read(s, slice(None)) for s in range(2)])
         u[:, :, 20:] = np.nan
@@ -169,9 +161,7 @@ def test_time_steps_without_values_are_not_observed(run: RunPaths, waves: Path) 
         predict(run.root, ahead, Path("q.nc"), first=11)
 
 
-def test_inputs_unlike_those_of_training_are_told(
-    waves: Path, tiny: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_inputs_unlike_those_of_training_are_told(waves, tiny, caplog):
     chosen = tiny | {"trainer.epochs": 1, "data.window_stride": 1}
     run = nfsgeo.fit(nfsgeo.prepare(waves, chosen), "run")
     usual = predict(run, waves, "usual.nc").dataset["unlike"].values

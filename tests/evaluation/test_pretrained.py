@@ -14,12 +14,11 @@ from nfsgeo.data.meshes import disjoint, random_subset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run, find_run
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo.training import RunPaths
 
 MAKING = Path(__file__).parents[2] / "docs" / "making" / "pretrained.py"
 
 
-def test_a_shipped_run_predicts_the_same(run: RunPaths, waves: Path):
+def test_a_shipped_run_predicts_the_same(run, waves):
     evaluate_run(run)
     shipped = runpy.run_path(str(MAKING))["ship"](run, Path("shipped"))
     assert shipped.best.stat().st_size < 0.7 * run.best.stat().st_size
@@ -37,7 +36,7 @@ def test_a_shipped_run_predicts_the_same(run: RunPaths, waves: Path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_comes_along(name: str):
+def test_what_comes_along(name):
     folder = FOLDER / name
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     assert size < 5e6
@@ -58,7 +57,7 @@ def test_what_comes_along(name: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_on_data_of_another_seed(name: str):
+def test_on_data_of_another_seed(name):
     """Better than extrapolation on the grid; from disjoint meshes alike."""
     equation, resolution, num = {
         "burgers-small": ("burgers", 1024, 256),
@@ -90,7 +89,7 @@ def test_on_data_of_another_seed(name: str):
     assert 0 < np.mean(apart) < np.mean(errors)
 
 
-def test_a_folder_comes_before_a_name(trained: Path):
+def test_a_folder_comes_before_a_name(trained):
     assert find_run(Path("burgers-small")).root == FOLDER / "burgers-small"
     Path("burgers-small").symlink_to(trained)
     assert find_run(Path("burgers-small")).root == Path("burgers-small")
@@ -102,6 +101,6 @@ def test_a_model_without_data_asks_for_them():
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:0"])
-def test_devices_of_other_names_are_refused(device: str):
+def test_devices_of_other_names_are_refused(device):
     with pytest.raises(UserError, match=f"device='{device}': expected 'auto'"):
         nfsgeo.load(NAMES[0], device)

@@ -1,7 +1,6 @@
 """Baselines against fields that they predict exactly."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -21,13 +20,13 @@ from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.training.run_data import RunData
 
 
-def test_persistence_repeats_the_last_record() -> None:
+def test_persistence_repeats_the_last_record():
     u = torch.randn(5, 3, 2)
     assert torch.equal(persistence(u, 4), u[:, 2:].repeat(1, 4, 1))
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
-def test_extrapolation_is_exact_for_polynomials_at_uneven_times(degree: int) -> None:
+def test_extrapolation_is_exact_for_polynomials_at_uneven_times(degree):
     times = torch.tensor([0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0], dtype=torch.float64)
     powers = times[:, None] ** torch.arange(degree + 1)
     u = (torch.randn(6, 1, 2, degree + 1).double() * powers[:, None]).sum(-1)
@@ -39,7 +38,7 @@ def test_extrapolation_is_exact_for_polynomials_at_uneven_times(degree: int) -> 
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_training_mean(waves: Path, shared: bool) -> None:
+def test_training_mean(waves, shared):
     with nfsgeo.data.open(waves) as file:
         mesh = random_subset(file, 20, 0)
         own = partial(random_subset, file, 20, 0)
@@ -51,7 +50,7 @@ def test_training_mean(waves: Path, shared: bool) -> None:
     assert torch.allclose(prediction, mean.repeat(2, 1, 1), atol=1e-6)
 
 
-def test_a_reference_without_its_time_steps_is_left_out(waves: Path) -> None:
+def test_a_reference_without_its_time_steps_is_left_out(waves):
     small = {"model.settings.width": 4, "data.n_in": 1, "data.n_out": 3}
     e = nfsgeo.prepare(waves, small)
     scored = ScoredModel(e.forecaster, RunData(e.config, e.file))

@@ -9,10 +9,9 @@ import pytest
 import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
-from nfsgeo.training import RunPaths
 
 
-def test_as_far_as_training_it_is_the_prediction(run: RunPaths, waves: Path) -> None:
+def test_as_far_as_training_it_is_the_prediction(run, waves):
     summary = evaluate_run(run.root, steps=10)
     assert summary["rollout"]["errors"]["model"] == summary["test"]
     np.testing.assert_allclose(summary["rollout"]["times"], 0.25 * np.arange(1, 11))
@@ -26,7 +25,7 @@ def test_as_far_as_training_it_is_the_prediction(run: RunPaths, waves: Path) -> 
         evaluate_run(run.root, steps=15)
 
 
-def test_predictions_of_any_length(run: RunPaths, waves: Path) -> None:
+def test_predictions_of_any_length(run, waves):
     usual, long, short = (
         nfsgeo.predict(run, waves, Path(f"{n}.nc"), steps=n) for n in (None, 25, 4)
     )

@@ -1,7 +1,6 @@
 """What evaluating a run finds and writes."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,13 +9,11 @@ import torch
 import nfsgeo.data
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.scored_model import open_run
-from nfsgeo.training import FieldErrors, RunPaths, read_config
+from nfsgeo.training import FieldErrors, read_config
 from nfsgeo.training.run_data import RunData
 
 
-def test_errors_are_those_of_the_fields_in_their_units(
-    run: RunPaths, waves: Path
-) -> None:
+def test_errors_are_those_of_the_fields_in_their_units(run, waves):
     summary = evaluate_run(run.root)
     config, forecaster = read_config(run.config), nfsgeo.load(run)
     errors, last = FieldErrors(), []
@@ -33,7 +30,7 @@ def test_errors_are_those_of_the_fields_in_their_units(
     assert summary["test"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_summary_has_what_it_promises(run: RunPaths) -> None:
+def test_the_summary_has_what_it_promises(run):
     evaluate_run(run)
     summary = json.loads(run.summary.read_text())
     named = "model data n_s n_t n_t_out epochs parameters seconds_per_epoch test"
@@ -49,7 +46,7 @@ def test_the_summary_has_what_it_promises(run: RunPaths) -> None:
         )
 
 
-def test_examples_are_whole_samples(run: RunPaths, waves: Path) -> None:
+def test_examples_are_whole_samples(run, waves):
     evaluate_run(run.root)
     with np.load(run.evaluation, allow_pickle=False) as arrays:
         kept = dict(arrays)
@@ -65,16 +62,14 @@ def test_examples_are_whole_samples(run: RunPaths, waves: Path) -> None:
             assert np.array_equal(kept["truth"][number], u)
 
 
-def test_other_data_leave_the_run_as_it_is(run: RunPaths, waves: Path) -> None:
+def test_other_data_leave_the_run_as_it_is(run, waves):
     evaluate_run(run.root)
     before = {p: p.stat().st_mtime_ns for p in run.root.rglob("*")}
     evaluate_run(run.root, data=waves)
     assert {p: p.stat().st_mtime_ns for p in run.root.rglob("*")} == before
 
 
-def test_errors_at_unobserved_points_are_those_of_queries(
-    run: RunPaths, waves: Path
-) -> None:
+def test_errors_at_unobserved_points_are_those_of_queries(run, waves):
     summary = evaluate_run(run.root)
     config, forecaster = open_run(run)
     with nfsgeo.data.open(waves) as file, torch.no_grad():

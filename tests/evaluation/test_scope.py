@@ -41,7 +41,7 @@ def noise(samples: int) -> Fields:
     return nfsgeo.from_arrays(u, points, times, domain=Domain.unit(2))
 
 
-def test_a_named_file_is_scored_whole(run: RunPaths, others: Path) -> None:
+def test_a_named_file_is_scored_whole(run, others):
     summary = nfsgeo.evaluate(run, data=others)
     assert summary["scored"] == WHOLE
     forecaster = nfsgeo.load(run)
@@ -54,38 +54,34 @@ def test_a_named_file_is_scored_whole(run: RunPaths, others: Path) -> None:
     assert scored == WHOLE | {"part": "test", "samples": 4}
 
 
-def test_the_own_file_is_scored_as_the_run_was_set_up(run: RunPaths) -> None:
+def test_the_own_file_is_scored_as_the_run_was_set_up(run):
     scored = nfsgeo.evaluate(run)["scored"]
     assert scored == WHOLE | {"part": "test", "samples": 4, "points": 64}
     with pytest.raises(UserError, match="--part all.*--data FILE"):
         nfsgeo.evaluate(run, part="all")
 
 
-def test_limits_of_the_run_are_not_those_of_a_named_file(
-    run: RunPaths, others: Path
-) -> None:
+def test_limits_of_the_run_are_not_those_of_a_named_file(run, others):
     text = run.config.read_text().replace("max_test: null", "max_test: 1")
     run.config.write_text(text)
     assert nfsgeo.evaluate(run)["scored"]["samples"] == 1
     assert nfsgeo.evaluate(run, data=others)["scored"] == WHOLE
 
 
-def test_larger_meshes_are_around_that_of_training(run: RunPaths, others: Path) -> None:
+def test_larger_meshes_are_around_that_of_training(run, others):
     summary = nfsgeo.evaluate(run, data=others, factors=[2], repeats=1)
     assert summary["scored"] == WHOLE | {"points": 64}
     assert summary["unseen"].keys() == {"2"}
 
 
-def test_a_model_of_grids_takes_the_whole_grid(waves: Path, others: Path) -> None:
+def test_a_model_of_grids_takes_the_whole_grid(waves, others):
     run = train(waves, Path("fno"), "fno", width=4, modes=2, depth=1)
     assert nfsgeo.evaluate(run, data=others)["scored"] == WHOLE
     with pytest.raises(UserError, match="no grid"):
         nfsgeo.evaluate(run, data=noise(1))
 
 
-def test_a_model_that_is_tied_to_its_points_keeps_them(
-    waves: Path, others: Path
-) -> None:
+def test_a_model_that_is_tied_to_its_points_keeps_them(waves, others):
     run = train(waves, Path("tied"), "agcrn", width=4, depth=1)
     scored = nfsgeo.evaluate(run, data=others)["scored"]
     assert scored == WHOLE | {"points": 64, "tied": True}
@@ -93,7 +89,7 @@ def test_a_model_that_is_tied_to_its_points_keeps_them(
         nfsgeo.evaluate(run, data=noise(1))
 
 
-def test_a_file_of_test_samples_alone(run: RunPaths) -> None:
+def test_a_file_of_test_samples_alone(run):
     data = noise(4).with_split({"train": [], "valid": [], "test": [0, 1, 2, 3]})
     for part in (None, "test"):
         summary = nfsgeo.evaluate(run, data=data, part=part)
@@ -101,7 +97,7 @@ def test_a_file_of_test_samples_alone(run: RunPaths) -> None:
         assert np.isfinite(summary["baselines"]["mean"]["mae"])
 
 
-def test_a_file_without_test_samples(run: RunPaths) -> None:
+def test_a_file_without_test_samples(run):
     data = noise(2)
     assert nfsgeo.evaluate(run, data=data)["scored"]["samples"] == 2
     with pytest.raises(UserError, match="without test samples.*--part all"):

@@ -57,9 +57,7 @@ def settings(tiny: dict[str, Any]) -> dict[str, Any]:
     return tiny | {"data.n_in": 3, "data.n_out": 2, "data.columns": COLUMNS}
 
 
-def test_a_table_becomes_a_forecast_in_the_same_terms(
-    months: Any, settings: dict[str, Any]
-) -> None:
+def test_a_table_becomes_a_forecast_in_the_same_terms(months, settings):
     table = write_table(Path("a.csv"), months)
     with pytest.raises(UserError, match="static=height"):
         nfsgeo.prepare(table, settings | {"data.columns": None})
@@ -85,9 +83,7 @@ def test_a_table_becomes_a_forecast_in_the_same_terms(
         nfsgeo.evaluate(run, data=daily)
 
 
-def test_held_out_stations_are_never_seen(
-    months: Any, settings: dict[str, Any]
-) -> None:
+def test_held_out_stations_are_never_seen(months, settings):
     table = write_table(Path("a.csv"), months)
     held = settings | {"data.hold_out": 0.2, "trainer.epochs": 1}
     experiment = nfsgeo.prepare(table, held)
@@ -103,7 +99,7 @@ def test_held_out_stations_are_never_seen(
             nfsgeo.prepare(table, held | also)
 
 
-def test_forecasts_of_a_season_have_error_bands(settings: dict[str, Any]) -> None:
+def test_forecasts_of_a_season_have_error_bands(settings):
     table = write_table(
         Path("a.csv"), pandas.date_range("1990-01", periods=200, freq="MS")
     )

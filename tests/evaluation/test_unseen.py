@@ -26,7 +26,7 @@ def rows_of(
         return evaluate_unseen(scored, [factor], repeats, **options)[0]
 
 
-def test_a_row_for_each_mesh(run: RunPaths) -> None:
+def test_a_row_for_each_mesh(run):
     summary = evaluate_run(run.root, factors=[1.5, 2], repeats=3)
     with open(run.unseen, newline="") as file:
         rows = list(csv.DictReader(file))
@@ -39,12 +39,12 @@ def test_a_row_for_each_mesh(run: RunPaths) -> None:
     )
 
 
-def test_seen_and_unseen_points_make_up_the_whole(run: RunPaths, waves: Path) -> None:
+def test_seen_and_unseen_points_make_up_the_whole(run, waves):
     (row,) = rows_of(run, waves, 3)
     assert row["mae"] == pytest.approx((row["mae_seen"] + 2 * row["mae_unseen"]) / 3)
 
 
-def test_more_points_than_training_has_left(run: RunPaths, waves: Path) -> None:
+def test_more_points_than_training_has_left(run, waves):
     with pytest.raises(UserError, match="training has seen 25. of its 256 points"):
         rows_of(run, waves, 2, at="file")
     # Between the points of the file there are always more.
@@ -94,9 +94,7 @@ def unseen(
 
 @pytest.mark.parametrize("meshes", [1, 4, 16])
 @pytest.mark.parametrize(("points", "at"), [(8, "file"), (64, "off-grid"), (64, None)])
-def test_no_unseen_point_is_in_any_training_point_set(
-    waves: Path, tiny: Any, meshes: int, points: int, at: Any
-) -> None:
+def test_no_unseen_point_is_in_any_training_point_set(waves, tiny, meshes, points, at):
     e = untrained(waves, tiny, points=points, point_sets=meshes)
     (found, told), trained = unseen(e, [2, 4], at=at), trained_on(e)
     assert not found & trained
@@ -106,12 +104,12 @@ def test_no_unseen_point_is_in_any_training_point_set(
     assert on_grid == (found if at == "file" else set())
 
 
-def test_samples_with_meshes_of_their_own(waves: Path, tiny: Any) -> None:
+def test_samples_with_meshes_of_their_own(waves, tiny):
     e = untrained(waves, tiny, points=8, mesh_per_sample=True)
     assert not unseen(e, [2], at="file")[0] & trained_on(e)
 
 
-def test_clouds_are_told_apart_by_coordinates(tiny: Any) -> None:
+def test_clouds_are_told_apart_by_coordinates(tiny):
     """Each sample on a mesh of the file that shares points with all others."""
     random, path = np.random.default_rng(0), Path("clouds.nc")
     shared = random.random((60, 2))
@@ -129,7 +127,7 @@ def test_clouds_are_told_apart_by_coordinates(tiny: Any) -> None:
         unseen(e, [2], at="off-grid")
 
 
-def test_a_model_of_grids_is_refused(waves: Path) -> None:
+def test_a_model_of_grids_is_refused(waves):
     overrides = {"data.file": str(waves), "model.name": "fno"}
     e = prepare(load_config(overrides=overrides | {"model.settings.width": 4}))
     with pytest.raises(UserError, match="takes any points"):

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +25,6 @@ from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import Task
 from nfsgeo.nn.kriging import StationaryCovariance
 
-Make = Callable[..., Forecaster]
-
 
 class Affine(Transform):
     """Inputs times a factor; outputs plus a number."""
@@ -43,7 +40,7 @@ class Affine(Transform):
         return self.factor * prediction + given.x[:, -1:]
 
 
-def test_the_first_transform_is_next_to_the_data(forecaster_of: Make) -> None:
+def test_the_first_transform_is_next_to_the_data(forecaster_of):
     first, second = Affine(factor=2, number=1), Affine(factor=3, number=5)
     module = forecaster_of(lambda x, graphs: 10 * x, first, second)
     x = torch.tensor([[[4.0]]])
@@ -125,7 +122,7 @@ def inputs_of(forecaster: Forecaster, num: int = 30) -> dict[str, Any]:
     return given
 
 
-def test_what_is_described_predicts_the_same_bit_for_bit(stack: Forecaster) -> None:
+def test_what_is_described_predicts_the_same_bit_for_bit(stack):
     described = json.loads(json.dumps(stack.description()))
     again = Forecaster.from_description(described).eval()
     again.load_state_dict(stack.state_dict())
@@ -136,7 +133,7 @@ def test_what_is_described_predicts_the_same_bit_for_bit(stack: Forecaster) -> N
         assert torch.equal(again(**given), stack(**given))
 
 
-def test_a_batch_is_a_loop_over_its_samples(stack: Forecaster) -> None:
+def test_a_batch_is_a_loop_over_its_samples(stack):
     samples = [inputs_of(stack, num) for num in (30, 27, 40)]
     for number, each in enumerate(samples):
         each["query_pos"] = torch.tensor([[0.2, 0.9], [0.8, 0.1]]).double()
@@ -160,16 +157,14 @@ def test_a_batch_is_a_loop_over_its_samples(stack: Forecaster) -> None:
             torch.testing.assert_close(found[at == number], alone, rtol=1e-4, atol=1e-5)
 
 
-def test_every_transform_is_in_one_of_these_stacks() -> None:
+def test_every_transform_is_in_one_of_these_stacks():
     names = {"training_noise", "missing_values", "lead_times", "forcings"}
     names |= {"normalise", "boundary_inputs", "residual", "climatology"}
     assert names == set(TRANSFORMS)
 
 
 @pytest.mark.parametrize("shape", [(4, 1, 1), (4, 1, 3), (4, 2)])
-def test_inputs_unlike_those_of_training(
-    forecaster_of: Make, shape: tuple[int, ...]
-) -> None:
+def test_inputs_unlike_those_of_training(forecaster_of, shape):
     module = forecaster_of(lambda x, graphs: x, static=("a",))
     with pytest.raises(UserError) as caught:
         module(torch.zeros(shape), torch.zeros(4, 2))
@@ -184,7 +179,7 @@ def sample(num: int = 40) -> tuple[Tensor, Tensor, Tensor]:
     return x, torch.rand(num, 2), torch.randn(num, 5, 1)
 
 
-def test_predicts_in_memory_what_it_was_given(everything: Forecaster) -> None:
+def test_predicts_in_memory_what_it_was_given(everything):
     """Arrays for arrays, tensors for tensors, graphs for graphs, lists for lists."""
     module, queries = copy.deepcopy(everything), torch.rand(5, 2)
     x, pos, forcing = sample()
@@ -212,7 +207,7 @@ def test_predicts_in_memory_what_it_was_given(everything: Forecaster) -> None:
     assert isinstance(batch, Batch) and torch.equal(batch[1].y, expected)
 
 
-def test_what_a_mask_hides_is_no_input(everything: Forecaster) -> None:
+def test_what_a_mask_hides_is_no_input(everything):
     x, pos, forcing = (each.numpy() for each in sample())
     with_nan = x.copy()
     with_nan[3, 1, 0] = np.nan
@@ -247,15 +242,13 @@ def test_what_a_mask_hides_is_no_input(everything: Forecaster) -> None:
         ),
     ],
 )
-def test_arrays_that_cannot_be_predicted_from(
-    everything: Forecaster, changes: dict[str, Any], message: str
-) -> None:
+def test_arrays_that_cannot_be_predicted_from(everything, changes, message):
     x, pos, forcing = (each.numpy() for each in sample())
     with pytest.raises(UserError, match=message):
         everything.predict(**{"data": x, "pos": pos, "forcing": forcing} | changes)
 
 
-def test_gradients_of_positions_are_not_lost_in_graphs(forecaster_of: Make) -> None:
+def test_gradients_of_positions_are_not_lost_in_graphs(forecaster_of):
     module = forecaster_of(lambda x, graphs: x)
     x, pos = torch.zeros(4, 1, 1), torch.rand(4, 2)
     graphs = module.connect(pos)

@@ -50,7 +50,7 @@ def task(**changes: Any) -> Task:
         (["wind", "p", "T"], ["slope", "soil", "elevation"]),
     ],
 )
-def test_names_tell_what_is_what(fields: list[str], static: list[str]) -> None:
+def test_names_tell_what_is_what(fields, static):
     found = matched(stations(fields, static), task())
     assert (found.component_names, list(found.static_names)) == (FIELDS, STATIC)
     expected = stations(FIELDS, STATIC)
@@ -58,7 +58,7 @@ def test_names_tell_what_is_what(fields: list[str], static: list[str]) -> None:
     np.testing.assert_array_equal(found.read_static(1), expected.read_static(1))
 
 
-def test_runs_go_by_names(tiny: Any) -> None:
+def test_runs_go_by_names(tiny):
     chosen = tiny | {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
     own = stations(FIELDS, STATIC)
     other = stations(["wind", "p", "T"], ["slope", "soil", "elevation"])
@@ -70,7 +70,7 @@ def test_runs_go_by_names(tiny: Any) -> None:
     np.testing.assert_array_equal(*(each.read(3, slice(4)) for each in ahead))
 
 
-def test_runs_of_a_problem_without_time_go_by_names(tiny: Any) -> None:
+def test_runs_of_a_problem_without_time_go_by_names(tiny):
     rng = np.random.default_rng(0)
     k, pos = rng.random((10, 16)), rng.random((16, 2))
 
@@ -96,14 +96,12 @@ def test_runs_of_a_problem_without_time_go_by_names(tiny: Any) -> None:
         (FIELDS, [], r"no static input: expected 2 .* \(elevation, soil\)"),
     ],
 )
-def test_other_names_are_refused(
-    fields: list[str], static: list[str], message: str
-) -> None:
+def test_other_names_are_refused(fields, static, message):
     with pytest.raises(UserError, match=message):
         matched(stations(fields, static), task())
 
 
-def test_names_that_are_made_up_do_not_count() -> None:
+def test_names_that_are_made_up_do_not_count():
     named, unnamed = stations(FIELDS, []), stations(["u_0", "u_1"], [])
     without = task(static=())
     assert matched(unnamed, without).component_names == ["u_0", "u_1"]
@@ -111,7 +109,7 @@ def test_names_that_are_made_up_do_not_count() -> None:
     assert matched(named, made_up).component_names == FIELDS
 
 
-def test_everything_that_differs_is_named_at_once() -> None:
+def test_everything_that_differs_is_named_at_once():
     asked = task(
         components=("T", "q"),
         static=("soil",),
@@ -137,14 +135,14 @@ def test_everything_that_differs_is_named_at_once() -> None:
     assert "\n" not in message and "x in m" not in message
 
 
-def test_units_that_a_file_does_not_tell_are_those_of_training() -> None:
+def test_units_that_a_file_does_not_tell_are_those_of_training():
     asked = task(units={"T": "K", "time": "h"})
     matched(stations(FIELDS, STATIC, units={"p": "Pa"}), asked)
     with pytest.raises(UserError, match="T in °C: expected T in K"):
         matched(stations(FIELDS, STATIC, units={"T": "°C"}), asked)
 
 
-def test_time_steps_are_those_of_training() -> None:
+def test_time_steps_are_those_of_training():
     file, times = stations(FIELDS, STATIC), np.arange(7.0, 12.0)
     check_times(task(), file, [(1.0005 * times).tolist()])
     with pytest.raises(UserError, match="time steps of 0.5: expected time steps of 1"):

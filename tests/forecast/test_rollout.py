@@ -30,9 +30,7 @@ def sums(make: Make, n_in: int, n_out: int) -> Forecaster:
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(3, 2), (2, 3), (1, 1), (2, 2)])
 @pytest.mark.parametrize("steps", [1, 5, 6])
-def test_each_window_sees_the_last_steps(
-    forecaster_of: Make, n_in: int, n_out: int, steps: int
-) -> None:
+def test_each_window_sees_the_last_steps(forecaster_of, n_in, n_out, steps):
     """Against a loop over time steps on the same fields."""
     x = torch.randint(1, 5, (3, n_in, 2)).float()
     known, wanted = x[..., 0], list[Tensor]()
@@ -44,7 +42,7 @@ def test_each_window_sees_the_last_steps(
     assert torch.equal(found[..., 0], torch.stack(wanted[:steps], dim=1))
 
 
-def test_observed_points_go_on_where_others_are_asked_for(forecaster_of: Make) -> None:
+def test_observed_points_go_on_where_others_are_asked_for(forecaster_of):
     module, pos = sums(forecaster_of, 2, 1), torch.rand(3, 1)
     graphs = module.connect(pos, query_pos=torch.rand(5, 1))
     found = rollout(module, torch.ones(3, 2, 2), pos, 3, graphs=graphs)
@@ -52,7 +50,7 @@ def test_observed_points_go_on_where_others_are_asked_for(forecaster_of: Make) -
     assert found[0, :, 0].tolist() == [4, 7, 13]  # 1+1+2, 1+4+2, 4+7+2
 
 
-def test_a_problem_without_time_has_no_rollout(forecaster_of: Make) -> None:
+def test_a_problem_without_time_has_no_rollout(forecaster_of):
     module = sums(forecaster_of, 0, 1)
     with pytest.raises(UserError, match="3 time steps of a problem without time"):
         rollout(module, torch.ones(3, 1, 1), torch.rand(3, 1), 3)
@@ -60,9 +58,7 @@ def test_a_problem_without_time_has_no_rollout(forecaster_of: Make) -> None:
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(3, 2), (2, 3), (1, 1)])
 @pytest.mark.parametrize("steps", [1, 3, 6])
-def test_each_window_has_its_own_forcing(
-    forecaster_of: Make, n_in: int, n_out: int, steps: int
-) -> None:
+def test_each_window_has_its_own_forcing(forecaster_of, n_in, n_out, steps):
     """The last value, 100 times the forcing there, and that at the window's start."""
 
     def predict(x: Tensor, graphs: Graphs) -> Tensor:
@@ -85,7 +81,7 @@ def test_each_window_has_its_own_forcing(
     assert torch.equal(found, torch.stack(expected, dim=1))
 
 
-def test_windows_begin_at_their_own_times(forecaster_of: Make) -> None:
+def test_windows_begin_at_their_own_times(forecaster_of):
     """Ten times the lead time, plus the time of the first input."""
 
     def predict(x: Tensor, graphs: Graphs) -> Tensor:

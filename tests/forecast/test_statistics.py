@@ -21,8 +21,8 @@ from nfsgeo.forecast import Statistics
     seed=st.integers(0, 99),
 )
 def test_they_are_those_of_all_windows_at_once(
-    n_in: int, n_out: int, beyond: int, share: float, any_time: bool, seed: int
-) -> None:
+    n_in, n_out, beyond, share, any_time, seed
+):
     random = np.random.default_rng(seed)
     steps, statistics = n_in + n_out + beyond, Statistics(n_in, n_out, any_time)
     xs, fields, changes, rates, known, longest = [], [], [], [], [], 0.0
@@ -63,7 +63,7 @@ def test_they_are_those_of_all_windows_at_once(
     assert len(statistics.trend) == (2 if n_in else 0)
 
 
-def test_the_trend_is_the_least_squares_factor_between_changes() -> None:
+def test_the_trend_is_the_least_squares_factor_between_changes():
     random, statistics = np.random.default_rng(0), Statistics(3, 3)
     pairs: list[np.ndarray] = []
     for _ in range(5):
@@ -80,7 +80,7 @@ def test_the_trend_is_the_least_squares_factor_between_changes() -> None:
     assert 0.3 < statistics.trend[0] < 1
 
 
-def test_neither_order_nor_pieces_matter() -> None:
+def test_neither_order_nor_pieces_matter():
     random = torch.Generator().manual_seed(0)
     values = 1e8 + torch.randn(60, 4, 2, dtype=torch.float64, generator=random)
     values[torch.rand(values.shape, generator=random) < 0.3] = torch.nan
@@ -93,7 +93,7 @@ def test_neither_order_nor_pieces_matter() -> None:
     torch.testing.assert_close(pieces.std, whole.std, rtol=1e-9, atol=0)
 
 
-def test_what_is_constant_depends_on_the_precision() -> None:
+def test_what_is_constant_depends_on_the_precision():
     wave = torch.sin(torch.arange(800.0, dtype=torch.float64))[:, None]
 
     def moments(values: torch.Tensor) -> Moments:

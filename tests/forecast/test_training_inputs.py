@@ -24,7 +24,7 @@ def cloud(num: int, seed: int) -> Tensor:
     return torch.randn(num, 3, generator=draw).double() @ mix
 
 
-def test_the_distance_of_a_gaussian_cloud() -> None:
+def test_the_distance_of_a_gaussian_cloud():
     values = cloud(4000, 0)
     known = TrainingInputs.fit(["a", "b", "c"], values)
     # The square of the distance has the mean 1, and the limit is the 99 % quantile of
@@ -75,9 +75,7 @@ def trained(forecaster_of: Make) -> Callable[[float], Forecaster]:
     return make
 
 
-def test_samples_as_in_training_are_not_told_of(
-    trained: Callable[[float], Forecaster], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_samples_as_in_training_are_not_told_of(trained, caplog):
     of = trained(1.0)
     for usual in (waves(1), waves(2, gaps=0.2)):
         found = unlike(of, usual)[0]["unlike"]
@@ -93,9 +91,7 @@ def test_samples_as_in_training_are_not_told_of(
     assert unlike(of, waves(1)) == [{}, {}]
 
 
-def test_neither_units_nor_the_order_of_points_matter(
-    trained: Callable[[float], Forecaster],
-) -> None:
+def test_neither_units_nor_the_order_of_points_matter(trained):
     of = trained(1.0)
     expected = unlike(of, waves(1))[1]["unlike"]
     turned = unlike(of, waves(1, order=slice(None, None, -1)))[1]["unlike"]

@@ -26,7 +26,7 @@ def assert_equal(a: BipartiteGraph, b: BipartiteGraph) -> None:
         assert torch.equal(mine, other)
 
 
-def test_to_device(device: torch.device) -> None:
+def test_to_device(device):
     graph = bipartite_graph(cloud(20, 0), cloud(10, 1), 0.4, MIXED)
     untouched = copy.copy(graph)
     graph.transpose  # noqa: B018
@@ -37,7 +37,7 @@ def test_to_device(device: torch.device) -> None:
     assert graph.to("cpu") is graph
 
 
-def test_graph_built_in_inference_mode_serves_training() -> None:
+def test_graph_built_in_inference_mode_serves_training():
     source, target = cloud(30, 0), cloud(20, 1)
     with torch.inference_mode():
         graph = bipartite_graph(source * 1, target * 1, 0.1, MIXED)
@@ -61,7 +61,7 @@ def test_offsets_are_displacements_and_their_lengths():
     assert graph.offset(torch.float32).dtype == torch.float32
 
 
-def test_displacement_is_computed_in_float64() -> None:
+def test_displacement_is_computed_in_float64():
     """Neighbours far from the origin keep all digits of their difference."""
     domain = Domain((1e6,), (1e6 + 1,), (True,))
     source = torch.tensor([[1e6 + 0.999999]], dtype=torch.float64)
@@ -73,7 +73,7 @@ def test_displacement_is_computed_in_float64() -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 1000), radius=st.sampled_from([1e-3, 0.05, 0.1]))
-def test_empty_neighbourhoods_get_the_nearest_source(seed: int, radius: float) -> None:
+def test_empty_neighbourhoods_get_the_nearest_source(seed, radius):
     source, target = cloud(40, seed), cloud(60, seed + 1)
     graph = bipartite_graph(source, target, radius, MIXED)
     assert (graph.degree() >= 1).all()
@@ -87,7 +87,7 @@ def test_empty_neighbourhoods_get_the_nearest_source(seed: int, radius: float) -
     assert (distance <= radius).sum() == kept.sum()
 
 
-def test_sample_without_a_source_is_refused() -> None:
+def test_sample_without_a_source_is_refused():
     batches = {"source_batch": torch.tensor([0, 0, 0, 2])}
     batches["target_batch"] = torch.tensor([0, 1, 1, 1, 2, 2])
     with pytest.raises(ValueError, match="a sample without a source"):

@@ -19,9 +19,7 @@ def points(dim: int) -> list[Tensor]:
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("dim", [1, 2])
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_derivatives_are_those_of_finite_differences(
-    interpolation: Interpolation, dim: int, periodic: bool
-) -> None:
+def test_derivatives_are_those_of_finite_differences(interpolation, dim, periodic):
     """Of the interpolated value and of the displacements, first and second."""
     domain, values = Domain.unit(dim, periodic), torch.randn(30, dtype=torch.float64)
 
@@ -37,7 +35,7 @@ def test_derivatives_are_those_of_finite_differences(
     assert torch.autograd.gradgradcheck(interpolated, ends)
 
 
-def test_values_are_those_of_the_constant_graph() -> None:
+def test_values_are_those_of_the_constant_graph():
     ends = points(2)
     for interpolation in INTERPOLATIONS:
         differentiable, constant = (
@@ -55,7 +53,7 @@ def test_values_are_those_of_the_constant_graph() -> None:
         assert not bipartite_graph(*ends, 0.3, Domain.unit(2)).differentiable
 
 
-def test_targets_at_a_source_have_the_derivatives_of_targets_nearby() -> None:
+def test_targets_at_a_source_have_the_derivatives_of_targets_nearby():
     source, domain = points(2)[0].detach(), Domain.unit(2)
     values = torch.sin(6 * source).sum(1)
     slopes = []
@@ -71,7 +69,7 @@ def test_targets_at_a_source_have_the_derivatives_of_targets_nearby() -> None:
     torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-5)
 
 
-def test_given_edges_make_the_graph_that_a_search_makes() -> None:
+def test_given_edges_make_the_graph_that_a_search_makes():
     (source, target), domain = points(2), Domain.unit(2)
     searched = bipartite_graph(source, target, 0.3, domain)
     shuffled = searched.edge_index[:, torch.randperm(searched.num_edges)]

@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ MIXED = Domain((-1.0, 0.0), (1.0, 3.0), (True, False))
 CIRCLE = Domain((0.0,), (2 * math.pi,), (True,))
 
 
-def test_displacement_takes_the_near_way_round_only_where_periodic() -> None:
+def test_displacement_takes_the_near_way_round_only_where_periodic():
     a, b = torch.tensor([[[0.9, 2.5]], [[-0.9, 0.5]]], dtype=torch.float64)
     expected = torch.tensor([[0.2, -2.0]], dtype=torch.float64)
     torch.testing.assert_close(MIXED.displacement(a, b), expected)
@@ -26,7 +25,7 @@ def test_displacement_takes_the_near_way_round_only_where_periodic() -> None:
 
 
 @given(st.floats(0, 1, width=32), st.floats(0, 1, width=32))
-def test_displacement_is_the_shortest_of_all_images(a: float, b: float) -> None:
+def test_displacement_is_the_shortest_of_all_images(a, b):
     start, end = torch.tensor([[a], [b]], dtype=torch.float64)
     delta = Domain.unit(1).displacement(start, end)
     images = [b - a + k for k in (-1, 0, 1)]
@@ -40,9 +39,7 @@ def test_displacement_is_the_shortest_of_all_images(a: float, b: float) -> None:
     st.sampled_from([torch.float32, torch.float64]),
     st.sampled_from([TORUS, MIXED]),
 )
-def test_wrapped_points_are_contained(
-    value: float, dtype: torch.dtype, domain: Domain
-) -> None:
+def test_wrapped_points_are_contained(value, dtype, domain):
     pos = torch.tensor([[value, 0.5]], dtype=dtype)
     wrapped = domain.wrap(pos)
     assert wrapped.dtype == dtype
@@ -51,7 +48,7 @@ def test_wrapped_points_are_contained(
     assert turns == pytest.approx(round(turns), abs=1e-3)
 
 
-def test_points_are_wrapped_by_one_period_at_most() -> None:
+def test_points_are_wrapped_by_one_period_at_most():
     pos = torch.tensor([[-0.75, 0.0], [0.0, 1.0], [1.5, 2.0], [2.5, -3.0]])
     expected = [[0.25, 0.0], [0.0, 0.0], [0.5, 0.0], [2.5, -3.0]]
     assert TORUS.wrap_near(pos).tolist() == expected
@@ -59,13 +56,13 @@ def test_points_are_wrapped_by_one_period_at_most() -> None:
     assert torch.equal(MIXED.wrap_near(there), there)
 
 
-def test_contains_is_half_open_on_periodic_axes_and_closed_on_others() -> None:
+def test_contains_is_half_open_on_periodic_axes_and_closed_on_others():
     places = [[-1.0, 0.0], [1.0, 0.0], [0.0, 3.0], [0.0, 3.1], [math.nan, 0.0]]
     found = MIXED.contains(torch.tensor(places)).tolist()
     assert found == [True, False, True, False, False]
 
 
-def test_contains_rounds_the_ends_to_the_precision_of_the_points() -> None:
+def test_contains_rounds_the_ends_to_the_precision_of_the_points():
     closed = Domain(CIRCLE.lower, CIRCLE.upper, (False,))
     end = torch.tensor([[2 * math.pi]], dtype=torch.float32)
     assert float(end) > closed.upper[0]
@@ -73,12 +70,12 @@ def test_contains_rounds_the_ends_to_the_precision_of_the_points() -> None:
     assert not CIRCLE.contains(end).any()
 
 
-def test_plain_types_survive_json() -> None:
+def test_plain_types_survive_json():
     assert Domain.from_dict(json.loads(json.dumps(MIXED.to_dict()))) == MIXED
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
-def test_bounding_pads_every_axis(kind: type) -> None:
+def test_bounding_pads_every_axis(kind):
     domain = Domain.bounding(kind([[0.0, 5.0], [2.0, 5.0], [1.0, 5.0]]), pad=0.1)
     assert domain.lower == pytest.approx((-0.2, 4.8))
     assert domain.upper == pytest.approx((2.2, 5.2))
@@ -91,7 +88,7 @@ def test_bounding_pads_every_axis(kind: type) -> None:
     + [((0.0,), (math.inf,), (True,)), ((math.nan,), (1.0,), (True,))]
     + [((0.0,), (1.0,), True), (0.0, 1.0, (True,))],
 )
-def test_impossible_boxes_are_refused(box: tuple[Any, Any, Any]) -> None:
+def test_impossible_boxes_are_refused(box):
     with pytest.raises(ValueError, match="expected") as caught:
         Domain(*box)
     assert "\n" not in str(caught.value)

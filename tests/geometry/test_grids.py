@@ -27,7 +27,7 @@ def clustered(num: int, seed: int = 0) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("periodic", [True, False])
-def test_cells_in_one_dimension_are_halfway_between_the_points(periodic: bool) -> None:
+def test_cells_in_one_dimension_are_halfway_between_the_points(periodic):
     pos = torch.tensor([[0.5], [0.2], [0.6]])
     # Over the seam, 0.6 and 0.2 meet at 0.9.
     expected = [0.2, 0.45, 0.35] if periodic else [0.2, 0.35, 0.45]
@@ -36,7 +36,7 @@ def test_cells_in_one_dimension_are_halfway_between_the_points(periodic: bool) -
     assert volumes.tolist() == pytest.approx(expected, abs=0.02)
 
 
-def test_an_integral_by_cells_does_not_see_the_density() -> None:
+def test_an_integral_by_cells_does_not_see_the_density():
     """Of a field whose mean over the points is far from that over the domain."""
     cells, count = [], []
     for seed in range(5):
@@ -47,14 +47,14 @@ def test_an_integral_by_cells_does_not_see_the_density() -> None:
     assert sum(cells) / 5 < 0.05 < 0.3 < sum(count) / 5
 
 
-def test_a_point_without_a_node_counts_for_one() -> None:
+def test_a_point_without_a_node_counts_for_one():
     pos = torch.full((3, 2), 0.5)
     assert (quadrature_weights(pos, TORUS) > 0).all()
     with pytest.raises(ValueError, match="no points"):
         quadrature_weights(pos[:0], TORUS)
 
 
-def test_shares_of_a_neighbourhood_add_up_to_one() -> None:
+def test_shares_of_a_neighbourhood_add_up_to_one():
     nodes, graphs = equispaced_grid(TORUS, (5, 5)), []
     for pos in (clustered(60), clustered(90, 1)):
         volumes = quadrature_weights(pos, TORUS)
@@ -72,7 +72,7 @@ def test_shares_of_a_neighbourhood_add_up_to_one() -> None:
     torch.testing.assert_close(share[first], volume[first] / volume[first].sum())
 
 
-def test_periodic_axes_leave_the_end_point_out_and_others_hold_both() -> None:
+def test_periodic_axes_leave_the_end_point_out_and_others_hold_both():
     domain = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
     grid = equispaced_grid(domain, (4, 3)).reshape(4, 3, 2)
     assert grid[:, 0, 0].tolist() == [0.0, 0.25, 0.5, 0.75]
@@ -82,14 +82,14 @@ def test_periodic_axes_leave_the_end_point_out_and_others_hold_both() -> None:
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("upper", [2 * math.pi, 0.1, 1e3])
-def test_nodes_lie_in_their_domain(upper: float, periodic: bool, dtype) -> None:
+def test_nodes_lie_in_their_domain(upper, periodic, dtype):
     domain = Domain((-upper / 3,), (upper,), (periodic,))
     for size in (3, 10, 49, 64):
         assert domain.contains(equispaced_grid(domain, (size,), dtype=dtype)).all()
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 0), (4, 1)])
-def test_impossible_shapes_are_refused(shape: tuple[int, ...]) -> None:
+def test_impossible_shapes_are_refused(shape):
     domain = Domain((0.0, 0.0), (1.0, 1.0), (True, False))
     with pytest.raises(ValueError, match="grid shape"):
         equispaced_grid(domain, shape)

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, bipartite_graph, radius_edges, radius_for, search
 
-Reference = Callable[..., Tensor]
 CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
 SLOW_START = settings(deadline=None, max_examples=60, suppress_health_check=CHECKS)
 # Lattice places, ends, places a hair off them, and anything between.
@@ -56,9 +54,7 @@ def clouds(draw: st.DrawFn) -> dict[str, Any]:
 
 @SLOW_START
 @given(cloud=clouds(), batched=st.booleans())
-def test_same_edges_as_all_pairs(
-    cloud: dict[str, Any], batched: bool, backend: str, brute_force: Reference
-) -> None:
+def test_same_edges_as_all_pairs(cloud, batched, backend, brute_force):
     if not batched:
         cloud = {k: v for k, v in cloud.items() if not k.endswith("batch")}
     edges = radius_edges(**cloud, backend=backend)
@@ -68,9 +64,7 @@ def test_same_edges_as_all_pairs(
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("radius_in_steps", [1, 2, 3, 4, 7])
-def test_lattice_neighbours_on_the_sphere_are_in(
-    dim: int, radius_in_steps: int, backend: str
-) -> None:
+def test_lattice_neighbours_on_the_sphere_are_in(dim, radius_in_steps, backend):
     """Distances of a lattice are integers squared: the count needs no rounding."""
     size = 8
     for periodic in itertools.product([True, False], repeat=dim):
@@ -85,7 +79,7 @@ def test_lattice_neighbours_on_the_sphere_are_in(
         assert torch.equal(edges, near.nonzero().flip(1).T)
 
 
-def test_devices(device: torch.device, backend: str, brute_force: Reference) -> None:
+def test_devices(device, backend, brute_force):
     domain = Domain.unit(2)
     source, target = torch.rand(300, 2), torch.rand(200, 2)
     expected = brute_force(source, target, 0.1, domain)
@@ -97,9 +91,7 @@ def test_devices(device: torch.device, backend: str, brute_force: Reference) -> 
 
 
 @pytest.mark.parametrize("lower", [0.0, -3e4])
-def test_pairs_as_near_as_the_radius(
-    backend: str, lower: float, brute_force: Reference
-) -> None:
+def test_pairs_as_near_as_the_radius(backend, lower, brute_force):
     domain = Domain((lower, lower), (lower + 1.0, lower + 1.0), (True, False))
     target = lower + 0.2 + 0.6 * torch.rand(40, 1, 2, dtype=torch.float64)
     turn = 2 * torch.pi * torch.rand(40, 1, dtype=torch.float64)
@@ -113,9 +105,7 @@ def test_pairs_as_near_as_the_radius(
 
 
 @pytest.mark.cluster
-def test_torch_cluster_is_used_where_it_was_built_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_torch_cluster_is_used_where_it_was_built_for(monkeypatch):
     module = pytest.importorskip("torch_cluster")
     used, find = list[str](), module.radius
 
@@ -133,9 +123,7 @@ def test_torch_cluster_is_used_where_it_was_built_for(
 
 
 @pytest.mark.parametrize("radius", [0.4, 2.0])
-def test_many_pairs_are_decided_in_pieces(
-    radius: float, backend: str, brute_force: Reference
-) -> None:
+def test_many_pairs_are_decided_in_pieces(radius, backend, brute_force):
     domain = Domain((0.0,) * 3, (1.0,) * 3, (True, False, True))
     given = torch.rand(420, 3), torch.rand(400, 3), radius, domain
     assert torch.equal(radius_edges(*given, backend=backend), brute_force(*given))
@@ -146,14 +134,14 @@ SAMPLES = torch.zeros(4, dtype=torch.int64)
 
 
 @pytest.mark.parametrize("x", [1.5, -0.1, math.nan, math.inf])
-def test_points_outside_the_domain_are_named(x: float) -> None:
+def test_points_outside_the_domain_are_named(x):
     bad = torch.cat([GOOD, torch.tensor([[x, 0.5]])])
     for args in ((bad, GOOD), (GOOD, bad)):
         with pytest.raises(UserError, match="point 4"):
             radius_edges(*args, 0.1, Domain.unit(2))
 
 
-def test_ends_that_float32_rounds_beyond_the_domain_are_inside() -> None:
+def test_ends_that_float32_rounds_beyond_the_domain_are_inside():
     domain = Domain((0.0, 0.0), (1.0, 0.8), (False, False))
     pos = torch.tensor([[0.0, 0.8], [1.0, 0.4]])
     assert pos.double()[0, 1] > 0.8
@@ -167,7 +155,7 @@ def test_ends_that_float32_rounds_beyond_the_domain_are_inside() -> None:
     [{"radius": radius} for radius in (0.0, -1.0, math.nan, math.inf)]
     + [{"backend": "kdtree"}],
 )
-def test_settings_without_meaning_are_refused(given: dict[str, Any]) -> None:
+def test_settings_without_meaning_are_refused(given):
     with pytest.raises(UserError):
         radius_edges(GOOD, GOOD, **{"radius": 0.1, "domain": Domain.unit(2)} | given)
 
@@ -181,14 +169,14 @@ def test_settings_without_meaning_are_refused(given: dict[str, Any]) -> None:
         for batch in ([0, 1, 0, 1], [-1, 0, 0, 0], [0, 0], [0.0] * 4)
     ],
 )
-def test_shapes_and_types(given: dict[str, Any]) -> None:
+def test_shapes_and_types(given):
     args = {"source": GOOD, "target": GOOD, "radius": 0.1, "domain": Domain.unit(2)}
     args |= {"source_batch": SAMPLES, "target_batch": SAMPLES}
     with pytest.raises(ValueError, match="expected"):
         radius_edges(**args | given)
 
 
-def test_a_backend_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(search, "cuda_version", lambda: None)
     with pytest.raises(UserError, match="install torch-cluster"):
         radius_edges(GOOD, GOOD, 0.1, Domain.unit(2), backend="torch_cluster")
@@ -197,7 +185,7 @@ def test_a_backend_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("dim", "ball"), [(1, 2.0), (2, math.pi), (3, 4 / 3 * math.pi)]
 )
-def test_mean_neighbourhood_of_even_points(dim: int, ball: float) -> None:
+def test_mean_neighbourhood_of_even_points(dim, ball):
     num_points, c = 4000, 2.0
     domain = Domain((0.0,) * dim, (2.0,) + (1.0,) * (dim - 1), (True,) * dim)
     radius = radius_for(num_points, domain, c)
@@ -210,7 +198,7 @@ def test_mean_neighbourhood_of_even_points(dim: int, ball: float) -> None:
     assert mean == pytest.approx(expected, rel=0.03)
 
 
-def test_no_radius_follows() -> None:
+def test_no_radius_follows():
     for num_points, c in ((1, 1.0), (0, 1.0), (100, 0.0), (100, math.nan)):
         with pytest.raises(UserError, match="expected"):
             radius_for(num_points, Domain.unit(2), c)

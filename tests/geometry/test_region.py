@@ -32,7 +32,7 @@ def in_square(points: torch.Tensor, ring: list[list[float]]) -> torch.Tensor:
 
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("hole", [HOLE, HOLE[::-1]], ids=["forwards", "backwards"])
-def test_polygons_with_a_hole(hole: list[list[float]], inside: bool) -> None:
+def test_polygons_with_a_hole(hole, inside):
     points = torch.rand(2000, 2, dtype=torch.float64)
     solid = in_square(points, SQUARE) & ~in_square(points, HOLE)
     domain = Domain(*BOX, Region.polygons([SQUARE, hole], inside=inside))
@@ -40,7 +40,7 @@ def test_polygons_with_a_hole(hole: list[list[float]], inside: bool) -> None:
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_points_on_a_boundary_belong_to_the_region(inside: bool) -> None:
+def test_points_on_a_boundary_belong_to_the_region(inside):
     ring = torch.tensor(SQUARE)
     along = torch.cat([ring, ring.lerp(ring.roll(-1, 0), 0.3)])
     domain = Domain(*BOX, Region.polygons([SQUARE], inside=inside))
@@ -53,7 +53,7 @@ def test_points_on_a_boundary_belong_to_the_region(inside: bool) -> None:
 @given(
     centre=st.floats(-0.5, 1.5), radius=st.floats(0.05, 0.3), seed=st.integers(0, 99)
 )
-def test_an_obstacle_across_a_seam(centre: float, radius: float, seed: int) -> None:
+def test_an_obstacle_across_a_seam(centre, radius, seed):
     torus = Domain((0, 0), (1, 1), (True, False))
     angle = np.linspace(0, 2 * np.pi, 400, endpoint=False)
     ring = np.stack([centre + radius * np.cos(angle), 0.5 + radius * np.sin(angle)], 1)
@@ -72,7 +72,7 @@ def test_an_obstacle_across_a_seam(centre: float, radius: float, seed: int) -> N
     assert (cosine > 0.999)[found[:, 0] > 1e-3].all() or radius < 0.06
 
 
-def test_a_closed_surface_in_space() -> None:
+def test_a_closed_surface_in_space():
     region = Region.surface(*cube(0.25, 0.75))
     domain = Domain((0,) * 3, (1,) * 3, (False,) * 3, region)
     points = torch.rand(2000, 3, dtype=torch.float64)
@@ -84,7 +84,7 @@ def test_a_closed_surface_in_space() -> None:
     torch.testing.assert_close(found[:, 1:] * found[:, :1], way, atol=1e-12, rtol=0)
 
 
-def test_a_signed_distance_is_its_zero_level() -> None:
+def test_a_signed_distance_is_its_zero_level():
     axis = np.linspace(0, 1, 65)
     x, y = np.meshgrid(axis, axis[:49], indexing="ij")
     distance = np.hypot(x - 0.4, y - 0.3) - 0.2
@@ -96,7 +96,7 @@ def test_a_signed_distance_is_its_zero_level() -> None:
     assert torch.equal(domain.contains(points)[sure], (away > 0.2)[sure])
 
 
-def test_lengths_and_origin_do_not_matter() -> None:
+def test_lengths_and_origin_do_not_matter():
     region = Region.polygons([SQUARE])
     points = torch.rand(300, 2, dtype=torch.float64)
     moved = points * 40 + torch.tensor([1e3, -5.0])
@@ -111,7 +111,7 @@ def test_lengths_and_origin_do_not_matter() -> None:
     assert torch.equal(here.visible(a, b), there.visible(c, d))
 
 
-def test_regions_compare_and_survive_a_dictionary() -> None:
+def test_regions_compare_and_survive_a_dictionary():
     domain, plain = Domain(*BOX, Region.polygons([SQUARE, HOLE])), Domain(*BOX)
     again = Domain.from_dict(domain.to_dict())
     assert again == domain and hash(again) == hash(domain)
@@ -124,7 +124,7 @@ def test_regions_compare_and_survive_a_dictionary() -> None:
     [np.zeros((3, 2)), np.full((3, 2, 2), np.nan), np.empty((0, 2, 2))]
     + [np.array([[[0, 0], [1, 0]], [[1, 0], [1, 1]]], float)],
 )
-def test_bad_boundaries_are_refused(facets: np.ndarray) -> None:
+def test_bad_boundaries_are_refused(facets):
     with pytest.raises(UserError):
         Region(facets)
 
@@ -134,7 +134,7 @@ def test_bad_boundaries_are_refused(facets: np.ndarray) -> None:
     [[[0, 0], [1, 1]], [[0, 0], [1, 1], [0, 0]], [[0, 0], [1, 0], [math.inf, 1]], [0]]
     + [[[0, 0], [1, 1], [1, 0], [0, 0.5]]],
 )
-def test_a_polygon_without_area_or_that_crosses_is_refused(ring: list) -> None:
+def test_a_polygon_without_area_or_that_crosses_is_refused(ring):
     with pytest.raises(UserError, match="polygon 1"):
         Region.polygons([SQUARE, ring])
     over = [[0.5, 0.5], [0.9, 0.5], [0.9, 0.6], [0.5, 0.6]]
@@ -142,7 +142,7 @@ def test_a_polygon_without_area_or_that_crosses_is_refused(ring: list) -> None:
         Region.polygons([SQUARE, over])
 
 
-def test_points_in_obstacles_are_refused_in_one_line() -> None:
+def test_points_in_obstacles_are_refused_in_one_line():
     domain = Domain(*BOX, Region.polygons([SQUARE]))
     points = torch.tensor([[0.1, 0.1], [0.5, 0.4], [0.6, 0.6]])
     with pytest.raises(UserError, match=r"2 of 3 points in an obstacle.*number 1 at"):
@@ -156,7 +156,7 @@ def test_points_in_obstacles_are_refused_in_one_line() -> None:
         Domain.unit(2).to_boundary(points)
 
 
-def test_polygons_side_by_side_are_one_obstacle() -> None:
+def test_polygons_side_by_side_are_one_obstacle():
     """Sides that they share, in whole or in part, are no gap."""
     boxes = [(0.2, 0.3, 0.6, 0.5), (0.2, 0.5, 0.6, 0.7), (0.6, 0.4, 0.8, 0.6)]
     rings = [[[a, b], [c, b], [c, d], [a, d]] for a, b, c, d in boxes]
@@ -170,7 +170,7 @@ def test_polygons_side_by_side_are_one_obstacle() -> None:
     assert not domain.visible(below.double(), above.double()).any()
 
 
-def test_a_wall_too_thin_to_be_seen_is_refused() -> None:
+def test_a_wall_too_thin_to_be_seen_is_refused():
     sliver = [[0.5, 0.0], [0.5 + 1e-7, 0.0], [0.5 + 1e-7, 1.0], [0.5, 1.0]]
     with pytest.raises(UserError, match="thinner"):
         Domain(*BOX, Region.polygons([sliver])).contains(torch.rand(3, 2))
@@ -180,7 +180,7 @@ def test_a_wall_too_thin_to_be_seen_is_refused() -> None:
     assert Domain(*BOX, Region.polygons([speck])).contains(points).all()
 
 
-def test_boundaries_lie_in_the_box() -> None:
+def test_boundaries_lie_in_the_box():
     """Not in millimetres where the box is in metres; but beside a seam they may."""
     beside = np.array(SQUARE) + [1.0, 0.0]
     for ring, message in (

@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -67,9 +66,7 @@ def at(*place: float) -> Tensor:
 @example((180.0, 12.0), (-180.0, 12.0))
 @example((20.0, 90.0), (-100.0, 90.0))
 @example((0.0, 30.0), (180.0, -30.0))
-def test_distance_is_that_of_the_great_circle(
-    a: tuple[float, float], b: tuple[float, float]
-) -> None:
+def test_distance_is_that_of_the_great_circle(a, b):
     (l1, p1), (l2, p2) = np.deg2rad(a), np.deg2rad(b)
     half = np.sin((p2 - p1) / 2) ** 2
     half += np.cos(p1) * np.cos(p2) * np.sin((l2 - l1) / 2) ** 2
@@ -84,7 +81,7 @@ def test_distance_is_that_of_the_great_circle(
         assert way.norm().item() == pytest.approx(found.item(), abs=1e-9)
 
 
-def test_longitudes_beside_the_box_are_those_in_it() -> None:
+def test_longitudes_beside_the_box_are_those_in_it():
     beside = torch.tensor([[190.0, 10.0], [359.0, -80.0], [-200.0, 0.0]])
     inside = torch.tensor([[-170.0, 10.0], [-1.0, -80.0], [160.0, 0.0]])
     assert torch.equal(SPHERE.normalise(beside), SPHERE.normalise(inside))
@@ -92,7 +89,7 @@ def test_longitudes_beside_the_box_are_those_in_it() -> None:
         SPHERE.normalise(beside + 720)
 
 
-def test_displacement_leads_east_and_north() -> None:
+def test_displacement_leads_east_and_north():
     east = SPHERE.displacement(at(175, 0), at(-175, 0))
     torch.testing.assert_close(east, at(10, 0))
     over_the_pole = SPHERE.displacement(at(0, 85), at(180, 85))
@@ -103,9 +100,7 @@ def test_displacement_leads_east_and_north() -> None:
 
 
 @pytest.mark.parametrize("reach", [3.0, 12.0, 50.0])
-def test_neighbours_are_those_of_brute_force(
-    reach: float, backend: str, brute_force: Callable[..., Tensor]
-) -> None:
+def test_neighbours_are_those_of_brute_force(reach, backend, brute_force):
     source, target = scattered(300), scattered(200, seed=1)
     found = radius_edges(source, target, reach, SPHERE, backend=backend)
     assert torch.equal(found, brute_force(source, target, reach, SPHERE))
@@ -115,14 +110,14 @@ def test_neighbours_are_those_of_brute_force(
 
 
 @pytest.mark.parametrize("num", [50, 1000])
-def test_nodes_are_spread_evenly(num: int) -> None:
+def test_nodes_are_spread_evenly(num):
     nodes = equispaced_grid(BALL, (num,), torch.float64)
     assert torch.pdist(nodes).min() > 0.8 * math.sqrt(4 * math.pi / num)
     volumes = quadrature_weights(nodes, BALL) * num
     assert volumes.min() > 0.75 and volumes.max() < 1.25
 
 
-def test_quadrature_weights_are_voronoi_areas() -> None:
+def test_quadrature_weights_are_voronoi_areas():
     points, vectors = scattered(200), normalised(200)
     areas = SphericalVoronoi(vectors.numpy()).calculate_areas() / (4 * math.pi)
     found = quadrature_weights(points, SPHERE)
@@ -134,7 +129,7 @@ def test_quadrature_weights_are_voronoi_areas() -> None:
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_base_interpolation_commutes_with_rotations(base: str) -> None:
+def test_base_interpolation_commutes_with_rotations(base):
     pos, query = (normalised(n, seed=n) for n in (300, 150))
     weights = torch.zeros(2, 300, 150, dtype=torch.float64)
     pairs = (pos, query), (turned(pos), turned(query))
@@ -144,7 +139,7 @@ def test_base_interpolation_commutes_with_rotations(base: str) -> None:
     torch.testing.assert_close(*weights, atol=1e-6, rtol=0)
 
 
-def test_splines_know_neither_the_date_line_nor_the_poles() -> None:
+def test_splines_know_neither_the_date_line_nor_the_poles():
     pos = scattered(2000)
     pole = torch.tensor([[0.0, 90.0], [50.0, -90.0], [30.0, 89.5]], dtype=pos.dtype)
     date = torch.tensor([[-180.0, 3.0], [179.9999, 3.0]], dtype=pos.dtype)
@@ -160,7 +155,7 @@ def test_splines_know_neither_the_date_line_nor_the_poles() -> None:
     torch.testing.assert_close(again, found)
 
 
-def test_splines_have_derivatives_at_the_poles() -> None:
+def test_splines_have_derivatives_at_the_poles():
     pos = normalised(400)
     query = torch.tensor([[0.0, 0.0, 1.0], [0.6, 0.0, 0.8]]).double().requires_grad_()
     graph = GraphBuilder(BALL, 0.3, interpolation="spline").grid_to_points(pos, query)
@@ -171,7 +166,7 @@ def test_splines_have_derivatives_at_the_poles() -> None:
     assert slope[0, 0].item() == pytest.approx(2, abs=0.05)
 
 
-def test_spheres_travel_as_plain_numbers() -> None:
+def test_spheres_travel_as_plain_numbers():
     for sphere in (SPHERE, Domain.sphere(0.0)):
         assert Domain.from_dict(json.loads(json.dumps(sphere.to_dict()))) == sphere
     assert copy.deepcopy(SPHERE) == SPHERE
@@ -181,7 +176,7 @@ def test_spheres_travel_as_plain_numbers() -> None:
     assert Domain(SPHERE.lower, SPHERE.upper, SPHERE.periodic) != SPHERE
 
 
-def test_what_is_no_sphere() -> None:
+def test_what_is_no_sphere():
     hole = Region.polygons([[(0, 0), (1, 0), (0, 1)]])
     with pytest.raises(UserError, match="no region"):
         replace(SPHERE, region=hole)
@@ -189,7 +184,7 @@ def test_what_is_no_sphere() -> None:
         Domain.from_dict(SPHERE.to_dict() | {"upper": [180.0, 80.0]})
 
 
-def test_harmonics_satisfy_the_addition_theorem() -> None:
+def test_harmonics_satisfy_the_addition_theorem():
     pos = normalised(50)
     found = spherical_harmonics(pos, 9)
     for degree in range(9):

@@ -15,7 +15,7 @@ def pairs(edges: Tensor) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize("num", [1, 2, 3, 7, 60])
 @pytest.mark.parametrize("periodic", [True, False], ids=["torus", "box"])
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_the_order_of_points_does_not_matter(dim, periodic, num) -> None:
+def test_the_order_of_points_does_not_matter(dim, periodic, num):
     domain, pos = Domain.unit(dim, periodic), torch.rand(num, dim)
     edges, radii = triangulation(pos, domain)
     assert pairs(edges) == pairs(edges.flip(0)) and len(radii) == num
@@ -30,7 +30,7 @@ def test_the_order_of_points_does_not_matter(dim, periodic, num) -> None:
 
 @pytest.mark.parametrize("num", [40, 400])
 @pytest.mark.parametrize("dim", [1, 2])
-def test_a_torus_has_no_seam(dim, num) -> None:
+def test_a_torus_has_no_seam(dim, num):
     domain, pos = Domain.unit(dim), torch.rand(num, dim, dtype=torch.float64)
     edges, radii = triangulation(pos, domain)
     assert edges.size(1) == num * (2 if dim == 1 else 6)  # Euler's formula
@@ -44,7 +44,7 @@ def test_a_torus_has_no_seam(dim, num) -> None:
 
 
 @pytest.mark.parametrize("periodic", [True, False], ids=["torus", "box"])
-def test_no_point_is_in_the_circle_of_a_triangle(periodic) -> None:
+def test_no_point_is_in_the_circle_of_a_triangle(periodic):
     """Delaunay's condition, for each pair: some circle through both is empty."""
     domain, pos = Domain.unit(2, periodic), torch.rand(30, 2, dtype=torch.float64)
     edges, _ = triangulation(pos, domain)
@@ -60,7 +60,7 @@ def test_no_point_is_in_the_circle_of_a_triangle(periodic) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 2])
-def test_balls_of_the_radii_cover_a_torus(dim) -> None:
+def test_balls_of_the_radii_cover_a_torus(dim):
     domain, pos = Domain.unit(dim), torch.rand(50, dim)
     _, radii = triangulation(pos, domain)
     anywhere = torch.rand(2000, dim)
@@ -68,7 +68,7 @@ def test_balls_of_the_radii_cover_a_torus(dim) -> None:
     assert bool((away <= radii + 1e-5).any(1).all())
 
 
-def test_points_far_from_each_other_fill_a_grid() -> None:
+def test_points_far_from_each_other_fill_a_grid():
     domain = Domain.unit(2)
     pos = equispaced_grid(domain, (8, 8))
     few = pos[farthest_points(pos, domain, 16)]
@@ -76,7 +76,7 @@ def test_points_far_from_each_other_fill_a_grid() -> None:
     torch.testing.assert_close(apart.min(), torch.tensor(0.25))
 
 
-def test_edges_on_a_sphere_and_between_walls() -> None:
+def test_edges_on_a_sphere_and_between_walls():
     pos = torch.nn.functional.normalize(torch.randn(80, 3), dim=1)
     assert triangulation(pos, Domain.sphere().normalised)[0].size(1) == 6 * 80 - 12
     wall = Region.polygons([[[0.48, 0.1], [0.52, 0.1], [0.52, 0.9], [0.48, 0.9]]])
@@ -90,7 +90,7 @@ def test_edges_on_a_sphere_and_between_walls() -> None:
 
 @pytest.mark.parametrize("apart", [0.0, 1e-6])
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_points_at_one_place_are_joined(dim, apart) -> None:
+def test_points_at_one_place_are_joined(dim, apart):
     domain, pos = Domain.unit(dim, False), 0.3 + apart * torch.rand(40, dim)
     edges, radii = triangulation(pos, domain)
     assert edges.unique().tolist() == [*range(40)]

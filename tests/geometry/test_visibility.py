@@ -1,7 +1,5 @@
 """Neighbours that walls separate are none, whatever looks for them."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -60,9 +58,7 @@ def free_points(dim: int, planes: np.ndarray, num: int, seed: int) -> Tensor:
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 10**6), dim=st.sampled_from([2, 3]))
-def test_a_convex_obstacle_hides_what_the_way_through_it_leads_to(
-    seed: int, dim: int
-) -> None:
+def test_a_convex_obstacle_hides_what_the_way_through_it_leads_to(seed, dim):
     region, planes = convex(dim, seed)
     domain = Domain((0,) * dim, (1,) * dim, (False,) * dim, region)
     points = free_points(dim, planes, 300, seed)
@@ -75,9 +71,7 @@ def test_a_convex_obstacle_hides_what_the_way_through_it_leads_to(
 
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10**6), dim=st.sampled_from([2, 3]))
-def test_corners_of_a_convex_obstacle_see_each_other_along_its_sides(
-    seed: int, dim: int
-) -> None:
+def test_corners_of_a_convex_obstacle_see_each_other_along_its_sides(seed, dim):
     region, planes = convex(dim, seed)
     domain = Domain((0,) * dim, (1,) * dim, (False,) * dim, region)
     facets = torch.tensor(region.facets)
@@ -91,9 +85,7 @@ def test_corners_of_a_convex_obstacle_see_each_other_along_its_sides(
 
 
 @pytest.mark.parametrize("radius", [0.1, 0.3, 2.0])
-def test_radius_edges_are_those_of_brute_force(
-    radius: float, backend: str, brute_force: Callable[..., Tensor]
-) -> None:
+def test_radius_edges_are_those_of_brute_force(radius, backend, brute_force):
     region, planes = convex(2, 3)
     domain = Domain(*UNIT, region)
     source, target = free_points(2, planes, 120, 1), free_points(2, planes, 90, 2)
@@ -112,7 +104,7 @@ def brute_nearest(source: Tensor, target: Tensor, domain: Domain, num: int) -> T
 
 
 @pytest.mark.parametrize("num", [1, 6, 24])
-def test_nearest_neighbours_are_those_of_brute_force(num: int) -> None:
+def test_nearest_neighbours_are_those_of_brute_force(num):
     ends = (torch.rand(n, 2, dtype=torch.float64) for n in (150, 200))
     given = *(each[CHAMBERS.contains(each)] for each in ends), CHAMBERS
     found = Search(*given).nearest(num)
@@ -124,7 +116,7 @@ def side(points: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("interpolation", ["mean", "linear", "quadratic", "spline"])
-def test_no_base_interpolation_reaches_through_a_wall(interpolation: str) -> None:
+def test_no_base_interpolation_reaches_through_a_wall(interpolation):
     pos = torch.rand(60, 2)
     pos = pos[CLOSED.contains(pos)]
     grid = equispaced_grid(CLOSED, (12, 12))
@@ -143,7 +135,7 @@ def test_no_base_interpolation_reaches_through_a_wall(interpolation: str) -> Non
 
 
 @pytest.mark.parametrize("interpolation", ["mean", "linear", "spline"])
-def test_nodes_in_obstacles_have_no_neighbours(interpolation: str) -> None:
+def test_nodes_in_obstacles_have_no_neighbours(interpolation):
     block = [[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]]
     domain = Domain(*UNIT, Region.polygons([block]))
     pos = torch.rand(200, 2)
@@ -158,7 +150,7 @@ def test_nodes_in_obstacles_have_no_neighbours(interpolation: str) -> None:
     assert (down.degree() > 0).all()
 
 
-def test_a_point_behind_corners_takes_what_others_see() -> None:
+def test_a_point_behind_corners_takes_what_others_see():
     # Three chambers in a row, open to the next at alternating ends.
     walls = [
         [[0.33, -1.0], [0.34, -1.0], [0.34, 0.95], [0.33, 0.95]],
@@ -174,7 +166,7 @@ def test_a_point_behind_corners_takes_what_others_see() -> None:
     assert (found[~seen, 1] == -1).all()
 
 
-def test_quadrature_weights_stop_at_the_boundary() -> None:
+def test_quadrature_weights_stop_at_the_boundary():
     pos = torch.tensor([[0.1, 0.5], [0.45, 0.5], [0.9, 0.5]], dtype=torch.float64)
     found = quadrature_weights(pos, CLOSED)
     # Without the wall, the second of them would reach beyond it.

@@ -34,7 +34,7 @@ def perceptron(net: nn.Module, x: Tensor, *, first: bool, last: bool) -> Tensor:
     return linear[-1](x) + (x if last else 0)
 
 
-def test_the_equations(model: FLARE) -> None:
+def test_the_equations(model):
     """Matrices of all scores, head by head, on one sample."""
     x, pos = sample(20)
     inputs = torch.cat([pos, x.flatten(1)], dim=1)
@@ -55,7 +55,7 @@ def test_the_equations(model: FLARE) -> None:
     torch.testing.assert_close(model(x, pos), expected.unflatten(1, (4, 1)))
 
 
-def test_it_depends_on_the_field_not_on_how_often_it_is_sampled(model: FLARE) -> None:
+def test_it_depends_on_the_field_not_on_how_often_it_is_sampled(model):
     """Softmax over points is a mean: points given twice change nothing."""
     x, pos = sample(7)
     twice = model(torch.cat([x, x]), torch.cat([pos, pos]))

@@ -23,9 +23,7 @@ def problem_of(n_in: int, n_out: int, forcings: int, static: int) -> Problem:
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 3), st.integers(0, 2))
-def test_what_is_put_into_the_input_can_be_had_back(
-    n_in: int, n_out: int, forcings: int, static: int
-) -> None:
+def test_what_is_put_into_the_input_can_be_had_back(n_in, n_out, forcings, static):
     problem = problem_of(n_in, n_out, forcings, static)
     x = torch.randn(5, n_in, 2 + static)
     forcing = torch.randn(5, n_in + n_out, forcings)
@@ -46,7 +44,7 @@ def small(name: str, **changes: Any) -> tuple[Model, Problem]:
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_every_model_depends_on_the_forcing_at_every_time_step(name: str) -> None:
+def test_every_model_depends_on_the_forcing_at_every_time_step(name):
     if name in ("gino", "neuralop-fno"):
         pytest.importorskip("neuralop")
     model, problem = small(name)
@@ -63,7 +61,7 @@ def test_every_model_depends_on_the_forcing_at_every_time_step(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["gcgru", "dcrnn", "agcrn", "mppde"])
-def test_time_steps_do_not_depend_on_later_forcings(name: str) -> None:
+def test_time_steps_do_not_depend_on_later_forcings(name):
     """Of models that step through time; ``mppde`` by windows of three."""
     model, problem = small(name)
     pos, x = torch.rand(64, 2), torch.randn(64, N_IN, 3)
@@ -76,7 +74,7 @@ def test_time_steps_do_not_depend_on_later_forcings(name: str) -> None:
     assert not torch.isclose(first[:, 3], later[:, 3]).all()
 
 
-def test_windows_of_mppde_in_training_have_their_own_forcing() -> None:
+def test_windows_of_mppde_in_training_have_their_own_forcing():
     """Its loss is zero for sums of the forcing, and these in place of the network."""
     model, problem = small("mppde", pushforward=False)
     forcing = torch.randn(64, N_IN + N_OUT, 2)

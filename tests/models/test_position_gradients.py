@@ -38,7 +38,7 @@ def case() -> tuple[Tensor, Tensor, Tensor]:
     + [{"base": "quadratic", "kernel_at": "points"}],
     ids=["default", "paper", "gaussian", "at points"],
 )
-def test_derivatives_are_those_of_finite_differences(settings: dict) -> None:
+def test_derivatives_are_those_of_finite_differences(settings):
     """In inputs, observed positions and query positions, first and second."""
     model = nfs(**settings)
     inputs = [tensor.requires_grad_() for tensor in case()]
@@ -50,7 +50,7 @@ def test_derivatives_are_those_of_finite_differences(settings: dict) -> None:
     assert torch.autograd.gradgradcheck(predicted, inputs, fast_mode=True)
 
 
-def test_predictions_do_not_depend_on_whether_gradients_are_wanted() -> None:
+def test_predictions_do_not_depend_on_whether_gradients_are_wanted():
     model = nfs()
     x, pos, query_pos = case()
     constant = model(x, pos, query_pos=query_pos)
@@ -63,7 +63,7 @@ def test_predictions_do_not_depend_on_whether_gradients_are_wanted() -> None:
     torch.testing.assert_close(given, found)
 
 
-def test_samples_on_one_mesh_have_gradients_of_their_own() -> None:
+def test_samples_on_one_mesh_have_gradients_of_their_own():
     model = nfs()
     x, pos, query_pos = case()
     both = query_pos.repeat(2, 1).requires_grad_()
@@ -77,7 +77,7 @@ def test_samples_on_one_mesh_have_gradients_of_their_own() -> None:
     assert not torch.allclose(first, second)
 
 
-def test_what_has_no_full_gradient_says_what_to_use() -> None:
+def test_what_has_no_full_gradient_says_what_to_use():
     x, pos, _ = case()
     x, moving = x.float(), pos.float().requires_grad_()
     mppde = build_model("mppde", PROBLEM, {"width": 32, "window": 2})

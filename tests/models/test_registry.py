@@ -13,7 +13,7 @@ from nfsgeo.models import MODELS, NFS, Model, Problem, build_model
 PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 2, 64, (8, 8), True)
 
 
-def test_every_entry_is_an_exported_class_and_every_class_an_entry() -> None:
+def test_every_entry_is_an_exported_class_and_every_class_an_entry():
     each = [getattr(nfsgeo.models, name) for name in nfsgeo.models.__all__]
     classes = [one for one in each if inspect.isclass(one) and issubclass(one, Model)]
     exported = {one for one in classes if not inspect.isabstract(one)}
@@ -21,7 +21,7 @@ def test_every_entry_is_an_exported_class_and_every_class_an_entry() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_signatures_show_the_settings(name: str) -> None:
+def test_signatures_show_the_settings(name):
     fields = MODELS[name].Settings.model_fields.items()
     problem, *rest = inspect.signature(MODELS[name]).parameters.values()
     assert problem.name == "problem"
@@ -31,7 +31,7 @@ def test_signatures_show_the_settings(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "gino"])
-def test_keywords_an_instance_and_a_name_build_the_same(name: str) -> None:
+def test_keywords_an_instance_and_a_name_build_the_same(name):
     model, kind = MODELS[name], MODELS[name].Settings
     small = {"width": 32, "grid": 8, "patch": 2}
     small = {key: value for key, value in small.items() if key in kind.model_fields}
@@ -56,6 +56,6 @@ def test_keywords_an_instance_and_a_name_build_the_same(name: str) -> None:
     [({"widht": 3}, r"NFS\.widht: expected a known key; the nearest is width$")]
     + [({"width": -1}, r"NFS\.width=-1: expected greater than 0; change it$")],
 )
-def test_a_wrong_keyword_is_one_line(keywords: dict, message: str) -> None:
+def test_a_wrong_keyword_is_one_line(keywords, message):
     with pytest.raises(UserError, match=f"^{message}"):
         NFS(PROBLEM, **keywords)

@@ -42,7 +42,7 @@ def made(name: str, problem: Problem = PROBLEM, **changes):
     return build_model(name, problem, settings).eval()
 
 
-def test_which_models_work() -> None:
+def test_which_models_work():
     assert {"nfs", "nfs-vit", "mppde", "gcgru", "dcrnn", "agcrn"} <= ABLE
     for name in MODELS.keys() - ABLE:
         problem = replace(PROBLEM, grid_shape=(12, 10))
@@ -53,7 +53,7 @@ def test_which_models_work() -> None:
 
 @pytest.mark.parametrize("has_time", [True, False], ids=["time", "steady"])
 @pytest.mark.parametrize("name", sorted(ABLE))
-def test_a_pole_is_one_place_and_the_order_does_not_matter(name, has_time) -> None:
+def test_a_pole_is_one_place_and_the_order_does_not_matter(name, has_time):
     problem = PROBLEM if has_time else replace(PROBLEM, n_in=1, n_out=1, has_time=False)
     model, pos = made(name, problem), scattered(NUM)
     x = torch.randn(NUM, problem.n_in, 2)
@@ -71,7 +71,7 @@ def test_a_pole_is_one_place_and_the_order_does_not_matter(name, has_time) -> No
 
 
 @pytest.mark.parametrize("settings", [{}, {"time": "channels"}, {"kernel": "none"}])
-def test_nfs_without_positions_commutes_with_rotations(settings) -> None:
+def test_nfs_without_positions_commutes_with_rotations(settings):
     """To the accuracy of the interpolation; with positions it does not."""
     problem = replace(PROBLEM, num_points=1000)
     pos, query = scattered(1000), scattered(50, seed=1)
@@ -88,7 +88,7 @@ def test_nfs_without_positions_commutes_with_rotations(settings) -> None:
     assert changes[0] < 1e-2 and changes[1] > 2 * changes[0]
 
 
-def test_nfs_is_smooth_across_the_pole_and_the_date_line() -> None:
+def test_nfs_is_smooth_across_the_pole_and_the_date_line():
     problem = replace(PROBLEM, num_points=600)
     model, pos = made("nfs", problem), scattered(600)
     x = SPHERE.normalise(pos)[:, None, :2].expand(-1, 3, -1)
@@ -98,13 +98,13 @@ def test_nfs_is_smooth_across_the_pole_and_the_date_line() -> None:
     torch.testing.assert_close(out[0::2], out[1::2], atol=1e-3, rtol=0)
 
 
-def test_positions_have_gradients() -> None:
+def test_positions_have_gradients():
     ends = [scattered(n, seed=n)[3:].requires_grad_() for n in (NUM, 20)]
     made("nfs")(torch.randn(NUM - 3, 3, 2), ends[0], query_pos=ends[1]).sum().backward()
     assert all(pos.grad.isfinite().all() for pos in ends)
 
 
-def test_the_grid_of_a_sphere() -> None:
+def test_the_grid_of_a_sphere():
     model = made("nfs", grid=20, modes=12, time="tokens")
     assert model.blocks[0][0].mix.transform.degrees == 12
     assert len(model.resampling.grid) == 400
@@ -112,7 +112,7 @@ def test_the_grid_of_a_sphere() -> None:
         made("nfs-vit", patch=2)
 
 
-def test_a_radius_is_in_degrees() -> None:
+def test_a_radius_is_in_degrees():
     model, pos = made("mppde", radius=30.0), scattered(NUM)
     near = model.connect(pos).edges["near"]
     expected = (SPHERE.distance(pos[None], pos[:, None]) <= 30).sum()

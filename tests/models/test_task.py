@@ -21,7 +21,7 @@ def task(**changes: Any) -> Task:
     return Task(**(chosen | {"num_points": 7, "fingerprint": "abc"} | changes))
 
 
-def test_the_same_facts_are_the_same_task_also_from_a_checkpoint() -> None:
+def test_the_same_facts_are_the_same_task_also_from_a_checkpoint():
     stored = json.loads(json.dumps(task().model_dump(mode="json")))
     assert Task.model_validate(stored) == task()
 
@@ -32,16 +32,16 @@ def test_the_same_facts_are_the_same_task_also_from_a_checkpoint() -> None:
     + [{"units": {"T": "°C"}}, {"times": (-0.1, 0.0, 0.1, 0.2, 0.4)}, {"n_out": 2}]
     + [{"forcings": ()}, {"any_time": True}, {"fingerprint": "abd"}],
 )
-def test_another_fact_makes_another_task(change: dict[str, Any]) -> None:
+def test_another_fact_makes_another_task(change):
     assert task(**change) != task()
 
 
-def test_facts_have_no_other_names() -> None:
+def test_facts_have_no_other_names():
     with pytest.raises(ValidationError, match="n_inputs"):
         task(n_inputs=3)
 
 
-def test_inputs_are_fields_static_inputs_and_scalars() -> None:
+def test_inputs_are_fields_static_inputs_and_scalars():
     assert task().num_inputs == 4 and task().problem().in_components == 4
     steady = task(n_in=0, n_out=1, times=(0.0,))
     assert steady.num_inputs == 2 and not steady.has_time

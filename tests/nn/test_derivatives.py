@@ -38,13 +38,13 @@ def check(function, inputs) -> None:
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_along_given_edges(case, kernel, fused) -> None:
+def test_along_given_edges(case, kernel, fused):
     layer = KernelInterpolation(kernel, fused=fused, domain=case.domain).double()
     edges = case.graph.edge_index
     check(lambda x, a, s, t: layer(x, (s, t), edges, features=a), leaves(case))
 
 
-def test_fused_sums_have_second_derivatives(case, kernel) -> None:
+def test_fused_sums_have_second_derivatives(case, kernel):
     """On a constant graph, in fields and parameters."""
     if not hasattr(kernel, "network"):
         pytest.skip("the Gaussian does not depend on the inputs")
@@ -61,7 +61,7 @@ def test_fused_sums_have_second_derivatives(case, kernel) -> None:
     assert_same(*pair, (case.x, case.features), fused.parameters())
 
 
-def test_plain_layers_have_second_derivatives(case) -> None:
+def test_plain_layers_have_second_derivatives(case):
     x, _, *ends = leaves(case)
     check(lambda x, s, t: interpolate(x, s, t, case.domain), [x, *ends])
     x, weight = torch.randn(2, 8, 3).double(), torch.randn(2, case.graph.num_edges)
@@ -72,7 +72,7 @@ def test_plain_layers_have_second_derivatives(case) -> None:
 
 
 @pytest.mark.parametrize("shape", [(CHANNELS,), (2, CHANNELS)])
-def test_called_as_layers_of_pytorch_geometric(case, kernel, shape) -> None:
+def test_called_as_layers_of_pytorch_geometric(case, kernel, shape):
     """A pair or a tensor, with time or without, edges in any order or a graph."""
     x, graph = torch.randn(8, *shape).double(), case.graph
     layer = KernelInterpolation(kernel, domain=case.domain).double()
@@ -88,7 +88,7 @@ def test_called_as_layers_of_pytorch_geometric(case, kernel, shape) -> None:
     assert torch.equal(among, layer.bias.expand(8, *shape))
 
 
-def test_in_open_space_nothing_is_periodic(make_case, make_kernel) -> None:
+def test_in_open_space_nothing_is_periodic(make_case, make_kernel):
     case = make_case(1)
     edges, given = torch.zeros(2, 1, dtype=torch.int64), (case.x[:1], case.features[:1])
 
@@ -105,7 +105,7 @@ def test_in_open_space_nothing_is_periodic(make_case, make_kernel) -> None:
 
 
 @pytest.mark.parametrize("kind", [ChannelKernel, DenseKernel])
-def test_any_network_may_be_the_kernels(make_case, kind: type) -> None:
+def test_any_network_may_be_the_kernels(make_case, kind):
     """One of the default's weights has its results and gradients."""
     case, default = make_case(2), EdgeNetwork(2, 3, 5).double()
     linear = nn.Linear(2 + 1 + 2 + 3, 5)
@@ -132,7 +132,7 @@ def test_any_network_may_be_the_kernels(make_case, kind: type) -> None:
         kind(CHANNELS, nn.Sequential(linear))
 
 
-def test_no_gradient_is_lost_in_silence(case, kernel) -> None:
+def test_no_gradient_is_lost_in_silence(case, kernel):
     """Through the kernel alone it would not be the gradient."""
     layer = KernelInterpolation(kernel).double()
     source, target = (pos.requires_grad_() for pos in (case.source, case.target))
@@ -143,7 +143,7 @@ def test_no_gradient_is_lost_in_silence(case, kernel) -> None:
         layer(case.x, source, case.graph, case.features)
 
 
-def test_a_second_backward_pass_needs_no_retained_graph(case, kernel) -> None:
+def test_a_second_backward_pass_needs_no_retained_graph(case, kernel):
     """Nothing that belongs to one is cached in a graph."""
     source = case.source.requires_grad_()
     layer = KernelInterpolation(kernel).double()

@@ -51,7 +51,7 @@ def points_of(
 
 
 @torch.no_grad()
-def test_states_on_the_grid_do_not_depend_on_the_mesh() -> None:
+def test_states_on_the_grid_do_not_depend_on_the_mesh():
     """With an untrained kernel, as large as the base interpolation."""
     differences = {}
     for kernel_at in ("points", "nodes"):
@@ -62,7 +62,7 @@ def test_states_on_the_grid_do_not_depend_on_the_mesh() -> None:
 
 
 @torch.no_grad()
-def test_points_on_the_nodes_are_the_nodes() -> None:
+def test_points_on_the_nodes_are_the_nodes():
     """There both kernels are one."""
     at_points, at_nodes = resampling("points", "quadratic"), resampling("nodes")
     at_nodes.load_state_dict(at_points.state_dict())
@@ -72,7 +72,7 @@ def test_points_on_the_nodes_are_the_nodes() -> None:
 
 
 @pytest.mark.parametrize("kernel_at", ["points", "nodes"])
-def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
+def test_a_batch_of_meshes_is_its_samples(kernel_at):
     layer, samples = resampling(kernel_at), (torch.rand(60, 2), torch.rand(90, 2))
     together = on_grid(layer, *samples)
     for found, sample in zip(together, samples, strict=True):
@@ -82,7 +82,7 @@ def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
 
 
 @torch.no_grad()
-def test_the_lift_at_the_nodes_is_given_their_own_positions() -> None:
+def test_the_lift_at_the_nodes_is_given_their_own_positions():
     """Interpolated ones have a seam where axes wrap, another one on every mesh."""
     layer = resampling("nodes")
     points = points_of(layer, torch.rand(200, 2))
@@ -96,14 +96,14 @@ def test_the_lift_at_the_nodes_is_given_their_own_positions() -> None:
     assert torch.equal(seen[0], layer.grid)
 
 
-def test_wider_kernels_are_among_nodes() -> None:
+def test_wider_kernels_are_among_nodes():
     with pytest.raises(ValueError, match="1 wider kernels with kernel_at='points'"):
         resampling("points", wider=(3 * RADIUS,))
 
 
 @pytest.mark.parametrize("base", ["spline", "linear", "quadratic"])
 @torch.no_grad()
-def test_wider_kernels_add_to_the_field(base: str) -> None:
+def test_wider_kernels_add_to_the_field(base):
     """Each adds as much as it does alone, whatever the others add."""
     pos, radii = torch.rand(200, 2), (3 * RADIUS, 9 * RADIUS)
     together, plain = resampling("nodes", base, radii), resampling("nodes", base)

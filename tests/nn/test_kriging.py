@@ -34,9 +34,7 @@ def weights(graph: BipartiteGraph) -> Tensor:
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("periodic", [False, True])
-def test_covariances_are_positive_definite_and_know_periods(
-    dim: int, periodic: bool
-) -> None:
+def test_covariances_are_positive_definite_and_know_periods(dim, periodic):
     box = Domain((-1.0,) * dim, (2.0,) * dim, (periodic,) * dim)
     pos = points(20, domain=box)
     own, moved = covariance(box).matrices(20, pos, pos + 3.0 * torch.eye(dim)[0])
@@ -46,7 +44,7 @@ def test_covariances_are_positive_definite_and_know_periods(
     assert torch.allclose(own, moved, atol=1e-9) == periodic
 
 
-def test_weights_are_those_of_the_best_prediction() -> None:
+def test_weights_are_those_of_the_best_prediction():
     """No other weights have a smaller expected error: its gradient is zero."""
     model, pos, queries = covariance(noise=-4.0), points(30), points(7, 1)
     own, others = model.matrices(30, pos, queries)
@@ -57,7 +55,7 @@ def test_weights_are_those_of_the_best_prediction() -> None:
     torch.testing.assert_close(gradient, torch.zeros_like(gradient), rtol=0, atol=1e-9)
 
 
-def test_a_mean_that_varies_is_kept_and_one_that_is_conserved_is_known() -> None:
+def test_a_mean_that_varies_is_kept_and_one_that_is_conserved_is_known():
     free, known = (
         weights(kriging_graph(covariance(mean=mean), points(30), points(7, 1))).sum(1)
         for mean in (5.0, -25.0)
@@ -67,13 +65,13 @@ def test_a_mean_that_varies_is_kept_and_one_that_is_conserved_is_known() -> None
 
 
 @pytest.mark.parametrize("num", [20, 3 * NEIGHBOURS])
-def test_observed_points_keep_their_values(num: int) -> None:
+def test_observed_points_keep_their_values(num):
     pos = points(num)
     graph = kriging_graph(covariance(noise=-3.0), pos, pos[5:9])
     torch.testing.assert_close(weights(graph), torch.eye(num).double()[5:9])
 
 
-def test_neighbours_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbours_are_enough(monkeypatch):
     """A smooth field, which all points together tell best, loses little."""
     monkeypatch.setattr(kriging, "ONE_SYSTEM", 0)
     model, pos, queries = covariance(), points(2 * NEIGHBOURS), points(50, 1)
@@ -91,7 +89,7 @@ def test_neighbours_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("shift, scale", [(1e6, 1.0), (0.0, 1e-3), (-7.0, 360.0)])
-def test_weights_do_not_depend_on_origin_and_units(shift: float, scale: float) -> None:
+def test_weights_do_not_depend_on_origin_and_units(shift, scale):
     ends, units = (points(40), points(9, 1)), torch.tensor([scale, 1.0])
     other = Domain((shift, shift), (shift + scale, shift + 1.0), (True, True))
     graph = kriging_graph(covariance(), *ends)

@@ -26,9 +26,7 @@ def spoiled(x: Tensor, share: float, seed: int) -> Tensor:
     num=st.integers(1, 9),
     trend=st.sampled_from([None, 0.0, 0.7, 1.0]),
 )
-def test_filled_in_time_as_one_value_after_the_other(
-    seed: int, share: float, num: int, trend: float | None
-) -> None:
+def test_filled_in_time_as_one_value_after_the_other(seed, share, num, trend):
     generator = torch.Generator().manual_seed(seed)
     x = spoiled(torch.randn(4, num, 2, generator=generator).double(), share, seed)
     filled = fill_in_time(x, None if trend is None else torch.full((2,), trend))
@@ -47,7 +45,7 @@ def test_filled_in_time_as_one_value_after_the_other(
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
-def test_what_is_observed_stays_bit_for_bit() -> None:
+def test_what_is_observed_stays_bit_for_bit():
     x = torch.randn(30, 6, 2)
     graph = neighbour_graph(torch.rand(30, 2), Domain.unit(2))
     trend = torch.ones(2)
@@ -59,7 +57,7 @@ def test_what_is_observed_stays_bit_for_bit() -> None:
     assert torch.equal(filled[there], x[there]) and filled.isfinite().all()
 
 
-def test_weights_are_renormalised_over_the_observed() -> None:
+def test_weights_are_renormalised_over_the_observed():
     pos, domain = torch.rand(40, 2), Domain.unit(2)
     graph = neighbour_graph(pos, domain)
     # Constants are exact whatever is missing, as long as a neighbour is not.
@@ -78,12 +76,12 @@ def test_weights_are_renormalised_over_the_observed() -> None:
 
 
 @pytest.mark.parametrize("num", [10, 1])
-def test_where_no_neighbour_is_observed_the_mean_stands_in(num: int) -> None:
+def test_where_no_neighbour_is_observed_the_mean_stands_in(num):
     graph = neighbour_graph(torch.rand(num, 2), Domain.unit(2))
     assert fill_in_space(torch.full((num, 2, 1), NAN), graph).eq(0).all()
 
 
-def test_points_at_one_place_stand_in_for_each_other() -> None:
+def test_points_at_one_place_stand_in_for_each_other():
     pos, x = torch.rand(20, 2), torch.randn(20, 1, 1)
     pos[1], x[0] = pos[0], NAN
     filled = fill_in_space(x, neighbour_graph(pos, Domain.unit(2)))

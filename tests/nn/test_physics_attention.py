@@ -47,12 +47,12 @@ def written_out(layer: PhysicsAttention, x: Tensor) -> Tensor:
     return layer.output(torch.cat(heads, dim=1))
 
 
-def test_the_equations(layer: PhysicsAttention) -> None:
+def test_the_equations(layer):
     x = points(7)
     torch.testing.assert_close(layer(x, [7]), written_out(layer, x))
 
 
-def test_repeated_points_change_nothing(layer: PhysicsAttention) -> None:
+def test_repeated_points_change_nothing(layer):
     """Tokens are means: they do not depend on how many points there are."""
     layer.slices.weight.data.mul_(0.1)  # slices to which every point belongs
     x = points(6)
@@ -60,6 +60,6 @@ def test_repeated_points_change_nothing(layer: PhysicsAttention) -> None:
     torch.testing.assert_close(twice[:6], layer(x, [6]), atol=1e-4, rtol=1e-4)
 
 
-def test_heads_divide_channels() -> None:
+def test_heads_divide_channels():
     with pytest.raises(UserError, match="5 heads for 12 channels"):
         PhysicsAttention(12, 5, 4)

@@ -17,21 +17,21 @@ UNSAFE = {
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_named_make_targets_exist(page: str) -> None:
+def test_named_make_targets_exist(page):
     text = (ROOT / page).read_text()
     lines = re.findall(r"^ {4}make ([a-z ]+?) *(?:#|$)", text, re.MULTILINE)
     targets = re.findall(r"^(\S+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert lines and set(" ".join(lines).split()) <= set(targets)
 
 
-def test_named_folders_exist() -> None:
+def test_named_folders_exist():
     folders = re.findall(r"^\| (`.*`) \|.*\|.*\|$", GUIDE, re.MULTILINE)
     names = re.findall(r"`([^`]+)`", " ".join(folders))
     assert len(names) > 7 and all((ROOT / name).is_dir() for name in names)
 
 
 @pytest.mark.parametrize("call", UNSAFE)
-def test_nothing_runs_what_a_file_holds(call: str) -> None:
+def test_nothing_runs_what_a_file_holds(call):
     for folder in ("nfsgeo", "cli", "benchmarks"):
         for module in (ROOT / folder).rglob("*.py"):
             text = module.read_text()

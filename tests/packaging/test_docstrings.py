@@ -97,13 +97,13 @@ def raised(function: Any) -> set[str]:
     return {name for name in names if name[0].isupper()}
 
 
-def test_modules_and_everything_public_have_docstrings() -> None:
+def test_modules_and_everything_public_have_docstrings():
     assert not [module for module in MODULES if not import_module(module).__doc__]
     assert not [name for name, each in PUBLIC.items() if not own(each)]
 
 
 @pytest.mark.parametrize("name", sorted(SHOWN))
-def test_arguments_and_errors_are_told(name: str) -> None:
+def test_arguments_and_errors_are_told(name):
     each, text = SHOWN[name], everything(SHOWN[name])
     named = "\n".join(re.findall(r"Raises:\n((?:\s+.*\n?)+)", text))
     for function in functions(each):
@@ -119,7 +119,7 @@ def test_arguments_and_errors_are_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SHOWN))
-def test_fields_are_told(name: str) -> None:
+def test_fields_are_told(name):
     each = SHOWN[name]
     # Buffers of modules and states of metrics are annotated, and nobody else's matter.
     if inspect.isclass(each) and not re.search("nfsgeo.nn|metrics", name):
@@ -130,7 +130,7 @@ def test_fields_are_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LAYERS))
-def test_layers_tell_shapes_and_their_source(name: str) -> None:
+def test_layers_tell_shapes_and_their_source(name):
     text = everything(SHOWN[name])
     assert re.search(r"``\[[^\]]+\]``", text)
     # A title in quotes; the paper that all of this is about may be called just that.

@@ -55,7 +55,7 @@ def layer_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("layer", BELOW)
-def test_a_layer_imports_only_what_lies_below(layer: str) -> None:
+def test_a_layer_imports_only_what_lies_below(layer):
     allowed = below(layer) | LEAVES | {layer, "nfsgeo.__version__"}
     folder = ROOT.joinpath(*layer.removeprefix("nfsgeo_").split("."))
     wrong = []
@@ -67,12 +67,12 @@ def test_a_layer_imports_only_what_lies_below(layer: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_sub_package_has_a_layer() -> None:
+def test_every_sub_package_has_a_layer():
     found = {f"nfsgeo.{p.parent.name}" for p in (ROOT / "nfsgeo").glob("*/__init__.py")}
     assert found | {"nfsgeo_cli", "nfsgeo_benchmarks"} == set(BELOW)
 
 
-def test_leaves_import_only_leaves() -> None:
+def test_leaves_import_only_leaves():
     for leaf in LEAVES:
         module = ROOT.joinpath(*leaf.split(".")).with_suffix(".py")
         names = [name for _, name in imported_names(module, "nfsgeo")]

@@ -28,7 +28,7 @@ def requirements(*extras: str) -> dict[str, Requirement]:
     return {str(canonicalize_name(r.name)): r for r in map(Requirement, lines)}
 
 
-def test_every_folder_of_modules_is_listed_as_a_package() -> None:
+def test_every_folder_of_modules_is_listed_as_a_package():
     setuptools, found = PROJECT["tool"]["setuptools"], set()
     for package, folder in setuptools["package-dir"].items():
         for module in (ROOT / folder).rglob("*.py"):
@@ -38,7 +38,7 @@ def test_every_folder_of_modules_is_listed_as_a_package() -> None:
     assert sorted(setuptools["packages"]) == sorted(found)
 
 
-def test_environment_yml_is_in_step_with_pyproject() -> None:
+def test_environment_yml_is_in_step_with_pyproject():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     listed = {}
     *packages, from_pip = environment["dependencies"]
@@ -56,12 +56,12 @@ def test_environment_yml_is_in_step_with_pyproject() -> None:
     assert environment["channels"][0] == "conda-forge"
 
 
-def test_what_the_readers_need_is_there_when_they_are_tested() -> None:
+def test_what_the_readers_need_is_there_when_they_are_tested():
     assert set(requirements("formats")) <= set(requirements("dev"))
 
 
 @pytest.mark.parametrize("name", sorted(requirements("dev", "docs")))
-def test_constraints_pin_what_pyproject_asks_for(name: str) -> None:
+def test_constraints_pin_what_pyproject_asks_for(name):
     pins: dict[str, str] = {}
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         if not line.startswith("#"):

@@ -26,7 +26,7 @@ QUICK = {
 
 
 @pytest.mark.slow
-def test_commands_run_one_after_the_other() -> None:
+def test_commands_run_one_after_the_other():
     """At sizes of a second: every option that the README gives stays."""
     np.save("queries.npy", np.random.default_rng(0).random((9, 2)))
     assert len(COMMANDS) >= 4
@@ -42,18 +42,18 @@ def test_commands_run_one_after_the_other() -> None:
         assert done.exit_code == 0, f"{line}\n{done.output}"
 
 
-def test_table_lists_every_verb() -> None:
+def test_table_lists_every_verb():
     assert sorted(TABLE) == sorted(main.commands)
 
 
-def test_linked_files_exist() -> None:
+def test_linked_files_exist():
     links = re.findall(r"\]\(([^)#]+)\)", README)
     links += re.findall(r'src="([^"]+)"', README)
     for link in links:
         assert (ROOT / link).exists(), link
 
 
-def test_python_example_runs() -> None:
+def test_python_example_runs():
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names: dict[str, Any] = {}
     exec(example, names)

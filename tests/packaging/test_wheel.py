@@ -89,7 +89,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+def test_wheel_holds_every_file_of_the_packages(wheel):
     wanted = {"LICENSE"}
     for package, folder in SOURCES.items():
         for path in (ROOT / folder).rglob("*"):
@@ -104,9 +104,7 @@ def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-def test_source_archive_makes_the_same_wheel(
-    sources: Path, wheel: Path, tmp_path: Path
-) -> None:
+def test_source_archive_makes_the_same_wheel(sources, wheel, tmp_path):
     build = "from setuptools import build_meta as b; b.build_sdist({!r})"
     command = [sys.executable, "-c", build.format(str(tmp_path))]
     subprocess.run(command, cwd=sources, check=True, capture_output=True)
@@ -115,9 +113,7 @@ def test_source_archive_makes_the_same_wheel(
 
 
 @pytest.mark.slow
-def test_everything_runs_from_where_it_is_installed(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_everything_runs_from_where_it_is_installed(installed, tmp_path):
     def run(line: str) -> str:
         program, *arguments = line.split()
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

@@ -56,7 +56,7 @@ def state(page: Path, width: int, moves: list[tuple[int, int]]) -> dict[str, Any
 
 
 @pytest.mark.parametrize("width", [1300, 500])
-def test_sliders_move_the_film(whole_run: Path, tmp_path: Path, width: int) -> None:
+def test_sliders_move_the_film(whole_run, tmp_path, width):
     page = Path(shutil.copy(whole_run / "report.html", tmp_path))
     moves = [[1, 9], [1, 0], [0, 1], [1, 4]]
     found = state(page, width, moves)
@@ -73,7 +73,7 @@ def test_sliders_move_the_film(whole_run: Path, tmp_path: Path, width: int) -> N
 
 
 @pytest.mark.parametrize("width", [1300, 500])
-def test_the_comparison_fits(whole_run: Path, tmp_path: Path, width: int) -> None:
+def test_the_comparison_fits(whole_run, tmp_path, width):
     other = shutil.copytree(whole_run, tmp_path / "other")
     page = write_comparison([whole_run, other], tmp_path / "comparison.html")
     found = state(page, width, [])

@@ -32,7 +32,7 @@ def make_two(make_run: MakeRun) -> list[Path]:
     return [first, second]
 
 
-def test_a_comparison_tells_what_differs(make_two: list[Path]) -> None:
+def test_a_comparison_tells_what_differs(make_two):
     out = make_two[0].with_name("comparison.html")
     command = ["compare", *map(str, make_two), "--out", str(out), "--json"]
     done = CliRunner().invoke(main, command)
@@ -51,7 +51,7 @@ def test_a_comparison_tells_what_differs(make_two: list[Path]) -> None:
     assert out.stat().st_size < 1e6
 
 
-def test_a_comparison_of_one_run_is_refused(make_run: MakeRun) -> None:
+def test_a_comparison_of_one_run_is_refused(make_run):
     run = make_run(drawn=False)
     for runs in ([run], [run, run]):
         with pytest.raises(UserError):
@@ -60,9 +60,7 @@ def test_a_comparison_of_one_run_is_refused(make_run: MakeRun) -> None:
         write_comparison([run, run.parent], run / "a.pdf")
 
 
-def test_a_comparison_takes_runs_of_which_parts_are_missing(
-    make_two: list[Path],
-) -> None:
+def test_a_comparison_takes_runs_of_which_parts_are_missing(make_two):
     (make_two[0] / "evaluation.npz").unlink()
     (make_two[1] / "metrics.csv").unlink()
     text = write_comparison(make_two, make_two[0] / "a.html").read_text()

@@ -34,9 +34,7 @@ def drawn(written: list[Path]) -> set[str]:
         (3, 2, "initial condition", {"u"}),
     ],
 )
-def test_first_samples_of_a_grid_are_drawn(
-    tmp_path: Path, dim: int, time_steps: int, role: str | None, names: set[str]
-) -> None:
+def test_first_samples_of_a_grid_are_drawn(tmp_path, dim, time_steps, role, names):
     axes, times = [np.arange(16) / 16] * dim, np.arange(time_steps) / 10
     pos = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dim)
     u = np.moveaxis(waves(pos, times), 1, 0).reshape(1, time_steps, *[16] * dim)
@@ -54,7 +52,7 @@ def test_first_samples_of_a_grid_are_drawn(
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_point_clouds_are_drawn(tmp_path: Path, dim: int) -> None:
+def test_point_clouds_are_drawn(tmp_path, dim):
     random, times = np.random.default_rng(0), np.arange(3) / 4
     clouds = [random.uniform(size=(n, dim)) for n in (300, 400)]
     pos = [clouds[number] for number in (0, 0, 1, 1)]

@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +15,8 @@ from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo_cli import main
 
-MakeRun = Callable[..., Path]
 
-
-def test_without_script_one_frame_is_seen(whole_run: Path) -> None:
+def test_without_script_one_frame_is_seen(whole_run):
     text = (whole_run / "report.html").read_text()
     frames = re.findall(r"<img [^>]*data-film[^>]*>", text)
     assert len(frames) == 2 * 10
@@ -30,7 +26,7 @@ def test_without_script_one_frame_is_seen(whole_run: Path) -> None:
     assert '<div class="controls" hidden>' in text
 
 
-def test_problems_without_time_have_no_film(make_run: MakeRun) -> None:
+def test_problems_without_time_have_no_film(make_run):
     run = make_run(n=100, n_in=0, n_out=1)
     assert frames_of(read_run_folder(run).predictions) == []
     page = write_report(run).read_text()
@@ -39,14 +35,14 @@ def test_problems_without_time_have_no_film(make_run: MakeRun) -> None:
         write_animation(run, run / "a.gif")
 
 
-def test_long_films_have_fewer_frames(make_run: MakeRun) -> None:
+def test_long_films_have_fewer_frames(make_run):
     frames = frames_of(read_run_folder(make_run(dim=1, n=50, n_out=80)).predictions)
     assert len(frames) == 40
     assert (frames[0]["time"], frames[-1]["time"]) == ("t = 2.75", "t = 22.5")
 
 
 @pytest.mark.parametrize("dim", [1, 2])
-def test_an_animation_has_a_frame_a_time_step(make_run: MakeRun, dim: int) -> None:
+def test_an_animation_has_a_frame_a_time_step(make_run, dim):
     run = make_run(dim=dim, n=150, n_out=4)
     command = ["plot", str(run), "--animate", str(run / "a.gif"), "--json"]
     done = CliRunner().invoke(main, command)
@@ -61,9 +57,7 @@ def test_an_animation_has_a_frame_a_time_step(make_run: MakeRun, dim: int) -> No
     assert all((a != b).any() for a, b in zip(pictures, pictures[1:], strict=False))
 
 
-def test_a_video_needs_ffmpeg(
-    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_video_needs_ffmpeg(make_run, monkeypatch):
     run = make_run(n=150, n_out=3)
     if FFMpegWriter.isAvailable():
         assert write_animation(run, run / "a.mp4").read_bytes()[4:8] == b"ftyp"

@@ -18,7 +18,6 @@ from nfsgeo.errors import UserError
 from nfsgeo.report import write_report
 from nfsgeo.report.tables import verdict
 
-MakeRun = Callable[..., Path]
 WEBP = re.compile(r'src="data:image/webp;base64,([^"]+)"')
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 
@@ -44,7 +43,7 @@ def change_arrays(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
     np.savez(run / "evaluation.npz", **arrays)
 
 
-def test_page_shows_errors_beside_the_baselines(whole_run: Path) -> None:
+def test_page_shows_errors_beside_the_baselines(whole_run):
     page = (whole_run / "report.html").read_text()
     texts = ["0.00271", "0.00410", "0.0983", "0.412", "0.0112", "0.0312"]
     texts += ["1\u202f024", "1\u202f234\u202f567", "19.4 s", "1.2 GiB", "10 → 10"]
@@ -54,7 +53,7 @@ def test_page_shows_errors_beside_the_baselines(whole_run: Path) -> None:
     assert "0.242 times that of the best baseline, linear extrapolation" in page
 
 
-def test_a_baseline_that_wins_is_the_bold_one(make_run: MakeRun) -> None:
+def test_a_baseline_that_wins_is_the_bold_one(make_run):
     run = make_run(drawn=False)
     change_summary(run, test={"mae": 0.0224, "rmse": 0.0041, "rel_l2": 0.0081})
     page = write_report(run).read_text()
@@ -63,7 +62,7 @@ def test_a_baseline_that_wins_is_the_bold_one(make_run: MakeRun) -> None:
 
 
 @pytest.mark.parametrize("test", [{}, {"test": None}, {"test": {"rel_l2": 0.5}}])
-def test_errors_of_a_part_are_no_verdict(test: dict[str, Any]) -> None:
+def test_errors_of_a_part_are_no_verdict(test):
     """Those of a component, or at unobserved points, are not those of the test."""
     part = {"mae": 1.0, "baselines": {"mean": {"mae": 2.0}}}
     parts = {"components": {"u": part, "v": part}, "unobserved": part}
@@ -73,7 +72,7 @@ def test_errors_of_a_part_are_no_verdict(test: dict[str, Any]) -> None:
     assert str(verdict(parts | whole)).startswith("Pooled test MAE 3.00: 1.5 times")
 
 
-def test_numbers_that_are_missing_show_as_dashes(make_run: MakeRun) -> None:
+def test_numbers_that_are_missing_show_as_dashes(make_run):
     run = make_run(drawn=False)
     change_summary(run, test={"mae": float("nan"), "rmse": None, "rel_l2": 0.5})
     page = write_report(run).read_text()
@@ -82,7 +81,7 @@ def test_numbers_that_are_missing_show_as_dashes(make_run: MakeRun) -> None:
     assert bold(page) == ["0.0112", "0.0173", "0.0312"]
 
 
-def test_page_is_self_contained(whole_run: Path) -> None:
+def test_page_is_self_contained(whole_run):
     page = (whole_run / "report.html").read_text()
     # One script, of which the policy of the page knows the hash.
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
@@ -94,7 +93,7 @@ def test_page_is_self_contained(whole_run: Path) -> None:
     assert 'name="viewport"' in page
 
 
-def test_pictures_are_inline_and_the_same_as_the_files(whole_run: Path) -> None:
+def test_pictures_are_inline_and_the_same_as_the_files(whole_run):
     found = WEBP.findall((whole_run / "report.html").read_text())
     inline = [decode(base64.b64decode(each)) for each in found]
     files = [decode(f.read_bytes()) for f in (whole_run / "figures").glob("*.png")]
@@ -113,7 +112,7 @@ SHOWS = {
 
 
 @pytest.mark.parametrize("part", SHOWS)
-def test_missing_parts_are_left_out(make_run: MakeRun, part: str) -> None:
+def test_missing_parts_are_left_out(make_run, part):
     run = make_run(n=100, n_out=2)
     (run / part).unlink()
     page = write_report(run).read_text()
@@ -123,7 +122,7 @@ def test_missing_parts_are_left_out(make_run: MakeRun, part: str) -> None:
     assert ("Unseen meshes" in page) == (part != "unseen.csv")
 
 
-def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
+def test_hostile_strings_are_escaped(make_run):
     run = make_run(n=200, n_out=2)
     tags = ("<script", "<img")
     before = [write_report(run).read_text().count(tag) for tag in tags]
@@ -149,7 +148,7 @@ def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
         ("evaluation.npz", "not an archive"),
     ],
 )
-def test_a_damaged_file_is_named(make_run: MakeRun, name: str, content: str) -> None:
+def test_a_damaged_file_is_named(make_run, name, content):
     run = make_run(n=64)
     (run / name).write_text(content)
     with pytest.raises(UserError, match=name.replace(".", r"\.")) as caught:
@@ -175,9 +174,7 @@ SPACE_TIME = {f"space-time-{sample}-vorticity" for sample in (960, 961)}
     ],
     ids=["line", "space", "steady", "one time step"],
 )
-def test_every_kind_of_problem_has_its_pictures(
-    make_run: MakeRun, kind: dict[str, int], names: set[str]
-) -> None:
+def test_every_kind_of_problem_has_its_pictures(make_run, kind, names):
     run, before = make_run(**kind), dict(matplotlib.rcParams)
     write_report(run)
     assert dict(matplotlib.rcParams) == before
@@ -186,7 +183,7 @@ def test_every_kind_of_problem_has_its_pictures(
     assert all(picture.std() > 5 for picture in pictures.values())
 
 
-def test_predictions_that_are_not_finite_still_make_a_report(make_run: MakeRun) -> None:
+def test_predictions_that_are_not_finite_still_make_a_report(make_run):
     run = make_run(n=100, n_out=2)
 
     def change(arrays: dict[str, Any]) -> None:

@@ -55,7 +55,7 @@ def columns(field: np.ndarray) -> list[Column]:
     ]
 
 
-def test_raster_reproduces_a_linear_field_on_a_box() -> None:
+def test_raster_reproduces_a_linear_field_on_a_box():
     box = Domain((0.0, -1.0), (1.0, 3.0), (False, False))
     pos = points(300, 1, 4) - [0.0, 1.0]
     raster = Raster(box, pos)
@@ -67,7 +67,7 @@ def test_raster_reproduces_a_linear_field_on_a_box() -> None:
     np.testing.assert_allclose(image[inside], expected[inside], atol=1e-9)
 
 
-def test_raster_wraps_around_on_periodic_axes() -> None:
+def test_raster_wraps_around_on_periodic_axes():
     def field(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.sin(2 * np.pi * (x + y)) + np.cos(2 * np.pi * x)
 
@@ -78,7 +78,7 @@ def test_raster_wraps_around_on_periodic_axes() -> None:
     assert np.abs(raster.image(field(*pos.T)) - expected).max() < 0.1
 
 
-def test_raster_continues_across_the_poles() -> None:
+def test_raster_continues_across_the_poles():
     """A linear function of space, on points of which none is near a pole."""
     pos = sphere(6000)
     pos = pos[np.abs(pos[:, 2]) < np.sin(np.radians(80))]
@@ -90,7 +90,7 @@ def test_raster_continues_across_the_poles() -> None:
     assert np.abs(raster.image(pos[:, 0]) - expected).max() < 0.1
 
 
-def test_raster_of_a_mesh_stops_at_its_triangles() -> None:
+def test_raster_of_a_mesh_stops_at_its_triangles():
     """A ring of few points, which Delaunay's triangles would close."""
     angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
     ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -110,13 +110,13 @@ def test_raster_of_a_mesh_stops_at_its_triangles() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 50])
-def test_raster_of_points_in_a_line_takes_the_nearest(n: int) -> None:
+def test_raster_of_points_in_a_line_takes_the_nearest(n):
     pos = np.column_stack([np.linspace(0, 1, n), np.full(n, 0.5)])
     image = Raster(BOX, pos).image(np.arange(n, dtype=float))
     assert image.min() == 0 and image.max() == n - 1
 
 
-def test_points_that_are_nearly_on_a_wall_are_interpolated() -> None:
+def test_points_that_are_nearly_on_a_wall_are_interpolated():
     """Triangles between them are as flat as rounding makes them."""
     pos = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, 24)]), -1).reshape(-1, 2)
     on_walls = (pos == np.round(pos)).any(axis=1)
@@ -128,7 +128,7 @@ def test_points_that_are_nearly_on_a_wall_are_interpolated() -> None:
     assert np.abs(raster.image(2 * pos[:, 0] - pos[:, 1]) - expected).max() < 1e-9
 
 
-def test_no_pixel_mixes_the_sides_of_a_wall() -> None:
+def test_no_pixel_mixes_the_sides_of_a_wall():
     pos = points(200)
     pos = pos[abs(pos[:, 0] - 0.5) > 0.03]
     image = Raster(CHAMBERS, pos).image((pos[:, 0] > 0.5).astype(float))
@@ -142,7 +142,7 @@ def test_no_pixel_mixes_the_sides_of_a_wall() -> None:
     assert ((mixed > 0.1) & (mixed < 0.9)).any()
 
 
-def test_values_that_are_missing_in_an_obstacle_do_not_spread() -> None:
+def test_values_that_are_missing_in_an_obstacle_do_not_spread():
     axis = (np.arange(16) + 0.5) / 16
     pos = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
     block = [[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]]
@@ -156,7 +156,7 @@ def test_values_that_are_missing_in_an_obstacle_do_not_spread() -> None:
     assert np.isnan(image[outside < 0.19]).all()
 
 
-def test_colours_diverge_about_zero_only_for_signed_fields() -> None:
+def test_colours_diverge_about_zero_only_for_signed_fields():
     signed = colour_scale(np.linspace(-1, 3, 1000))
     low, high = signed.get_clim()
     assert low == -high and signed.get_cmap().name == "RdBu_r"
@@ -179,14 +179,12 @@ def test_colours_diverge_about_zero_only_for_signed_fields() -> None:
         (sphere(20), False),  # too few to tell
     ],
 )
-def test_points_on_a_surface_are_told_from_those_of_a_volume(
-    pos: np.ndarray, surface: bool
-) -> None:
+def test_points_on_a_surface_are_told_from_those_of_a_volume(pos, surface):
     for unit in (1.0, 1e-3, 1e6):
         assert on_surface(pos * unit) == surface
 
 
-def test_a_surface_is_seen_from_two_opposite_sides() -> None:
+def test_a_surface_is_seen_from_two_opposite_sides():
     pos = sphere(800)
     figure = maps(Domain.bounding(pos), pos, 1, ["x", "y", "z"])
     FigureCanvasAgg(figure).draw()
@@ -198,14 +196,14 @@ def test_a_surface_is_seen_from_two_opposite_sides() -> None:
         np.testing.assert_allclose(shown, np.sin(pos.sum(axis=1)))
 
 
-def test_a_volume_is_shown_in_a_named_slice() -> None:
+def test_a_volume_is_shown_in_a_named_slice():
     figure = maps(Domain.unit(3), points(1500, 1, 1, 1), 1, ["x (m)", "y (m)", "z (m)"])
     words = {line for text in texts(figure) for line in text.get_text().splitlines()}
     assert "z = 0.5 m" in words
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_another_row_is_shown_as_if_it_had_been_drawn(dim: int) -> None:
+def test_another_row_is_shown_as_if_it_had_been_drawn(dim):
     pos = np.random.default_rng(0).random((600, dim))
     field = np.sin(6 * pos.sum(axis=1) + np.arange(2)[:, None])
     made = []
@@ -230,7 +228,7 @@ def texts(figure: Figure) -> list[Text]:
 
 
 @pytest.mark.parametrize("lengths", [(1, 1), (10, 1), (40, 1), (1, 10), (3, 1)])
-def test_labels_stay_apart(lengths: tuple[float, float]) -> None:
+def test_labels_stay_apart(lengths):
     domain = Domain((0.0, 0.0), lengths, (False, False))
     figure = maps(domain, points(300, *lengths), 4, ["longitude (°)", "latitude (°)"])
     found = texts(figure)
@@ -256,7 +254,7 @@ def beyond(figure: Figure) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [3e-7, 2.5e-5, 2.5e-3, 0.02, 1.0, 150.0, 4e4, 7e8])
-def test_nothing_is_cut_off(size: float) -> None:
+def test_nothing_is_cut_off(size):
     """There is room for numbers of any size, negative ones too."""
     line, times = Domain.unit(1), size * np.arange(1, 5)
     along = np.linspace(0, 1, 40)

@@ -1,7 +1,5 @@
 """Quantities and times as text, and the axes of pictures."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -24,9 +22,7 @@ NOON = 1704283200.0  # 2024-01-03 12:00 UTC
         ([2.0, 2.0], "", ["t = 2", "t = 2"]),
     ],
 )
-def test_times_have_units_or_are_dates_and_digits_tell_them_apart(
-    times: list[float], unit: str, texts: list[str]
-) -> None:
+def test_times_have_units_or_are_dates_and_digits_tell_them_apart(times, unit, texts):
     assert time_texts(times, unit) == texts
     if len(times) == 1:
         assert time_text(times[0], unit) == texts[0]
@@ -43,15 +39,13 @@ def test_times_have_units_or_are_dates_and_digits_tell_them_apart(
         ([0.5, 1.0], "", [0.5, 1.0], "time {}"),
     ],
 )
-def test_an_axis_of_time_counts_from_the_last_input(
-    times: Any, unit: str, values: Any, name: str
-) -> None:
+def test_an_axis_of_time_counts_from_the_last_input(times, unit, values, name):
     found, label = time_axis(np.array(times), unit)
     np.testing.assert_allclose(found, values)
     assert label == name.format("after the last input")
 
 
-def test_axes_have_names_and_units() -> None:
+def test_axes_have_names_and_units():
     assert axis_labels(Domain.sphere(), ["°", "°"]) == ["longitude (°)", "latitude (°)"]
     assert axis_labels(Domain.unit(2)) == ["x", "y"]
 
@@ -60,11 +54,11 @@ def test_axes_have_names_and_units() -> None:
     ("value", "text"),
     [(0.0041, "0.00410"), (12.0, "12.0"), (123.4, "123"), (np.nan, "–"), (None, "–")],
 )
-def test_errors_have_three_digits(value: float | None, text: str) -> None:
+def test_errors_have_three_digits(value, text):
     assert error_text(value) == text
 
 
-def test_memory_has_the_largest_unit_below_it() -> None:
+def test_memory_has_the_largest_unit_below_it():
     sizes = [0, 1023, 2048, 3 * 2**20, 1.2 * 2**30, 2**42]
     texts = ["0 B", "1.02e+03 B", "2 KiB", "3 MiB", "1.2 GiB", "4.1e+03 GiB"]
     assert [bytes_text(size) for size in sizes] == texts

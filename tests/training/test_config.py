@@ -1,7 +1,6 @@
 """Configurations: layers, presets, and errors that say what to do."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,7 @@ from nfsgeo.training.artifacts import write_yaml
 from nfsgeo.training.loading import paper_learning_rate
 
 
-def test_single_values_win_over_the_file_and_the_file_over_the_preset() -> None:
+def test_single_values_win_over_the_file_and_the_file_over_the_preset():
     file = Path("c.yaml")
     file.write_text("preset: paper\ntrainer: {epochs: 7, patience: 3}\nseed: 1\n")
     config = load_config(file, {"trainer.patience": 5, "optimiser.eps": "1e-6"})
@@ -33,7 +32,7 @@ def test_single_values_win_over_the_file_and_the_file_over_the_preset() -> None:
         ("gino", "burgers", 5e-4),
     ],
 )
-def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
+def test_paper_learning_rates(model, equation, rate):
     assert paper_learning_rate(model, equation) == rate
 
 
@@ -55,13 +54,13 @@ def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
         ("model.settings.hidden_channels", 8, "model.settings.width"),
     ],
 )
-def test_unknown_names_bring_up_the_nearest(key: str, value: Any, nearest: str) -> None:
+def test_unknown_names_bring_up_the_nearest(key, value, nearest):
     with pytest.raises(UserError, match=f"the nearest is {nearest}$") as caught:
         load_config(overrides={key: value})
     assert "\n" not in str(caught.value)
 
 
-def test_unlike_names_bring_up_some_of_the_section() -> None:
+def test_unlike_names_bring_up_some_of_the_section():
     with pytest.raises(UserError, match=r"the nearest are (data\.\w+, ){5}of"):
         load_config(overrides={"data.zzz": 1})
 
@@ -80,25 +79,25 @@ def test_unlike_names_bring_up_some_of_the_section() -> None:
         ("trainer", 3),
     ],
 )
-def test_a_wrong_value_names_its_key(key: str, value: Any) -> None:
+def test_a_wrong_value_names_its_key(key, value):
     with pytest.raises(UserError, match=key.replace(".", r"\.")) as caught:
         load_config(overrides={key: value})
     assert "\n" not in str(caught.value)
 
 
-def test_a_list_that_is_too_short_names_what_it_lacks() -> None:
+def test_a_list_that_is_too_short_names_what_it_lacks():
     lacks = r"betas=\[0\.9\]: expected optimiser\.betas\.1 as well"
     with pytest.raises(UserError, match=lacks):
         load_config(overrides={"optimiser.betas": [0.9]})
 
 
-def test_settings_are_yaml() -> None:
+def test_settings_are_yaml():
     parsed = parse_settings(["a.b=1", "c=[1, 2]", "d=null", "e=text", "f=a=b"])
     assert parsed == {"a.b": 1, "c": [1, 2], "d": None, "e": "text", "f": "a=b"}
 
 
 @pytest.mark.parametrize("setting", ["a.b", "=3", "a={"])
-def test_a_setting_needs_key_and_value(setting: str) -> None:
+def test_a_setting_needs_key_and_value(setting):
     with pytest.raises(UserError, match="KEY=VALUE"):
         parse_settings([setting])
 
@@ -108,13 +107,13 @@ def test_a_setting_needs_key_and_value(setting: str) -> None:
     ["a: [", "- 1\n- 2\n", "3", "seed: !!python/object/apply:os.getpid []\n"]
     + ["[" * 5000, "{a: " * 5000, "a: &a [*a]", "\0"],
 )
-def test_a_file_that_is_no_configuration(content: str) -> None:
+def test_a_file_that_is_no_configuration(content):
     Path("c.yaml").write_text(content)
     with pytest.raises(UserError, match=r"^[^\n]+$"):
         load_config(Path("c.yaml"))
 
 
-def test_a_saved_configuration_reads_back_the_same() -> None:
+def test_a_saved_configuration_reads_back_the_same():
     config = load_config(overrides={"preset": "paper", "optimiser.lr": 3e-4})
     write_yaml(Path("config.yaml"), config.model_dump(mode="json"))
     assert read_config(Path("config.yaml")) == config

@@ -30,7 +30,7 @@ def entered(call: Callable[[], object]) -> set[str]:
     return files
 
 
-def test_a_step_on_a_batch_with_its_graphs(waves: Path, tiny: dict[str, Any]) -> None:
+def test_a_step_on_a_batch_with_its_graphs(waves, tiny):
     """Prediction, loss, gradient and the step of the optimiser."""
     experiment = prepare(load_config(overrides=tiny | {"data.file": str(waves)}))
     module, train = experiment.module, experiment.data.parts["train"]
@@ -47,7 +47,7 @@ def test_a_step_on_a_batch_with_its_graphs(waves: Path, tiny: dict[str, Any]) ->
     assert 10 < len(files) <= 25, sorted(files)
 
 
-def test_a_prediction_at_query_points() -> None:
+def test_a_prediction_at_query_points():
     forecaster = nfsgeo.load("ns-small")
     x, pos, query_pos = torch.randn(60, 10, 1), torch.rand(60, 2), torch.rand(9, 2)
     files = entered(lambda: forecaster.predict(x, pos, query_pos=query_pos))

@@ -34,7 +34,7 @@ def driven(samples: int, *, given: bool, ahead: int = 0, **more: Any) -> Fields:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["nfs", "gcgru"])
-def test_a_model_that_is_given_the_forcing_errs_far_less(model: str) -> None:
+def test_a_model_that_is_given_the_forcing_errs_far_less(model):
     """The change of the field is the forcing: without it nothing is to be learnt."""
     errors = []
     for given in (True, False):
@@ -50,7 +50,7 @@ def test_a_model_that_is_given_the_forcing_errs_far_less(model: str) -> None:
     assert errors[0] < errors[1] / 2, errors
 
 
-def test_predict_asks_for_them_by_name() -> None:
+def test_predict_asks_for_them_by_name():
     chosen = SMALL | {"data.n_in": 4, "data.n_out": 3, "trainer.epochs": 1}
     scalars = {"scalars": {"nu": np.arange(10.0)}}
     data = driven(10, given=True, **scalars)
@@ -95,7 +95,7 @@ def test_predict_asks_for_them_by_name() -> None:
 
 
 @pytest.mark.slow
-def test_inputs_that_the_file_does_not_tell_are_named_in_the_settings() -> None:
+def test_inputs_that_the_file_does_not_tell_are_named_in_the_settings():
     """A table whose columns have any names; what a model is not asked for is left."""
     rng = np.random.default_rng(0)
     points, rain = rng.random((8, 2)), rng.normal(size=40)

@@ -37,14 +37,14 @@ def loss(name: str, truth: Tensor, error: Tensor, weight: Tensor | None = None):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_closed_forms(name: str) -> None:
+def test_closed_forms(name):
     assert loss(name, TRUTH, ERROR).item() == pytest.approx(UNIFORM[name], rel=1e-5)
     weighted = loss(name, TRUTH, ERROR, WEIGHT).item()
     assert weighted == pytest.approx(QUADRATURE[name], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_perfect_prediction_has_no_loss_and_no_gradient(name: str) -> None:
+def test_a_perfect_prediction_has_no_loss_and_no_gradient(name):
     target = SCALE.normalise(TRUTH)
     prediction = target.clone().requires_grad_()
     value = LOSSES[name](prediction, target, LossPoints(SIZES))
@@ -53,7 +53,7 @@ def test_a_perfect_prediction_has_no_loss_and_no_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_weights_are_those_of_an_integral(name: str) -> None:
+def test_weights_are_those_of_an_integral(name):
     """A mesh four times as dense on one half gives the integral when weighed."""
     left = (torch.arange(400, dtype=torch.float64) + 0.5) / 800
     right = 0.5 + (torch.arange(100) + 0.5) / 200
@@ -66,7 +66,7 @@ def test_weights_are_those_of_an_integral(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_units_and_offsets_change_nothing(name: str) -> None:
+def test_units_and_offsets_change_nothing(name):
     """Pascals for hectopascals, degrees Celsius for kelvins, in double precision."""
     truth, error, weight = TRUTH.double(), ERROR.double(), WEIGHT.double()
     factor, offset = torch.tensor([[100.0, 1.0], [0.0, -273.15]]).double()
@@ -77,7 +77,7 @@ def test_units_and_offsets_change_nothing(name: str) -> None:
     torch.testing.assert_close(value, loss(name, truth, error, weight))
 
 
-def test_the_relative_loss_of_a_field_that_is_the_mean_is_finite() -> None:
+def test_the_relative_loss_of_a_field_that_is_the_mean_is_finite():
     error = torch.zeros(4, 1, 2)
     error[0, 0, 0] = 3.0
     value = loss("relative_l2", SCALE.mean.expand(4, 1, 2), error)

@@ -13,7 +13,7 @@ from nfsgeo.training import ErrorByTimeStep, FieldErrors
 NAN, MEASURES = float("nan"), ("mae", "rmse", "rel_l2", "rel_l1")
 
 
-def test_closed_forms() -> None:
+def test_closed_forms():
     truth = torch.tensor([3.0, 4.0]).view(2, 1, 1)
     errors = FieldErrors()
     errors.update(truth + torch.tensor([1.0, -3.0]).view(2, 1, 1), truth)
@@ -47,9 +47,7 @@ def mean_of(values: np.ndarray) -> float:
     cut=st.integers(0, 5),
     seed=st.integers(0, 999),
 )
-def test_they_are_means_over_samples_of_each_ones_own(
-    sizes: list[int], std: tuple[float, ...] | None, share: float, cut: int, seed: int
-) -> None:
+def test_they_are_means_over_samples_of_each_ones_own(sizes, std, share, cut, seed):
     """Of components apart or together, with gaps, without energy, in two batches."""
     random, batch = np.random.default_rng(seed), np.arange(len(sizes)).repeat(sizes)
     mean, scale = np.array([15.0, 1013.0]) * (std is not None), np.array(std or (1, 1))
@@ -85,19 +83,19 @@ def test_they_are_means_over_samples_of_each_ones_own(
     assert errors.compute() == pytest.approx(expected, nan_ok=True)
 
 
-def test_a_mean_without_a_standard_deviation_is_refused() -> None:
+def test_a_mean_without_a_standard_deviation_is_refused():
     with pytest.raises(ValueError, match="give both"):
         FieldErrors([0.0, 1.0])
 
 
-def test_a_prediction_that_is_not_a_number_is_seen() -> None:
+def test_a_prediction_that_is_not_a_number_is_seen():
     truth = torch.randn(6, 2, 2)
     errors = FieldErrors([0.0, 0.0], [1.0, 1.0])
     errors.update(truth * torch.tensor([1.0, math.nan]), truth)
     assert all(math.isnan(value) for value in errors.compute().values())
 
 
-def test_error_of_each_record_and_component() -> None:
+def test_error_of_each_record_and_component():
     truth = torch.zeros(3, 2, 2)
     errors = ErrorByTimeStep()
     errors.update(truth + torch.tensor([[1.0, 5.0], [-2.0, 0.0]]), truth)

@@ -53,7 +53,7 @@ def batch(x: Tensor, y: Tensor, samples: list[int]) -> Batch:
 X = torch.tensor([[[1.0, 5.0]], [[3.0, 5.0]]])  # what the last time step repeats
 
 
-def test_the_loss_is_that_of_normalised_fields(module_of: Make) -> None:
+def test_the_loss_is_that_of_normalised_fields(module_of):
     module = module_of(last, 4.0, static=("a",))
     y = torch.tensor([[[3.0], [3.0]], [[3.0], [7.0]]])
     loss = module.training_step(batch(X, y, [0, 1]), 0)
@@ -62,9 +62,7 @@ def test_the_loss_is_that_of_normalised_fields(module_of: Make) -> None:
 
 
 @pytest.mark.parametrize(("second", "total"), [(1.0, 4.0), (torch.nan, 3.5)])
-def test_quadrature_weights_weigh_the_loss_and_gaps_leave_it(
-    module_of: Make, second: float, total: float
-) -> None:
+def test_quadrature_weights_weigh_the_loss_and_gaps_leave_it(module_of, second, total):
     module = module_of(last, 1.0, static=("a",))
     graphs = batch(X, torch.tensor([[[3.0], [second]], [[6.0], [3.0]]]), [0, 1])
     graphs.volume = torch.tensor([0.5, 1.5])
@@ -72,7 +70,7 @@ def test_quadrature_weights_weigh_the_loss_and_gaps_leave_it(
     assert loss.item() == pytest.approx((0.5 * 4 + 1.5 * 9) / total)
 
 
-def test_the_loss_is_over_observed_and_query_points(module_of: Make) -> None:
+def test_the_loss_is_over_observed_and_query_points(module_of):
     """Of a model that predicts the first coordinate of every query."""
     module = module_of(lambda x, g: g.queries[:, None, :1].expand(-1, 2, -1), 1.0)
     observed = torch.tensor([[0.1, 0.0], [0.2, 0.0]])
@@ -94,7 +92,7 @@ def test_the_loss_is_over_observed_and_query_points(module_of: Make) -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_gradients_are_those_of_the_loss(module_of: Make, name: str) -> None:
+def test_gradients_are_those_of_the_loss(module_of, name):
     """Of a network with one weight, against a difference quotient."""
     module = module_of(lambda x, g: made.kind * last(x, g), 2.0, static=("a",))
     module.loss, made = LOSSES[name], module.forecaster.model
@@ -109,9 +107,7 @@ def test_gradients_are_those_of_the_loss(module_of: Make, name: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_loss_that_is_not_finite_names_the_samples(
-    module_of: Make, bad: float
-) -> None:
+def test_a_loss_that_is_not_finite_names_the_samples(module_of, bad):
     module = module_of(last, 1.0, static=("a",))
     zeros = torch.zeros(2, 2, 1)
     module.training_step(batch(X, zeros, [1, 2]), 0)
@@ -120,7 +116,7 @@ def test_a_loss_that_is_not_finite_names_the_samples(
         module.validation_step(batch(X, zeros, [5, 6]), 0)
 
 
-def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(module_of: Make) -> None:
+def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(module_of):
     module, seen = module_of(last, 2.0), []
     model = module.forecaster.model
 
@@ -150,13 +146,13 @@ def rates(epochs: int, steps: int, **settings: Any) -> list[float]:
     return seen
 
 
-def test_constant_and_step_schedules_count_epochs() -> None:
+def test_constant_and_step_schedules_count_epochs():
     assert rates(3, 2, lr=0.1, schedule="constant") == [0.1] * 6
     seen = rates(6, 3, lr=1.0, schedule="step", step_epochs=2, step_factor=0.5)
     assert seen == pytest.approx([1.0] * 6 + [0.5] * 6 + [0.25] * 6)
 
 
-def test_one_cycle_rises_to_the_rate_and_falls_to_nothing() -> None:
+def test_one_cycle_rises_to_the_rate_and_falls_to_nothing():
     seen = rates(10, 10, lr=1.0, schedule="one-cycle", one_cycle_rise=0.3)
     top = seen.index(max(seen))
     assert max(seen) == pytest.approx(1.0, rel=1e-3)
@@ -166,7 +162,7 @@ def test_one_cycle_rises_to_the_rate_and_falls_to_nothing() -> None:
     assert seen[-1] < 1e-4
 
 
-def test_betas_are_those_asked_for() -> None:
+def test_betas_are_those_asked_for():
     section = OptimiserSection(name="adamw", betas=(0.8, 0.9), weight_decay=0.1)
     optimiser = make_optimiser([torch.nn.Parameter(torch.ones(1))], section)
     make_schedule(optimiser, section, epochs=2, steps_per_epoch=2)
@@ -188,7 +184,7 @@ def order(seed: int, epoch: int, device: int = 0, num_devices: int = 1) -> list[
     return list(data.train_dataloader().sampler)
 
 
-def test_the_order_is_that_of_the_seed_and_the_epoch() -> None:
+def test_the_order_is_that_of_the_seed_and_the_epoch():
     assert sorted(order(0, 0)) == list(range(10))
     assert order(0, 3) == order(0, 3)
     assert order(0, 3) != order(0, 4)
@@ -196,7 +192,7 @@ def test_the_order_is_that_of_the_seed_and_the_epoch() -> None:
 
 
 @pytest.mark.parametrize("num_devices", [2, 3, 4])
-def test_devices_divide_the_order_evenly(num_devices: int) -> None:
+def test_devices_divide_the_order_evenly(num_devices):
     parts = [order(0, 0, device, num_devices) for device in range(num_devices)]
     assert len({len(part) for part in parts}) == 1
     together = [sample for step in zip(*parts, strict=True) for sample in step]

@@ -1,7 +1,5 @@
 """Models that are trained on a loss of their own."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +18,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "dse": {"width": 4, "depth": 1, "modes": 2, "time_modes": 2},
 }
 
-Train = Callable[..., Any]
-
 
 def chosen(model: str) -> dict[str, Any]:
     """Overrides that choose a model and make it small."""
@@ -29,7 +25,7 @@ def chosen(model: str) -> dict[str, Any]:
     return {"model.name": model, **settings}
 
 
-def test_steps_beyond_are_as_many_as_there_are(waves: Path) -> None:
+def test_steps_beyond_are_as_many_as_there_are(waves):
     with nfsgeo.data.open(waves) as file:
         used = RunData(resolved(load_config(overrides={"data.n_in": 5}), file), file)
         # Of 24 time steps, 5 are observed and 10 predicted.
@@ -46,7 +42,7 @@ def tiny() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("model", SMALL)
-def test_every_model_trains_and_predicts(train: Train, model: str) -> None:
+def test_every_model_trains_and_predicts(train, model):
     run = train("run", chosen(model))
     assert run.rmse()[-1] < run.rmse()[0]
     parts = run.experiment.data.parts
@@ -58,14 +54,12 @@ def test_every_model_trains_and_predicts(train: Train, model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["gcgru", "mppde"])
-def test_what_was_drawn_is_drawn_again(interrupt_and_resume: Any, model: str) -> None:
+def test_what_was_drawn_is_drawn_again(interrupt_and_resume, model):
     """Scheduled sampling and windows, in a run that was cut short and went on."""
     interrupt_and_resume(chosen(model), 1)
 
 
-def test_it_takes_the_loss_and_the_weights_of_the_configuration(
-    waves: Path, tiny: dict[str, Any]
-) -> None:
+def test_it_takes_the_loss_and_the_weights_of_the_configuration(waves, tiny):
     def loss(**section: str) -> float:
         overrides = {f"loss.{key}": value for key, value in section.items()}
         overrides |= {"data.file": str(waves), **tiny, **chosen("dcrnn")}

@@ -1,7 +1,6 @@
 """Small changes of a large value keep their digits, from the file to the errors."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +15,7 @@ WAVE = np.sin(6 * POINTS[:, :1] + 6 * RNG.random((20, 1, 1)) + TIMES / 4)
 
 @pytest.mark.parametrize("prediction", ["residual", "direct"])
 @pytest.mark.parametrize(("offset", "size"), [(101325.0, 0.01), (-2.5e9, 10.0)])
-def test_an_offset_changes_no_error(
-    tiny: dict[str, Any], offset: float, size: float, prediction: str
-) -> None:
+def test_an_offset_changes_no_error(tiny, offset, size, prediction):
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "model.prediction": prediction}
     found, predicted = [], []
     for number, u in enumerate((WAVE, offset + size * WAVE)):
@@ -38,9 +35,7 @@ def test_an_offset_changes_no_error(
     np.testing.assert_allclose((predicted[1] - offset) / size, predicted[0], atol=0.05)
 
 
-def test_values_and_predictions_have_the_precision_of_the_file(
-    tiny: dict[str, Any],
-) -> None:
+def test_values_and_predictions_have_the_precision_of_the_file(tiny):
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
     for kind in (np.float32, np.float64):
         fields = nfsgeo.from_arrays(WAVE.astype(kind), POINTS, TIMES)

@@ -40,7 +40,7 @@ def settings(tiny: dict[str, Any]) -> dict[str, Any]:
     return tiny | SIZES | {"model.name": "nfs"}
 
 
-def test_a_run_keeps_its_walls(settings: dict[str, Any]) -> None:
+def test_a_run_keeps_its_walls(settings):
     data = chambers(Path("a.nc"), CHAMBERS)
     settings |= {"data.boundary_inputs": True, "trainer.epochs": 1}
     run = nfsgeo.fit(nfsgeo.prepare(data, settings), Path("run"))
@@ -68,7 +68,7 @@ def test_a_run_keeps_its_walls(settings: dict[str, Any]) -> None:
     assert len(done.output.strip().splitlines()) == 1
 
 
-def test_walls_out_of_reach_change_nothing(settings: dict[str, Any]) -> None:
+def test_walls_out_of_reach_change_nothing(settings):
     predicted = []
     for name, domain in (("plain", BOX), ("far", FAR)):
         data = chambers(Path(f"{name}.nc"), domain)
@@ -79,7 +79,7 @@ def test_walls_out_of_reach_change_nothing(settings: dict[str, Any]) -> None:
     assert predicted[0] == predicted[1]
 
 
-def test_boundary_inputs_need_a_region() -> None:
+def test_boundary_inputs_need_a_region():
     data = chambers(Path("a.nc"), BOX)
     with pytest.raises(UserError, match="=true .*: expected a domain with obstacles"):
         nfsgeo.prepare(data, SIZES | {"data.boundary_inputs": True})
@@ -88,7 +88,7 @@ def test_boundary_inputs_need_a_region() -> None:
 @pytest.mark.parametrize(
     "model", ["mppde", "meshgraphnets", "rigno", "transolver", "dse", "gcgru"]
 )
-def test_other_models_train_beside_a_wall(model: str) -> None:
+def test_other_models_train_beside_a_wall(model):
     data = chambers(Path("a.nc"), CHAMBERS)
     chosen = SIZES | {"data.boundary_inputs": True}
     chosen |= {"model.name": model, "data.max_train": 2, "data.query_points": 0}
@@ -99,7 +99,7 @@ def test_other_models_train_beside_a_wall(model: str) -> None:
     assert found.shape == (len(x), 3, 1) and found.isfinite().all()
 
 
-def test_kriging_does_not_reach_through_a_wall() -> None:
+def test_kriging_does_not_reach_through_a_wall():
     generator = torch.Generator().manual_seed(0)
     box = CHAMBERS.normalised
     pos = torch.rand(100, 2, generator=generator, dtype=torch.float64)

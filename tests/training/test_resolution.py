@@ -60,7 +60,7 @@ def cloud() -> Path:
         ("data.training_noise=0.05", "model.prediction=residual"),
     ],
 )
-def test_nothing_is_left_open(waves: Path, given: str, chosen: str) -> None:
+def test_nothing_is_left_open(waves, given, chosen):
     config, wanted = resolve(waves, given), parse_settings(chosen.split())
     assert {key: attrgetter(key)(config) for key in wanted} == wanted
     assert config.data.file == waves.resolve()
@@ -93,12 +93,12 @@ def test_nothing_is_left_open(waves: Path, given: str, chosen: str) -> None:
         ),
     ],
 )
-def test_what_data_do_not_allow(waves: Path, given: str, message: str) -> None:
+def test_what_data_do_not_allow(waves, given, message):
     with pytest.raises(UserError, match=message):
         resolve(waves, given)
 
 
-def test_the_default_grid_fits_one_of_any_size() -> None:
+def test_the_default_grid_fits_one_of_any_size():
     axis = np.arange(22) / 22
     path = Path("odd.nc")
     u = [Array(np.random.default_rng(0).random((10, 24, 22)), "ntx", ["u"])]
@@ -111,7 +111,7 @@ def test_the_default_grid_fits_one_of_any_size() -> None:
 
 
 @pytest.mark.parametrize("given", ["", " data.grid=3", " data.points=9"])
-def test_a_grid_without_sub_grids(given: str) -> None:
+def test_a_grid_without_sub_grids(given):
     """Seven points around and six from wall to wall: no number fits both."""
     path, axes = Path("odd.nc"), [np.arange(7) / 7, np.linspace(0, 1, 6)]
     u = [Array(np.random.default_rng(0).random((10, 24, 7, 6)), "ntxy", ["u"])]
@@ -122,7 +122,7 @@ def test_a_grid_without_sub_grids(given: str) -> None:
         resolve(path, f"model.name=fno{given}")
 
 
-def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
+def test_points_of_a_cloud_are_all_of_them(cloud):
     config = resolve(cloud)
     assert (config.data.mesh, config.data.point_sets) == ("all", 1)
     assert config.loss.weighting == "uniform"
@@ -136,7 +136,7 @@ def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
 
 
 @pytest.mark.parametrize("mesh", ["random-subset", "off-grid", "clustered", "jittered"])
-def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
+def test_meshes_follow_the_seed(waves, mesh):
     with nfsgeo.data.open(waves) as file:
         first, again, other = (
             RunData(resolve(waves, f"data.mesh={mesh} seed={seed}"), file).mesh(0).pos
@@ -147,14 +147,14 @@ def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
     assert not np.array_equal(first, other)
 
 
-def test_a_mesh_for_every_sample(waves: Path) -> None:
+def test_a_mesh_for_every_sample(waves):
     config = resolve(waves, "data.mesh_per_sample=true")
     with nfsgeo.data.open(waves) as file:
         one, other = map(RunData(config, file).mesh, (0, 1))
     assert not np.array_equal(one.pos, other.pos)
 
 
-def test_samples_take_turns_on_meshes(waves: Path) -> None:
+def test_samples_take_turns_on_meshes(waves):
     config = resolve(waves, "data.point_sets=3")
     with nfsgeo.data.open(waves) as file:
         used = RunData(config, file)

@@ -4,9 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import pytest
@@ -18,8 +16,6 @@ from nfsgeo.evaluation import evaluate_run
 from nfsgeo.training import RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.trainer import read_history
-
-Train = Callable[..., Any]
 
 KILLED = """
 import os, signal, sys
@@ -39,9 +35,7 @@ fit(experiment, begin_run(experiment, out), [Kill()])
 
 
 @pytest.mark.slow
-def test_killed_in_mid_epoch_and_resumed_gives_the_very_numbers(
-    train: Train, resume: Train
-) -> None:
+def test_killed_in_mid_epoch_and_resumed_gives_the_very_numbers(train, resume):
     undisturbed = train("undisturbed", {"trainer.epochs": 6})
     out = Path("killed")
     command = [sys.executable, "-c", KILLED, str(undisturbed.paths.config), str(out)]
@@ -68,21 +62,21 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_very_numbers(
 )
 @pytest.mark.parametrize("epoch", [0, 2])
 def test_interrupted_and_resumed_gives_the_very_numbers(
-    interrupt_and_resume: Any, extra: dict[str, Any], epoch: int
-) -> None:
+    interrupt_and_resume, extra, epoch
+):
     handler = signal.getsignal(signal.SIGINT)
     interrupt_and_resume(extra | {"trainer.epochs": 4}, epoch)
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_a_finished_run_is_left_alone(train: Train, resume: Train) -> None:
+def test_a_finished_run_is_left_alone(train, resume):
     paths = train("run").paths
     before = paths.metrics.read_bytes(), paths.last.read_bytes()
     resume(paths.root)
     assert (paths.metrics.read_bytes(), paths.last.read_bytes()) == before
 
 
-def test_a_run_whose_folder_moved_keeps_its_best(train: Train, resume: Train) -> None:
+def test_a_run_whose_folder_moved_keeps_its_best(train, resume):
     """The best epoch came before the move; those after it are worse."""
     constant = {"optimiser.schedule": "constant"}
     first = train("run", constant | {"trainer.epochs": 2})
@@ -109,8 +103,8 @@ def test_a_run_whose_folder_moved_keeps_its_best(train: Train, resume: Train) ->
 
 @pytest.mark.parametrize("epochs", [2, 4])
 def test_epochs_that_the_learning_rate_was_not_planned_for_are_refused(
-    train: Train, resume: Train, epochs: int
-) -> None:
+    train, resume, epochs
+):
     paths = train("run", {"trainer.epochs": 3}).paths
     checkpoint = torch.load(paths.last, weights_only=True)
     if epochs < 3:  # as if it had been stopped after the first
@@ -123,9 +117,7 @@ def test_epochs_that_the_learning_rate_was_not_planned_for_are_refused(
         resume(paths.root)
 
 
-def test_data_that_have_changed_are_noticed(
-    train: Train, resume: Train, waves: Path
-) -> None:
+def test_data_that_have_changed_are_noticed(train, resume, waves):
     own = Path("own.nc")
     shutil.copy(waves, own)
     paths = train("run", {"data.file": str(own), "trainer.epochs": 1}).paths

@@ -1,6 +1,5 @@
 """Whole runs: what they leave behind, and that they come out the same again."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from nfsgeo.forecast.transforms import Residual
 from nfsgeo.training import RunPaths, begin_run, load_config, prepare
 from nfsgeo.training.checkpoints import read_checkpoint
 
-Train = Callable[..., Any]
-
 
 def covariance_of(forecaster: Forecaster) -> Any:
     residual = forecaster.find(Residual)
@@ -26,7 +23,7 @@ def covariance_of(forecaster: Forecaster) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
-def test_the_same_seed_gives_the_same_numbers(train: Train, workers: int) -> None:
+def test_the_same_seed_gives_the_same_numbers(train, workers):
     one = train("one")
     torch.rand(7)  # the state of the generator must not matter
     assert train("again", {"data.workers": workers}).is_the_same_as(one)
@@ -43,7 +40,7 @@ class Poison(Callback):
                 next(module.forecaster.model.parameters()).fill_(float("inf"))
 
 
-def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(train: Train) -> None:
+def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(train):
     with pytest.raises(UserError, match=r"in epoch 1 on samples \[\d+, \d+"):
         train("run", {}, Poison())
     checkpoint = read_checkpoint(RunPaths(Path("run")).last)
@@ -52,7 +49,7 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(train: Train) 
     assert all(torch.isfinite(value).all() for value in values)
 
 
-def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(train: Train) -> None:
+def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(train):
     run = train("run", {"trainer.epochs": 1})
     torch.save({"nfsgeo": Path("/")}, run.paths.best)
     with pytest.raises(UserError, match="best.ckpt"):
@@ -62,7 +59,7 @@ def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(train: Train) -> No
         nfsgeo.load(run.paths)
 
 
-def test_a_checkpoint_from_before_a_setting_was_there(train: Train) -> None:
+def test_a_checkpoint_from_before_a_setting_was_there(train):
     run = train("run", {"trainer.epochs": 1})
     checkpoint = torch.load(run.paths.best, weights_only=True)
     del checkpoint["nfsgeo"]["settings"]["absolute_position"]
@@ -72,7 +69,7 @@ def test_a_checkpoint_from_before_a_setting_was_there(train: Train) -> None:
         assert torch.equal(restored[name.removeprefix("forecaster.")], value), name
 
 
-def test_weights_of_another_version_are_refused(train: Train, resume: Train) -> None:
+def test_weights_of_another_version_are_refused(train, resume):
     run = train("run", {"trainer.epochs": 1})
     for path in (run.paths.best, run.paths.last):
         checkpoint = torch.load(path, weights_only=True)
@@ -85,13 +82,13 @@ def test_weights_of_another_version_are_refused(train: Train, resume: Train) -> 
         resume(run.paths.root)
 
 
-def test_folders_are_numbered(waves: Path, tiny: dict[str, Any]) -> None:
+def test_folders_are_numbered(waves, tiny):
     made = [begin_run(nfsgeo.prepare(waves, tiny)).root for _ in range(2)]
     assert made == [Path("runs/nfs-waves-1"), Path("runs/nfs-waves-2")]
 
 
 @pytest.mark.slow
-def test_two_devices_take_the_steps_of_one(train: Train) -> None:
+def test_two_devices_take_the_steps_of_one(train):
     # The same four samples make a step, in one batch or in two halves.
     even = {"data.max_train": 8, "trainer.epochs": 2, "trainer.device": "cpu"}
     one = train("one", even | {"data.batch_size": 4})
@@ -102,16 +99,14 @@ def test_two_devices_take_the_steps_of_one(train: Train) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["64", "bf16-mixed"])
-def test_precision(train: Train, precision: str) -> None:
+def test_precision(train, precision):
     single = train("single").rows()
     other = train("other", {"trainer.precision": precision}).rows()
     assert other[-1] == pytest.approx(single[-1], rel=0.05)
     assert other != single
 
 
-def test_few_points_are_interpolated_by_kriging_also_after_restoring(
-    train: Train,
-) -> None:
+def test_few_points_are_interpolated_by_kriging_also_after_restoring(train):
     run = train("sparse", {"data.points": 20, "data.query_points": 40})
     forecaster = run.experiment.forecaster
     assert covariance_of(forecaster) is not None
@@ -126,7 +121,7 @@ def test_few_points_are_interpolated_by_kriging_also_after_restoring(
     assert torch.equal(*results)
 
 
-def test_without_unobserved_points_there_is_no_kriging(waves: Path) -> None:
+def test_without_unobserved_points_there_is_no_kriging(waves):
     for settings in ({"data.query_points": 0, "data.points": 20}, {"data.mesh": "all"}):
         chosen = {"data.file": str(waves), "data.max_train": 4} | settings
         experiment = prepare(load_config(overrides=chosen))

@@ -39,16 +39,14 @@ def fitted(
     return fitted_series(RunData(resolved(config, file), file))
 
 
-def test_harmonics_repeat_with_their_period() -> None:
+def test_harmonics_repeat_with_their_period():
     times = torch.linspace(0, 3 * YEAR, 50).double()
     basis = harmonics(times, (YEAR, DAY))
     assert basis.shape == (50, 5)
     torch.testing.assert_close(harmonics(times + 400 * YEAR, (YEAR,)), basis[:, :3])
 
 
-def test_a_season_is_found_at_every_station(
-    tmp_path: Path, places: NDArray[np.float64]
-) -> None:
+def test_a_season_is_found_at_every_station(tmp_path, places):
     days = np.arange(1200)
     phase = 2 * np.pi * days * DAY / YEAR
     level, swing = 10 + 3 * places[:, :1], 4 - 2 * places[:, 1:]
@@ -64,9 +62,7 @@ def test_a_season_is_found_at_every_station(
     np.testing.assert_allclose(coefficients[:, 2:], 0, atol=0.02)
 
 
-def test_a_static_input_tells_the_level_of_a_station_without_values(
-    tmp_path: Path, places: NDArray[np.float64]
-) -> None:
+def test_a_static_input_tells_the_level_of_a_station_without_values(tmp_path, places):
     height = np.random.default_rng(2).uniform(0, 3, STATIONS)
     noise = np.random.default_rng(1).standard_normal((STATIONS, 1000))
     u = (20 - 6.5 * height)[:, None] + noise
@@ -78,9 +74,7 @@ def test_a_static_input_tells_the_level_of_a_station_without_values(
     )
 
 
-def test_an_autoregression_is_found(
-    tmp_path: Path, places: NDArray[np.float64]
-) -> None:
+def test_an_autoregression_is_found(tmp_path, places):
     random, steps = np.random.default_rng(3), 2000
     u = np.zeros((STATIONS, steps))
     for step in range(1, steps):
@@ -94,9 +88,7 @@ def test_an_autoregression_is_found(
     assert float(found.left[0]) == pytest.approx(spread, rel=0.05)
 
 
-def test_a_random_walk_has_no_level(
-    tmp_path: Path, places: NDArray[np.float64]
-) -> None:
+def test_a_random_walk_has_no_level(tmp_path, places):
     u = np.random.default_rng(4).standard_normal((STATIONS, 150)).cumsum(axis=1)
     found = fitted(tmp_path, u, places)
     assert found is not None and not found.level  # dates of less than a year
@@ -104,9 +96,7 @@ def test_a_random_walk_has_no_level(
     torch.testing.assert_close(total, torch.ones_like(total))
 
 
-def test_units_and_order_of_points_do_not_matter(
-    tmp_path: Path, places: NDArray[np.float64]
-) -> None:
+def test_units_and_order_of_points_do_not_matter(tmp_path, places):
     u = np.random.default_rng(5).standard_normal((STATIONS, 800)).cumsum(axis=1)
     u[::4, 100:150] = np.nan
     order = np.random.default_rng(6).permutation(STATIONS)
@@ -121,9 +111,7 @@ def test_units_and_order_of_points_do_not_matter(
     torch.testing.assert_close(other.own, one.own, rtol=1e-4, atol=1e-5)
 
 
-def test_a_network_begins_as_the_linear_forecast(
-    tmp_path: Path, places: NDArray[np.float64]
-) -> None:
+def test_a_network_begins_as_the_linear_forecast(tmp_path, places):
     random = np.random.default_rng(7)
     season = np.cos(2 * np.pi * np.arange(900) * DAY / YEAR)
     u = 5 + season + 0.3 * random.standard_normal((STATIONS, 900))
@@ -144,9 +132,7 @@ def test_a_network_begins_as_the_linear_forecast(
 
 
 @pytest.mark.parametrize("steps", [12, 40])
-def test_a_short_series_is_predicted_as_before(
-    tmp_path: Path, places: NDArray[np.float64], steps: int
-) -> None:
+def test_a_short_series_is_predicted_as_before(tmp_path, places, steps):
     u = np.random.default_rng(8).standard_normal((STATIONS, steps))
     if steps == 12:
         assert fitted(tmp_path, u, places, **{"data.n_out": 1, "data.n_in": 2}) is None
@@ -154,9 +140,7 @@ def test_a_short_series_is_predicted_as_before(
         assert fitted(tmp_path, u, places, **{"model.prediction": "residual"}) is None
 
 
-def test_a_smooth_series_is_trained_as_others_are(
-    tmp_path: Path, places: NDArray[np.float64]
-) -> None:
+def test_a_smooth_series_is_trained_as_others_are(tmp_path, places):
     u = np.sin(0.05 * np.arange(900) + 7 * places[:, :1])
     assert (found := fitted(tmp_path, u, places)) and not found.noisy
     settings = SIZES | {"data.file": tmp_path / "series.nc", "optimiser.lr": 7e-3}
@@ -165,9 +149,7 @@ def test_a_smooth_series_is_trained_as_others_are(
     assert made.config.optimiser.lr == 7e-3
 
 
-def test_a_component_that_never_changes_is_predicted_as_it_is(
-    tmp_path: Path, places: NDArray[np.float64]
-) -> None:
+def test_a_component_that_never_changes_is_predicted_as_it_is(tmp_path, places):
     random = np.random.default_rng(9)
     u = random.standard_normal((STATIONS, 300, 2))
     u[..., 1] = 5.3

@@ -32,7 +32,7 @@ def sizes(**data: Any) -> list[int]:
     return list(map(len, parts(**data).values()))
 
 
-def test_the_split_is_that_of_the_file_or_of_the_settings() -> None:
+def test_the_split_is_that_of_the_file_or_of_the_settings():
     own = {"train": [5, 3], "valid": [4], "test": [0, 1]}
     path = written(Path("a.nc"))
     assert sizes(file=path) == [14, 2, 4]
@@ -52,12 +52,12 @@ def test_the_split_is_that_of_the_file_or_of_the_settings() -> None:
     [[0.5, 0.5, 0.5], [1.5, 1, 1], [0.8, 0.2, 0.0], [0.5, 0.5], "half"]
     + [[12, 5, 4], [0, 10, 10], [10, 0, 10], [-1, 10, 10]],
 )
-def test_splits_that_are_none(split: Any) -> None:
+def test_splits_that_are_none(split):
     with pytest.raises(UserError, match="split"):
         nfsgeo.prepare(written(Path("a.nc")), SIZES | {"data.split": split})
 
 
-def test_a_test_file_of_its_own() -> None:
+def test_a_test_file_of_its_own():
     train, test = (written(Path(f"{k}.nc"), k * WAVE) for k in (1, -1))
     found = parts(train_file=train, test_file=test)
     assert [len(part) for part in found.values()] == [18, 2, 20]
@@ -69,7 +69,7 @@ def test_a_test_file_of_its_own() -> None:
         np.testing.assert_array_equal(fields.read(20, slice(None))[..., 0], -WAVE[0])
 
 
-def test_a_run_with_a_test_file_is_evaluated_on_it(tiny: dict[str, Any]) -> None:
+def test_a_run_with_a_test_file_is_evaluated_on_it(tiny):
     train, test = (written(Path(f"{k}.nc").resolve(), k * WAVE) for k in (1, 3))
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
     run, alone = (
@@ -85,13 +85,13 @@ def test_a_run_with_a_test_file_is_evaluated_on_it(tiny: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("split", [[1.0, 0.0, 0.0], [0, 25, 0]])
-def test_nothing_to_train_or_validate_on(split: list[float]) -> None:
+def test_nothing_to_train_or_validate_on(split):
     path = written(Path("a.nc"))
     with pytest.raises(UserError, match="20 samples.*train and validate"):
         parts(file=path, test_file=path, split=split)
 
 
-def test_a_test_file_of_another_kind() -> None:
+def test_a_test_file_of_another_kind():
     path = written(Path("a.nc"))
     two = written(Path("two.nc"), np.stack([WAVE, WAVE], -1))
     with pytest.raises(UserError, match="component"):

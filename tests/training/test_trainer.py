@@ -1,6 +1,5 @@
 """The knobs of Lightning's trainer, reached from the settings and from Python."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.processes import errors_of_workers
 from nfsgeo.training.trainer import LOGGERS, progress_callback
 
-Train = Callable[..., Any]
-
 
 @pytest.mark.parametrize("logger", ["csv", "none"])
-def test_a_run_logs_where_it_is_told(train: Train, logger: str) -> None:
+def test_a_run_logs_where_it_is_told(train, logger):
     chosen = {"trainer.logger": logger, "trainer.epochs": 1, "trainer.log_every": 1}
     root = train("run", chosen).paths.root
     assert not (root / "tensorboard").exists()
@@ -35,9 +32,7 @@ def test_a_run_logs_where_it_is_told(train: Train, logger: str) -> None:
         assert "points: 64" in told
 
 
-def test_a_service_that_refuses_a_run_is_a_user_error(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_that_refuses_a_run_is_a_user_error(train, monkeypatch):
     def refuse(run: Path) -> bool:
         raise RuntimeError("no key")
 
@@ -46,7 +41,7 @@ def test_a_service_that_refuses_a_run_is_a_user_error(
         train("run", {"trainer.logger": "csv"})
 
 
-def test_accumulated_gradients_are_those_of_larger_batches(train: Train) -> None:
+def test_accumulated_gradients_are_those_of_larger_batches(train):
     chosen = {"data.max_train": 12, "trainer.epochs": 2, "optimiser.eps": 1e-3}
     one = train("one", chosen | {"data.batch_size": 4})
     halves = {"data.batch_size": 2, "trainer.accumulate": 2}
@@ -66,9 +61,7 @@ class Worse(Callback):
                     parameter *= 3
 
 
-def test_the_best_epoch_is_kept_and_early_stopping_says_so(
-    train: Train, resume: Train, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_best_epoch_is_kept_and_early_stopping_says_so(train, resume, capsys):
     chosen = {"trainer.patience": 2, "trainer.epochs": 9}
     run = train("run", chosen, Worse(), progress_callback())
     lines = capsys.readouterr().err.splitlines()
@@ -83,7 +76,7 @@ def test_the_best_epoch_is_kept_and_early_stopping_says_so(
     assert nfsgeo.evaluate(again.paths)["stopped_early"] is False
 
 
-def test_a_range_test_finds_a_learning_rate(waves: Path, tiny: dict[str, Any]) -> None:
+def test_a_range_test_finds_a_learning_rate(waves, tiny):
     chosen = tiny | {"data.file": str(waves)}
     plain = prepare(load_config(overrides=chosen))
     found = prepare(load_config(overrides=chosen | {"optimiser.find_lr": True}))
@@ -96,7 +89,7 @@ def test_a_range_test_finds_a_learning_rate(waves: Path, tiny: dict[str, Any]) -
         assert torch.equal(value, other[name]), name
 
 
-def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
+def test_a_trainer_of_ones_own(train, tiny):
     run = train("run", {"trainer.epochs": 2})
     shown = ("checkpointing", "progress_bar", "model_summary")
     options: dict[str, Any] = {f"enable_{each}": False for each in shown}
@@ -119,9 +112,7 @@ def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
     assert found == pytest.approx(run.rmse()[-1], rel=0.01)
 
 
-def test_lightnings_own_checkpoints_make_their_folder(
-    waves: Path, tiny: dict[str, Any]
-) -> None:
+def test_lightnings_own_checkpoints_make_their_folder(waves, tiny):
     kept = ModelCheckpoint(dirpath=Path("kept"), monitor="valid_rmse")
     experiment = nfsgeo.prepare(nfsgeo.open(waves), tiny)
     nfsgeo.fit(experiment, Path("run"), callbacks=[kept])
@@ -139,7 +130,7 @@ class Broken(Dataset[int]):
         raise self.error
 
 
-def test_an_error_of_a_reading_process_keeps_its_parts() -> None:
+def test_an_error_of_a_reading_process_keeps_its_parts():
     broken = Broken(UserError("sample 3: of x", "finite values", "repair it; or not"))
     with pytest.raises(UserError) as caught, errors_of_workers():
         next(iter(DataLoader(broken, num_workers=1)))
@@ -148,6 +139,6 @@ def test_an_error_of_a_reading_process_keeps_its_parts() -> None:
     )
 
 
-def test_a_defect_stays_one() -> None:
+def test_a_defect_stays_one():
     with pytest.raises(ZeroDivisionError), errors_of_workers():
         next(iter(DataLoader(Broken(ZeroDivisionError()), num_workers=1)))

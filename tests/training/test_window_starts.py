@@ -44,9 +44,7 @@ def series() -> Path:
     first=st.integers(0, 5),
     stride=st.integers(1, 9),
 )
-def test_parts_in_time_share_no_time_step(
-    num: int, n_in: int, n_out: int, apart: int, first: int, stride: int
-) -> None:
+def test_parts_in_time_share_no_time_step(num, n_in, n_out, apart, first, stride):
     length = apart * (n_in + n_out - 1) + 1
     assume(num - first >= 3 * length)
     every = {"n_in": n_in, "n_out": n_out, "time_stride": apart, "first_step": first}
@@ -76,7 +74,7 @@ def used_of(file: Any, **settings: Any) -> RunData:
     return RunData(resolved(load_config(overrides=chosen), file), file)
 
 
-def test_windows_of_one_series_are_those_of_the_file(series: Path) -> None:
+def test_windows_of_one_series_are_those_of_the_file(series):
     with nfsgeo.open(series) as file:
         used, u = used_of(file, window_stride=2), file.read(0, slice(None))
         data, seen = used.config.data, {}
@@ -95,7 +93,7 @@ def test_windows_of_one_series_are_those_of_the_file(series: Path) -> None:
     assert seen["valid"] == [42] and seen["test"] == [48, 50, 52, 54]
 
 
-def test_windows_do_not_slide_over_gaps_in_time() -> None:
+def test_windows_do_not_slide_over_gaps_in_time():
     times = np.delete(np.arange(80.0), [20, 33])
     path = write_series(Path("gaps.nc"), times)
     with nfsgeo.open(path) as file:
@@ -105,7 +103,7 @@ def test_windows_do_not_slide_over_gaps_in_time() -> None:
         assert len(found) == 54 - 4 - 2 * 4  # of 54 time steps, without 2 of them
 
 
-def test_longer_windows_stay_in_their_part(series: Path) -> None:
+def test_longer_windows_stay_in_their_part(series):
     """Rollouts of any length are scored on the time steps of the test part."""
     with nfsgeo.open(series) as file:
         used = used_of(file, window_stride=1, split_by="time")
@@ -118,7 +116,7 @@ def test_longer_windows_stay_in_their_part(series: Path) -> None:
 
 
 @pytest.mark.parametrize("num_series", [1, 2])
-def test_windows_slide_over_one_series_unless_told_otherwise(num_series: int) -> None:
+def test_windows_slide_over_one_series_unless_told_otherwise(num_series):
     path = write_series(Path("series.nc"), np.arange(60), num_series)
     with nfsgeo.open(path) as file:
         data = used_of(file).config.data
@@ -141,14 +139,12 @@ def test_windows_slide_over_one_series_unless_told_otherwise(num_series: int) ->
         ),
     ],
 )
-def test_series_that_cannot_be_divided_are_refused(
-    series: Path, settings: dict[str, Any], message: str
-) -> None:
+def test_series_that_cannot_be_divided_are_refused(series, settings, message):
     with nfsgeo.open(series) as file, pytest.raises(UserError, match=message):
         used_of(file, **settings)
 
 
-def test_samples_of_one_part_stay_there() -> None:
+def test_samples_of_one_part_stay_there():
     """Test samples of a published file become no training data."""
     path = write_series(Path("parts.nc"), np.arange(60.0), num_series=2)
     with nfsgeo.open(path) as file:
@@ -157,7 +153,7 @@ def test_samples_of_one_part_stay_there() -> None:
             used_of(file)
 
 
-def test_several_series_stay_whole_unless_told_otherwise() -> None:
+def test_several_series_stay_whole_unless_told_otherwise():
     path = write_series(Path("many.nc"), np.arange(30.0), num_series=5)
     with nfsgeo.open(path) as file:
         used = used_of(file, window_stride=1)
@@ -172,7 +168,7 @@ def test_several_series_stay_whole_unless_told_otherwise() -> None:
         assert set(used.windows("test").samples) == set(range(5))
 
 
-def test_windows_of_a_sample_cycle_through_the_point_sets(waves: Path) -> None:
+def test_windows_of_a_sample_cycle_through_the_point_sets(waves):
     chosen = {"data.file": str(waves), "data.points": 20, "data.window_stride": 2}
     train = prepare(load_config(overrides=chosen)).data.parts["train"]
     assert len(train) == 14 * 3
@@ -199,7 +195,7 @@ def write_field(path: Path, kind: str, num_series: int) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["grid", "cloud", "sphere", "grid of a sphere"])
-def test_any_number_of_series_has_all_point_sets(kind: str) -> None:
+def test_any_number_of_series_has_all_point_sets(kind):
     def point_sets(num_series: int) -> Any:
         path = write_field(Path(f"{num_series}.nc"), kind, num_series)
         with nfsgeo.open(path) as file:
@@ -216,7 +212,7 @@ def test_any_number_of_series_has_all_point_sets(kind: str) -> None:
             np.testing.assert_array_equal(mesh.queries.index, same.queries.index)
 
 
-def test_a_run_on_one_series_is_evaluated(series: Path, tiny: dict[str, Any]) -> None:
+def test_a_run_on_one_series_is_evaluated(series, tiny):
     chosen = tiny | {f"data.{key}": value for key, value in NAMES.items()}
     chosen |= {"data.window_stride": 1, "trainer.epochs": 1}
     run = nfsgeo.fit(nfsgeo.prepare(series, chosen), Path("run"))

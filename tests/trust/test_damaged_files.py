@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +56,7 @@ def or_one_line() -> Iterator[None]:
 
 @settings(max_examples=100, **unhurried)
 @given(data=st.data())
-def test_a_checkpoint(trained: RunPaths, tmp_path: Path, data: st.DataObject):
+def test_a_checkpoint(trained, tmp_path, data):
     run = RunPaths(tmp_path / "run")
     shutil.copytree(trained.root, run.root, dirs_exist_ok=True)
     run.best.write_bytes(data.draw(damaged(trained.best.read_bytes())))
@@ -67,7 +66,7 @@ def test_a_checkpoint(trained: RunPaths, tmp_path: Path, data: st.DataObject):
 
 
 @pytest.mark.parametrize("name", ["bands", "inputs"])
-def test_files_of_another_version(trained: RunPaths, tmp_path: Path, name: str):
+def test_files_of_another_version(trained, tmp_path, name):
     run = RunPaths(shutil.copytree(trained.root, tmp_path / "run"))
     torch.save({"model": {"wide": torch.ones(1)}}, getattr(run, name))
     with pytest.raises(UserError, match=f"{name}.pt"):
@@ -77,9 +76,7 @@ def test_files_of_another_version(trained: RunPaths, tmp_path: Path, name: str):
 @settings(max_examples=30, **unhurried)
 @given(data=st.data())
 @pytest.mark.parametrize("name", TABLES)
-def test_files_of_a_run(
-    command: Any, trained: RunPaths, tmp_path: Path, name: str, data: st.DataObject
-):
+def test_files_of_a_run(command, trained, tmp_path, name, data):
     folder = tmp_path / "run"
     shutil.copytree(trained.root, folder, dirs_exist_ok=True)
     (folder / name).write_bytes(data.draw(damaged((folder / name).read_bytes())))
@@ -93,7 +90,7 @@ def test_files_of_a_run(
 
 @settings(max_examples=200, **unhurried)
 @given(data=st.data())
-def test_a_configuration(trained: RunPaths, tmp_path: Path, data: st.DataObject):
+def test_a_configuration(trained, tmp_path, data):
     file = tmp_path / "c.yaml"
     file.write_bytes(data.draw(damaged(trained.config.read_bytes())))
     for read in (read_config, load_config):
@@ -104,7 +101,7 @@ def test_a_configuration(trained: RunPaths, tmp_path: Path, data: st.DataObject)
 @settings(max_examples=60, **unhurried)
 @given(data=st.data())
 @pytest.mark.parametrize("ending", ["geojson", "npz", "stl"])
-def test_regions(tmp_path: Path, ending: str, data: st.DataObject):
+def test_regions(tmp_path, ending, data):
     path = tmp_path / f"a.{ending}"
     if ending == "geojson":
         corners = [[0, 0], [2, 0], [2, 1], [0, 1], [0, 0]]
@@ -132,7 +129,7 @@ trees = st.recursive(
 
 @settings(max_examples=200, **unhurried)
 @given(content=st.dictionaries(keys, trees, max_size=4))
-def test_configurations_that_make_no_sense(tmp_path: Path, content: dict[str, Any]):
+def test_configurations_that_make_no_sense(tmp_path, content):
     import yaml
 
     file = tmp_path / "c.yaml"
@@ -144,7 +141,7 @@ def test_configurations_that_make_no_sense(tmp_path: Path, content: dict[str, An
 @settings(max_examples=100, **unhurried)
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["suites/irregular.yaml", "scales.yaml"])
-def test_suites_and_scales(tmp_path: Path, name: str, data: st.DataObject):
+def test_suites_and_scales(tmp_path, name, data):
     file = tmp_path / Path(name).name
     file.write_bytes(data.draw(damaged((SUITES / name).read_bytes())))
     with or_one_line():
@@ -154,7 +151,7 @@ def test_suites_and_scales(tmp_path: Path, name: str, data: st.DataObject):
 @settings(max_examples=100, **unhurried)
 @given(data=st.data())
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
-def test_query_points(tmp_path: Path, suffix: str, data: st.DataObject):
+def test_query_points(tmp_path, suffix, data):
     file = tmp_path / f"q{suffix}"
     points = np.random.default_rng(0).random((7, 2))
     if suffix == ".csv":

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
-from nfsgeo.training import RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
 
 BURGERS = ("--samples", 8, "--resolution", 256, "--records", 201, "--workers", 1)
@@ -31,9 +30,6 @@ def fill(folder: Path, free: int) -> None:
     filler.write_bytes(b"0" * (shutil.disk_usage(folder).free - free))
 
 
-Spawn = Callable[..., Any]
-
-
 def refused(started: Any) -> None:
     status, errors = started.ended()
     assert status == 2, errors
@@ -42,7 +38,7 @@ def refused(started: Any) -> None:
 
 
 @pytest.mark.slow
-def test_training(spawn: Spawn, training: list[str], small_disk: Path) -> None:
+def test_training(spawn, training, small_disk):
     status, errors = spawn(small_disk, *training).ended()
     assert status == 2 and "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("Error: the disk is full")
@@ -55,9 +51,7 @@ def test_training(spawn: Spawn, training: list[str], small_disk: Path) -> None:
 
 
 @pytest.mark.parametrize("free", [0, 1_300_000])
-def test_prediction(
-    spawn: Spawn, trained: RunPaths, waves: Path, small_disk: Path, free: int
-) -> None:
+def test_prediction(spawn, trained, waves, small_disk, free):
     fill(small_disk, free)
     points = small_disk.parent / "q.npy"
     np.save(points, np.random.default_rng(0).random((1500, 2)))
@@ -67,16 +61,14 @@ def test_prediction(
     assert sorted(os.listdir(small_disk)) == ["filler"]
 
 
-def test_generation_that_cannot_fit(spawn: Spawn, small_disk: Path) -> None:
+def test_generation_that_cannot_fit(spawn, small_disk):
     refused(spawn(small_disk, "generate", "burgers", "--out", "b.nc", *BURGERS))
     refused(spawn(small_disk, "generate", "all", "--out", "."))
     assert sorted(os.listdir(small_disk)) == ["filler"]
 
 
 @pytest.mark.parametrize("free", [1_900_000, 2_700_000])
-def test_generation_keeps_what_it_has_made(
-    spawn: Spawn, small_disk: Path, free: int
-) -> None:
+def test_generation_keeps_what_it_has_made(spawn, small_disk, free):
     fill(small_disk, free)
     command = ("generate", "burgers", "--out", "b.nc", *BURGERS)
     refused(spawn(small_disk, *command))
@@ -90,7 +82,7 @@ def test_generation_keeps_what_it_has_made(
         assert np.isfinite(file.read(7, slice(None))).all()
 
 
-def test_conversion(spawn: Spawn, small_disk: Path) -> None:
+def test_conversion(spawn, small_disk):
     fill(small_disk, 2_000_000)
     source, random = small_disk.parent / "clouds.nc", np.random.default_rng(0)
     meshes = [random.random((num, 2)) for num in range(4_500, 5_500, 100)]
@@ -100,9 +92,7 @@ def test_conversion(spawn: Spawn, small_disk: Path) -> None:
     assert sorted(os.listdir(small_disk)) == ["filler"]
 
 
-def test_data_of_the_demonstration(
-    spawn: Spawn, small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_of_the_demonstration(spawn, small_disk, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk / "cache"))
     refused(spawn(small_disk.parent, "train", "--model", "nfs", "--out", "run"))
     assert os.listdir(small_disk / "cache" / "nfsgeo") == []

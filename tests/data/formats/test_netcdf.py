@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from nfsgeo.geometry import Domain
 FAST = settings(max_examples=15)
 KINDS = ["a.nc", "classic.nc", "a.zarr", "a.zarr.zip"]
 DAYS = np.array(["2000-01-01", "2000-01-02", "2000-01-04"], "M8[ns]")
-Change = Callable[[Any], Any]
 
 
 def saved(dataset: Any, path: Path, **encoding: Any) -> Path:

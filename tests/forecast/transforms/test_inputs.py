@@ -24,9 +24,7 @@ WALL = [[0.99, -1.0], [1.01, -1.0], [1.01, 2.0], [0.99, 2.0]]
 TIMES = torch.tensor([1, 2, 2.5, 4])
 
 
-def test_fields_are_noisy_in_training_and_static_inputs_never(
-    forecaster_of: Make,
-) -> None:
+def test_fields_are_noisy_in_training_and_static_inputs_never(forecaster_of):
     module = forecaster_of(
         lambda x, graphs: x[..., :1].expand(-1, 2, -1),
         TrainingNoise(std=0.3, components=1),
@@ -43,9 +41,7 @@ def test_fields_are_noisy_in_training_and_static_inputs_never(
     assert not torch.equal(module.network_inputs(batch) - x, noise)
 
 
-def test_the_way_to_a_wall_is_an_input_at_every_time_step(
-    forecaster_of: Make,
-) -> None:
+def test_the_way_to_a_wall_is_an_input_at_every_time_step(forecaster_of):
     domain = Domain((0, 0), (2, 1), (False, False), Region.polygons([WALL]))
     module = forecaster_of(lambda x, graphs: x, BoundaryInputs(), domain=domain, n_in=2)
     assert module.model.problem.in_components == 1 + 3
@@ -58,9 +54,7 @@ def test_the_way_to_a_wall_is_an_input_at_every_time_step(
     torch.testing.assert_close(seen[..., 1:], expected[:, None].expand(-1, 2, -1))
 
 
-def test_each_time_step_has_its_own_normalised_forcing(
-    forecaster_of: Make,
-) -> None:
+def test_each_time_step_has_its_own_normalised_forcing(forecaster_of):
     module = forecaster_of(
         lambda x, graphs: module.model.problem.split(x)[1][:, 2:, :1],
         Forcings(mean=[1.0, 0.0], std=[4.0, 1.0]),
@@ -106,7 +100,7 @@ def seen(forecaster_of: Make) -> tuple[Forecaster, list[Tensor]]:
     return module, told
 
 
-def test_the_network_is_told_times_after_the_last_input(seen: Any) -> None:
+def test_the_network_is_told_times_after_the_last_input(seen):
     module, told = seen
     told.clear()
     x, pos, batch = torch.randn(3, 2, 1), torch.rand(3, 2), torch.tensor([0, 0, 1])
@@ -128,13 +122,13 @@ def test_the_network_is_told_times_after_the_last_input(seen: Any) -> None:
         ([0, 1, torch.nan], "times with 1 of 3 values missing"),
     ],
 )
-def test_times_that_cannot_be_asked_for(seen: Any, times: Any, message: str) -> None:
+def test_times_that_cannot_be_asked_for(seen, times, message):
     x, pos = torch.randn(3, 2, 1), torch.rand(3, 2)
     with pytest.raises(UserError, match=message):
         seen[0].predict(x, pos, times=times)
 
 
-def test_graphs_of_a_batch_ask_for_as_many_times(seen: Any) -> None:
+def test_graphs_of_a_batch_ask_for_as_many_times(seen):
     x, pos = torch.randn(3, 2, 1), torch.rand(3, 2)
     graphs = [Data(x=x, pos=pos, times=TIMES[:num]) for num in (3, 4)]
     assert [each.y.size(1) for each in seen[0].predict(graphs)] == [1, 2]
@@ -143,7 +137,7 @@ def test_graphs_of_a_batch_ask_for_as_many_times(seen: Any) -> None:
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_every_model_sees_the_lead_time(name: str) -> None:
+def test_every_model_sees_the_lead_time(name):
     if name in ("gino", "neuralop-fno"):
         pytest.importorskip("neuralop")
     fields = MODELS[name].Settings.model_fields

@@ -1,14 +1,9 @@
 """Normalisation in double precision, and missing values filled in and told."""
 
-from collections.abc import Callable
-
 import torch
 from torch_geometric.data import Batch, Data
 
-from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import MissingValues, Normalise
-
-Make = Callable[..., Forecaster]
 
 NAN = torch.nan
 # Points at 0.1, 0.2 and 0.9 on a line; the second has no value at all.
@@ -18,7 +13,7 @@ SCALES = Normalise(mean=[1.0, 5.0], std=[2.0, 10.0], out_mean=[7.0], out_std=[3.
 FIELD = torch.tensor([[[5.0, 25.0]]])
 
 
-def test_the_network_sees_normalised_fields_and_gives_them(forecaster_of: Make) -> None:
+def test_the_network_sees_normalised_fields_and_gives_them(forecaster_of):
     seen = []
     module = forecaster_of(
         lambda x, graphs: seen.append(x) or x[:, :, :1].expand(-1, 2, -1),
@@ -33,7 +28,7 @@ def test_the_network_sees_normalised_fields_and_gives_them(forecaster_of: Make) 
     assert gradient.tolist() == [[[2 * 3.0 / 2.0, 0.0]]]
 
 
-def test_small_changes_of_a_large_value_keep_their_digits(forecaster_of: Make) -> None:
+def test_small_changes_of_a_large_value_keep_their_digits(forecaster_of):
     large = {"mean": [101325.0], "std": [0.01]}
     scales = Normalise(**large, out_mean=large["mean"], out_std=large["std"])
     module = forecaster_of(lambda x, graphs: x.expand(-1, 2, -1), scales)
@@ -48,9 +43,7 @@ def stack(gaps: bool) -> list[Normalise | MissingValues]:
     return [unit, MissingValues(trend=[0.5] * gaps, indicators=int(gaps), gaps=gaps)]
 
 
-def test_gaps_are_filled_from_the_same_point_and_else_from_neighbours(
-    forecaster_of: Make,
-) -> None:
+def test_gaps_are_filled_from_the_same_point_and_else_from_neighbours(forecaster_of):
     module = forecaster_of(lambda x, graphs: x, *stack(True), n_in=4)
     batch = Batch.from_data_list([Data(x=X, pos=POS)])
     seen = module.network_inputs(batch)
@@ -66,7 +59,7 @@ def test_gaps_are_filled_from_the_same_point_and_else_from_neighbours(
     torch.testing.assert_close(complete[..., 0], filled.double(), rtol=1e-6, atol=1e-6)
 
 
-def test_gradients_reach_what_was_observed_alone(forecaster_of: Make) -> None:
+def test_gradients_reach_what_was_observed_alone(forecaster_of):
     module = forecaster_of(lambda x, g: x[:, -2:, :1], *stack(True), n_in=4)
     x = X.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(module(x, POS).sum(), x)
@@ -77,9 +70,7 @@ def test_gradients_reach_what_was_observed_alone(forecaster_of: Make) -> None:
     torch.testing.assert_close(gradient[0, :, 0], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_a_model_of_complete_fields_has_no_indicator_but_fills_gaps_in(
-    forecaster_of: Make,
-) -> None:
+def test_a_model_of_complete_fields_has_no_indicator_but_fills_gaps_in(forecaster_of):
     module = forecaster_of(lambda x, graphs: x[:, -2:], *stack(False), n_in=4)
     assert module.model.problem.in_components == 1
     assert torch.equal(module(X, POS)[2, :, 0], torch.tensor([2.0, 4.0]))
