@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.data.build import Array, build
+from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Transform
 from nfsgeo.geometry import Domain, Graphs
@@ -38,6 +39,17 @@ NO_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA devi
 def device(request: pytest.FixtureRequest) -> torch.device:
     """Every device that this machine has."""
     return torch.device(request.param)
+
+
+@pytest.fixture(scope="session")
+def refuses() -> Callable[..., None]:
+    """Calls a function that must raise a UserError with such words, an expression."""
+
+    def check(words: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
+        with pytest.raises(UserError, match=words):
+            call(*args, **options)
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -60,10 +60,3 @@ def test_import_takes_under_twice_as_long_as_that_of_torch_geometric():
     assert seconds("import nfsgeo") < theirs / 4
     # Room for a busy machine: it is 1.6 times on a quiet one.
     assert seconds("import nfsgeo.nn, nfsgeo.geometry.transforms") < 2.5 * theirs
-
-
-def test_import_loads_nothing_heavy():
-    script = (
-        "import nfsgeo, sys; assert not {'torch', 'numpy', 'h5py'} & {*sys.modules}"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)

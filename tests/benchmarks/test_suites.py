@@ -85,18 +85,15 @@ def test_a_mistake_is_named_by_file_key_and_what_is_allowed(
 ):
     with pytest.raises(UserError) as caught:
         runs_with(**{key: value})
-    message = str(caught.value)
-    assert "\n" not in message
     for word in words:
-        assert word in message
+        assert word in str(caught.value)
 
 
 @pytest.mark.parametrize("content", ["a: [", "- a", "\x00"])
-def test_files_that_are_no_suites(tmp_path, content):
+def test_files_that_are_no_suites(tmp_path, content, refuses):
     path = tmp_path / "small.yaml"
     path.write_text(content)
-    with pytest.raises(UserError, match="small.yaml"):
-        read_suite(path)
+    refuses("small.yaml", read_suite, path)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 
-from nfsgeo.errors import UserError
 from nfsgeo_benchmarks.suites import carry_out_all, collect, work
 
 pytest.importorskip("submitit", reason="the extra slurm is not installed")
@@ -35,9 +34,8 @@ def test_every_run_is_a_job(small_runs, tmp_path):
 
 
 @pytest.mark.usefixtures("local")
-def test_options_that_submitit_does_not_know(tmp_path):
-    with pytest.raises(UserError, match="partitoin"):
-        carry_out_all([], tmp_path, slurm={"partitoin": "gpu"})
+def test_options_that_submitit_does_not_know(tmp_path, refuses):
+    refuses("partitoin", carry_out_all, [], tmp_path, slurm={"partitoin": "gpu"})
 
 
 def test_what_a_launcher_lacks_is_said_in_one_line(bench, small, monkeypatch):

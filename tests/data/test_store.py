@@ -2,6 +2,7 @@
 
 import shutil
 import struct
+from contextlib import suppress
 
 import h5py
 import numpy as np
@@ -77,12 +78,8 @@ def test_damage_is_found(request, tmp_path, contents, data, kind):
     place = data.draw(st.integers(0, len(raw) - 1))
     noise = data.draw(st.binary(max_size=16))  # without any the file ends there
     other.write_bytes(raw[:place] + noise + raw[place + len(noise) :] * bool(noise))
-    try:
-        found = contents(other)
-    except UserError as error:
-        assert "\n" not in str(error)
-    else:
-        assert found == contents(path)
+    with suppress(UserError):
+        assert contents(other) == contents(path)
 
 
 HEAP = b"GCOL\x01\0\0\0"  # signature of a global heap

@@ -109,7 +109,7 @@ def test_scores_stand_beside_those_of_references(banded):
     assert (RunPaths(banded).figures / "bands.png").is_file()
 
 
-def test_predictions_have_bands_of_a_level(banded, trained, waves):
+def test_predictions_have_bands_of_a_level(banded, trained, waves, refuses):
     plain = nfsgeo.predict(banded, waves, "plain.nc", level=0)
     assert plain.component_names == ["u"]
     narrow, wide = (
@@ -133,14 +133,13 @@ def test_predictions_have_bands_of_a_level(banded, trained, waves):
     assert np.allclose(at.read(1, slice(None)), w[5:9], rtol=1e-4, atol=1e-4)
     further = nfsgeo.predict(banded, waves, "ahead.nc", steps=12)
     assert further.component_names == ["u"]
-    with pytest.raises(UserError, match="level 0.95"):
-        nfsgeo.predict(banded, waves, "few.nc", level=0.95)
+    refuses("level 0.95", nfsgeo.predict, banded, waves, "few.nc", level=0.95)
     for run, more in ((trained, {}), (banded, {"steps": 12})):
         with pytest.raises(UserError, match=r"level 0\.9 .* without error bands"):
             nfsgeo.predict(run, waves, "none.nc", level=0.9, **more)
 
 
-def test_samples_of_ones_own_calibrate(banded, run, waves, tmp_path):
+def test_samples_of_ones_own_calibrate(banded, run, waves, tmp_path, refuses):
     before = RunPaths(banded).bands.read_bytes()
     with nfsgeo.open(waves) as file:
         u = [file.read(k, slice(None)) for k in range(20)]
@@ -154,13 +153,10 @@ def test_samples_of_ones_own_calibrate(banded, run, waves, tmp_path):
             True,
         )
         assert 0.9 <= there["coverage"] <= 1
-        with pytest.raises(UserError, match="9 samples"):
-            nfsgeo.evaluate(banded, data=few, calibrate=True)
-    with pytest.raises(UserError, match="--bands"):
-        nfsgeo.evaluate(run, data=waves, calibrate=True)
+        refuses("9 samples", nfsgeo.evaluate, banded, data=few, calibrate=True)
+    refuses("--bands", nfsgeo.evaluate, run, data=waves, calibrate=True)
     RunPaths(banded).bands.write_bytes(before)
 
 
-def test_too_few_samples_are_refused_before_training(waves):
-    with pytest.raises(UserError, match="2 validation windows"):
-        nfsgeo.prepare(waves, {"model.bands": True})
+def test_too_few_samples_are_refused_before_training(waves, refuses):
+    refuses("2 validation windows", nfsgeo.prepare, waves, {"model.bands": True})

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import nfsgeo
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation import export_run, program_inputs
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import MODELS
@@ -106,11 +105,10 @@ def test_arguments_have_the_types_of_the_program(forecaster):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
-def test_names_the_models_that_export(waves):
+def test_names_the_models_that_export(waves, refuses):
     settings = {"model.name": "gcgru", "model.settings.width": 4, "trainer.epochs": 1}
     other = nfsgeo.fit(nfsgeo.prepare(waves, settings), Path("gcgru"))
-    with pytest.raises(UserError, match="a run of gcgru.*nfs"):
-        export_run(other.root, Path("no.pt2"))
+    refuses("a run of gcgru.*nfs", export_run, other.root, Path("no.pt2"))
     assert not Path("no.pt2").exists()
 
 
@@ -171,10 +169,9 @@ def test_onnx_equals_the_model_on_meshes_of_any_size(model, waves):
 
 
 @pytest.mark.slow
-def test_onnx_names_the_operator_that_it_lacks(waves):
+def test_onnx_names_the_operator_that_it_lacks(waves, refuses):
     pytest.importorskip("onnxscript", reason="the extra onnx")
     run = run_of(WITHOUT_ONNX, waves, Path("run"))
     lacking = f"a run of {WITHOUT_ONNX}, which needs.*complex"
-    with pytest.raises(UserError, match=lacking):
-        export_run(run, Path("no.onnx"), format="onnx")
+    refuses(lacking, export_run, run, Path("no.onnx"), format="onnx")
     assert not Path("no.onnx").exists()

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import nfsgeo
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run
 from nfsgeo.evaluation.unseen import MESH_COLUMNS, MESHES
 from nfsgeo.training import RunPaths
@@ -49,9 +48,8 @@ def test_noise_on_the_inputs_raises_errors(run):
 
 
 @pytest.mark.parametrize(("name", "word"), [("halves", "half"), ("nested-x", "number")])
-def test_names_that_are_none(run, name, word):
-    with pytest.raises(UserError, match=word):
-        evaluate_meshes(run.root, [name])
+def test_names_that_are_none(run, name, word, refuses):
+    refuses(word, evaluate_meshes, run.root, [name])
 
 
 def test_a_grid_is_its_only_mesh(waves, tiny):

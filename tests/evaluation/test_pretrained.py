@@ -11,7 +11,6 @@ import torch
 import nfsgeo
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import disjoint, random_subset
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run, find_run
 from nfsgeo.pretrained import FOLDER, NAMES
 
@@ -95,12 +94,10 @@ def test_a_folder_comes_before_a_name(trained):
     assert find_run(Path("burgers-small")).root == Path("burgers-small")
 
 
-def test_a_model_without_data_asks_for_them():
-    with pytest.raises(UserError, match="give --data"):
-        nfsgeo.evaluate("burgers-small")
+def test_a_model_without_data_asks_for_them(refuses):
+    refuses("give --data", nfsgeo.evaluate, "burgers-small")
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:0"])
-def test_devices_of_other_names_are_refused(device):
-    with pytest.raises(UserError, match=f"device='{device}': expected 'auto'"):
-        nfsgeo.load(NAMES[0], device)
+def test_devices_of_other_names_are_refused(device, refuses):
+    refuses(f"device='{device}': expected 'auto'", nfsgeo.load, NAMES[0], device)

@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import nfsgeo
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 
 
-def test_as_far_as_training_it_is_the_prediction(run, waves):
+def test_as_far_as_training_it_is_the_prediction(run, waves, refuses):
     summary = evaluate_run(run.root, steps=10)
     assert summary["rollout"]["errors"]["model"] == summary["test"]
     np.testing.assert_allclose(summary["rollout"]["times"], 0.25 * np.arange(1, 11))
@@ -21,8 +19,7 @@ def test_as_far_as_training_it_is_the_prediction(run, waves):
     assert json.loads(run.summary.read_text())["rollout"] == longer
     persistence = longer["mae_by_step"]["persistence"]
     assert len(persistence) == 14 and persistence[13] > persistence[0]
-    with pytest.raises(UserError, match="15 output time steps.*24 time steps"):
-        evaluate_run(run.root, steps=15)
+    refuses("15 output time steps.*24 time steps", evaluate_run, run.root, steps=15)
 
 
 def test_predictions_of_any_length(run, waves):

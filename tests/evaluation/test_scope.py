@@ -54,11 +54,10 @@ def test_a_named_file_is_scored_whole(run, others):
     assert scored == WHOLE | {"part": "test", "samples": 4}
 
 
-def test_the_own_file_is_scored_as_the_run_was_set_up(run):
+def test_the_own_file_is_scored_as_the_run_was_set_up(run, refuses):
     scored = nfsgeo.evaluate(run)["scored"]
     assert scored == WHOLE | {"part": "test", "samples": 4, "points": 64}
-    with pytest.raises(UserError, match="--part all.*--data FILE"):
-        nfsgeo.evaluate(run, part="all")
+    refuses("--part all.*--data FILE", nfsgeo.evaluate, run, part="all")
 
 
 def test_limits_of_the_run_are_not_those_of_a_named_file(run, others):
@@ -74,11 +73,10 @@ def test_larger_meshes_are_around_that_of_training(run, others):
     assert summary["unseen"].keys() == {"2"}
 
 
-def test_a_model_of_grids_takes_the_whole_grid(waves, others):
+def test_a_model_of_grids_takes_the_whole_grid(waves, others, refuses):
     run = train(waves, Path("fno"), "fno", width=4, modes=2, depth=1)
     assert nfsgeo.evaluate(run, data=others)["scored"] == WHOLE
-    with pytest.raises(UserError, match="no grid"):
-        nfsgeo.evaluate(run, data=noise(1))
+    refuses("no grid", nfsgeo.evaluate, run, data=noise(1))
 
 
 def test_a_model_that_is_tied_to_its_points_keeps_them(waves, others):

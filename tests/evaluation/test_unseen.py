@@ -109,7 +109,7 @@ def test_samples_with_meshes_of_their_own(waves, tiny):
     assert not unseen(e, [2], at="file")[0] & trained_on(e)
 
 
-def test_clouds_are_told_apart_by_coordinates(tiny):
+def test_clouds_are_told_apart_by_coordinates(tiny, refuses):
     """Each sample on a mesh of the file that shares points with all others."""
     random, path = np.random.default_rng(0), Path("clouds.nc")
     shared = random.random((60, 2))
@@ -123,12 +123,10 @@ def test_clouds_are_told_apart_by_coordinates(tiny):
     sample = int(e.file.split["test"][0])
     assert told["at"] == "file"
     assert told["trained"] == len(places(e.file.coordinates(sample)) & trained) > 20
-    with pytest.raises(UserError, match="--unseen-at file"):
-        unseen(e, [2], at="off-grid")
+    refuses("--unseen-at file", unseen, e, [2], at="off-grid")
 
 
-def test_a_model_of_grids_is_refused(waves):
+def test_a_model_of_grids_is_refused(waves, refuses):
     overrides = {"data.file": str(waves), "model.name": "fno"}
     e = prepare(load_config(overrides=overrides | {"model.settings.width": 4}))
-    with pytest.raises(UserError, match="takes any points"):
-        unseen(e, [2])
+    refuses("takes any points", unseen, e, [2])

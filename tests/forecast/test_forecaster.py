@@ -179,7 +179,7 @@ def sample(num: int = 40) -> tuple[Tensor, Tensor, Tensor]:
     return x, torch.rand(num, 2), torch.randn(num, 5, 1)
 
 
-def test_predicts_in_memory_what_it_was_given(everything):
+def test_predicts_in_memory_what_it_was_given(everything, refuses):
     """Arrays for arrays, tensors for tensors, graphs for graphs, lists for lists."""
     module, queries = copy.deepcopy(everything), torch.rand(5, 2)
     x, pos, forcing = sample()
@@ -199,8 +199,7 @@ def test_predicts_in_memory_what_it_was_given(everything):
     assert torch.equal(copied.y, expected) and copied.name == "here"
     assert "y" not in graph
     for wrong in (lambda: module.predict(x), lambda: module.predict(Data(pos=pos))):
-        with pytest.raises(UserError, match=r"forecaster.predict\(x, pos\)"):
-            wrong()
+        refuses(r"forecaster.predict\(x, pos\)", wrong)
     half = module.predict(x.bfloat16(), pos, **known)
     assert torch.allclose(half, expected, atol=0.2)
     batch = module.predict(Batch.from_data_list([graph, graph]))
@@ -248,12 +247,11 @@ def test_arrays_that_cannot_be_predicted_from(everything, changes, message):
         everything.predict(**{"data": x, "pos": pos, "forcing": forcing} | changes)
 
 
-def test_gradients_of_positions_are_not_lost_in_graphs(forecaster_of):
+def test_gradients_of_positions_are_not_lost_in_graphs(forecaster_of, refuses):
     module = forecaster_of(lambda x, graphs: x)
     x, pos = torch.zeros(4, 1, 1), torch.rand(4, 2)
     graphs = module.connect(pos)
     module(x, pos, graphs=graphs)
     with pytest.raises(UserError, match="require gradients"):
         module(x, pos.clone().requires_grad_(), graphs=graphs)
-    with pytest.raises(UserError, match="without positions"):
-        module(x)
+    refuses("without positions", module, x)

@@ -134,11 +134,10 @@ SAMPLES = torch.zeros(4, dtype=torch.int64)
 
 
 @pytest.mark.parametrize("x", [1.5, -0.1, math.nan, math.inf])
-def test_points_outside_the_domain_are_named(x):
+def test_points_outside_the_domain_are_named(x, refuses):
     bad = torch.cat([GOOD, torch.tensor([[x, 0.5]])])
     for args in ((bad, GOOD), (GOOD, bad)):
-        with pytest.raises(UserError, match="point 4"):
-            radius_edges(*args, 0.1, Domain.unit(2))
+        refuses("point 4", radius_edges, *args, 0.1, Domain.unit(2))
 
 
 def test_ends_that_float32_rounds_beyond_the_domain_are_inside():
@@ -198,10 +197,9 @@ def test_mean_neighbourhood_of_even_points(dim, ball):
     assert mean == pytest.approx(expected, rel=0.03)
 
 
-def test_no_radius_follows():
+def test_no_radius_follows(refuses):
     for num_points, c in ((1, 1.0), (0, 1.0), (100, 0.0), (100, math.nan)):
-        with pytest.raises(UserError, match="expected"):
-            radius_for(num_points, Domain.unit(2), c)
+        refuses("expected", radius_for, num_points, Domain.unit(2), c)
 
 
 def test_neighbourhoods_are_widened_at_ends_that_float32_rounds_up():

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
 
@@ -17,7 +15,7 @@ def sample(num_points: int = 20) -> tuple[Tensor, Tensor]:
     return torch.randn(num_points, 3, 1), torch.rand(num_points, 2)
 
 
-def test_agcrn_knows_its_mesh():
+def test_agcrn_knows_its_mesh(refuses):
     x, pos = sample()
     made, again = (build_model("agcrn", PROBLEM, {"width": 8}) for _ in range(2))
     first = made(x, pos)
@@ -26,13 +24,11 @@ def test_agcrn_knows_its_mesh():
     both = made(torch.cat([x, x]), torch.cat([pos, pos]), torch.arange(40) // 20)
     torch.testing.assert_close(both, torch.cat([first, first]))
     for other in (sample(), (x.flip(0), pos.flip(0)), sample(19), sample(40)):
-        with pytest.raises(UserError, match="agcrn on another mesh.*20 points"):
-            again(*other)
+        refuses("agcrn on another mesh.*20 points", again, *other)
 
 
-def test_agcrn_foresees_its_memory():
+def test_agcrn_foresees_its_memory(refuses):
     p = replace(PROBLEM, num_points=16384)
-    with pytest.raises(UserError, match=r"16384 points.*need 8\.0 GiB.*max_gib = 4"):
-        build_model("agcrn", p)
+    refuses(r"16384 points.*need 8\.0 GiB.*max_gib = 4", build_model, "agcrn", p)
     with torch.device("meta"):
         build_model("agcrn", p, {"max_gib": 8})

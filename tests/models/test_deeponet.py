@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import Problem, build_model
 
@@ -58,13 +57,6 @@ def test_queries_at_any_point(name):
         (one[:2], out[:2]),
     ):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_inputs_lie_on_a_grid(name):
-    x, pos, _ = batch_of(1)
-    with pytest.raises(UserError, match="no grid.*nfs"):
-        make(name)(x, torch.rand_like(pos))
 
 
 def test_periodic_branch_does_not_see_where_it_starts():

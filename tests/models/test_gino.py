@@ -3,11 +3,9 @@
 import io
 import sys
 
-import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
 
@@ -72,8 +70,7 @@ def test_checkpoints_hold_weights_alone():
     torch.testing.assert_close(again(x, pos), model(x, pos))
 
 
-def test_without_the_library(monkeypatch):
+def test_without_the_library(monkeypatch, refuses):
     for module in ("neuralop", "neuralop.models"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UserError, match=r"pip install nfsgeo\[gino\]"):
-        build_model("gino", problem(), SMALL)
+    refuses(r"pip install nfsgeo\[gino\]", build_model, "gino", problem(), SMALL)

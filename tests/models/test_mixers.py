@@ -58,10 +58,3 @@ def test_fno_changes_resolution(size):
         return out.view(n, n, -1)[:: n // 32, :: n // 32]
 
     torch.testing.assert_close(run(size), run(32))
-
-
-def test_says_what_does_not_fit():
-    x, pos = torch.randn(60, 3, 1), torch.rand(60, 2)
-    batch = torch.arange(2).repeat_interleave(30)
-    with pytest.raises(ValueError, match="sort the points by sample"):
-        build_model("nfs", problem(), SMALL)(x, pos, batch, query_pos=pos.clone())

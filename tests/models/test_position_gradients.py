@@ -77,18 +77,16 @@ def test_samples_on_one_mesh_have_gradients_of_their_own():
     assert not torch.allclose(first, second)
 
 
-def test_what_has_no_full_gradient_says_what_to_use():
+def test_what_has_no_full_gradient_says_what_to_use(refuses):
     x, pos, _ = case()
     x, moving = x.float(), pos.float().requires_grad_()
     mppde = build_model("mppde", PROBLEM, {"width": 32, "window": 2})
-    with pytest.raises(UserError, match=r"observed positions.*\n?.*nfs"):
-        mppde(x, moving)
+    refuses(r"observed positions.*\n?.*nfs", mppde, x, moving)
     with pytest.raises(UserError, match=r"query positions.*\n?.*such as nfs"):
         mppde(x, moving.detach(), query_pos=moving)
     model = nfs().float()
     graphs = model.connect(pos.float())
-    with pytest.raises(UserError, match="graphs that are constants"):
-        model(x, moving, graphs=graphs)
+    refuses("graphs that are constants", model, x, moving, graphs=graphs)
     with torch.no_grad():
         assert not model.connect(moving).differentiable
     with pytest.raises(ValueError, match="quadrature weights of sources"):

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import nfsgeo.models
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, NFS, Model, Problem, build_model
 
@@ -56,6 +55,5 @@ def test_keywords_an_instance_and_a_name_build_the_same(name):
     [({"widht": 3}, r"NFS\.widht: expected a known key; the nearest is width$")]
     + [({"width": -1}, r"NFS\.width=-1: expected greater than 0; change it$")],
 )
-def test_a_wrong_keyword_is_one_line(keywords, message):
-    with pytest.raises(UserError, match=f"^{message}"):
-        NFS(PROBLEM, **keywords)
+def test_a_wrong_keyword_is_one_line(keywords, message, refuses):
+    refuses(f"^{message}", NFS, PROBLEM, **keywords)

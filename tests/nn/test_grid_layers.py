@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Graphs, equispaced_grid
 from nfsgeo.nn import FieldLayerNorm, GridResampling, Lift, Pointwise
 from nfsgeo.nn.resampling import grid_shape
@@ -70,9 +69,8 @@ def test_grid_comes_and_goes(shape, periodic):
     torch.testing.assert_close(resampling.back(still, *given)[:, 0], value)
 
 
-def test_refuses_what_is_no_grid():
+def test_refuses_what_is_no_grid(refuses):
     grid = equispaced_grid(Domain.unit(2), (4, 4))
     stretched = grid * torch.linspace(0.5, 1, 16)[:, None]
     for pos in (torch.rand(16, 2), grid[torch.randperm(16)], stretched):
-        with pytest.raises(UserError, match="no grid.*nfs"):
-            grid_shape(pos)
+        refuses("no grid.*nfs", grid_shape, pos)

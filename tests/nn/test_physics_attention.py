@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.errors import UserError
 from nfsgeo.nn import PhysicsAttention
 
 CHANNELS, HEADS, SLICES = 12, 3, 5
@@ -60,6 +59,5 @@ def test_repeated_points_change_nothing(layer):
     torch.testing.assert_close(twice[:6], layer(x, [6]), atol=1e-4, rtol=1e-4)
 
 
-def test_heads_divide_channels():
-    with pytest.raises(UserError, match="5 heads for 12 channels"):
-        PhysicsAttention(12, 5, 4)
+def test_heads_divide_channels(refuses):
+    refuses("5 heads for 12 channels", PhysicsAttention, 12, 5, 4)

@@ -5,7 +5,7 @@ import pytest
 
 from nfsgeo.data.times import EPOCH, time_text, time_texts
 from nfsgeo.geometry import Domain
-from nfsgeo.report.text import axis_labels, bytes_text, error_text, time_axis
+from nfsgeo.report.text import axis_labels, time_axis
 
 NOON = 1704283200.0  # 2024-01-03 12:00 UTC
 
@@ -48,17 +48,3 @@ def test_an_axis_of_time_counts_from_the_last_input(times, unit, values, name):
 def test_axes_have_names_and_units():
     assert axis_labels(Domain.sphere(), ["°", "°"]) == ["longitude (°)", "latitude (°)"]
     assert axis_labels(Domain.unit(2)) == ["x", "y"]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0041, "0.00410"), (12.0, "12.0"), (123.4, "123"), (np.nan, "–"), (None, "–")],
-)
-def test_errors_have_three_digits(value, text):
-    assert error_text(value) == text
-
-
-def test_memory_has_the_largest_unit_below_it():
-    sizes = [0, 1023, 2048, 3 * 2**20, 1.2 * 2**30, 2**42]
-    texts = ["0 B", "1.02e+03 B", "2 KiB", "3 MiB", "1.2 GiB", "4.1e+03 GiB"]
-    assert [bytes_text(size) for size in sizes] == texts

@@ -50,7 +50,7 @@ def test_a_model_that_is_given_the_forcing_errs_far_less(model):
     assert errors[0] < errors[1] / 2, errors
 
 
-def test_predict_asks_for_them_by_name():
+def test_predict_asks_for_them_by_name(refuses):
     chosen = SMALL | {"data.n_in": 4, "data.n_out": 3, "trainer.epochs": 1}
     scalars = {"scalars": {"nu": np.arange(10.0)}}
     data = driven(10, given=True, **scalars)
@@ -85,10 +85,8 @@ def test_predict_asks_for_them_by_name():
         (driven(10, given=False), "no rain, nu"),
         (data, "without rain at t = 12: expected .* t = 12 to 14"),
     ):
-        with pytest.raises(UserError, match=message):
-            nfsgeo.predict(run, other, "out.nc")
-    with pytest.raises(UserError, match="without rain at t = 12"):
-        nfsgeo.predict(run, short, "out.nc", steps=4)
+        refuses(message, nfsgeo.predict, run, other, "out.nc")
+    refuses("without rain at t = 12", nfsgeo.predict, run, short, "out.nc", steps=4)
     assert not Path("out.nc").exists()
     two = nfsgeo.predict(run, short, "two.nc", steps=2)
     assert two.times.tolist() == [9, 10]

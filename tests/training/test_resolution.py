@@ -9,7 +9,6 @@ import pytest
 
 import nfsgeo.data
 from nfsgeo.data.build import Array, build
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.training import load_config, parse_settings
 from nfsgeo.training.config import RunConfig
@@ -93,9 +92,8 @@ def test_nothing_is_left_open(waves, given, chosen):
         ),
     ],
 )
-def test_what_data_do_not_allow(waves, given, message):
-    with pytest.raises(UserError, match=message):
-        resolve(waves, given)
+def test_what_data_do_not_allow(waves, given, message, refuses):
+    refuses(message, resolve, waves, given)
 
 
 def test_the_default_grid_fits_one_of_any_size():
@@ -111,24 +109,22 @@ def test_the_default_grid_fits_one_of_any_size():
 
 
 @pytest.mark.parametrize("given", ["", " data.grid=3", " data.points=9"])
-def test_a_grid_without_sub_grids(given):
+def test_a_grid_without_sub_grids(given, refuses):
     """Seven points around and six from wall to wall: no number fits both."""
     path, axes = Path("odd.nc"), [np.arange(7) / 7, np.linspace(0, 1, 6)]
     u = [Array(np.random.default_rng(0).random((10, 24, 7, 6)), "ntxy", ["u"])]
     domain = replace(Domain.unit(2), periodic=(True, False))
     build(path, u, axes=axes, times=np.arange(24.0), domain=domain).write(path)
     words = "the 7 x 6 grid of .*odd.nc: expected a grid with sub-grids of as many "
-    with pytest.raises(UserError, match=words):
-        resolve(path, f"model.name=fno{given}")
+    refuses(words, resolve, path, f"model.name=fno{given}")
 
 
-def test_points_of_a_cloud_are_all_of_them(cloud):
+def test_points_of_a_cloud_are_all_of_them(cloud, refuses):
     config = resolve(cloud)
     assert (config.data.mesh, config.data.point_sets) == ("all", 1)
     assert config.loss.weighting == "uniform"
     assert resolve(cloud, "loss.weighting=quadrature").loss.weighting == "quadrature"
-    with pytest.raises(UserError, match="fields on a grid"):
-        resolve(cloud, "model.name=fno")
+    refuses("fields on a grid", resolve, cloud, "model.name=fno")
     with nfsgeo.data.open(cloud) as file:
         used = RunData(config, file)
         for mesh in (used.mesh, used.training_mesh):

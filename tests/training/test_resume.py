@@ -11,7 +11,6 @@ import pytest
 import torch
 import yaml
 
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.training import RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
@@ -103,7 +102,7 @@ def test_a_run_whose_folder_moved_keeps_its_best(train, resume):
 
 @pytest.mark.parametrize("epochs", [2, 4])
 def test_epochs_that_the_learning_rate_was_not_planned_for_are_refused(
-    train, resume, epochs
+    train, resume, epochs, refuses
 ):
     paths = train("run", {"trainer.epochs": 3}).paths
     checkpoint = torch.load(paths.last, weights_only=True)
@@ -113,11 +112,10 @@ def test_epochs_that_the_learning_rate_was_not_planned_for_are_refused(
     torch.save(checkpoint, paths.last)
     config = paths.config.read_text()
     paths.config.write_text(config.replace("  epochs: 3\n", f"  epochs: {epochs}\n"))
-    with pytest.raises(UserError, match=f"trainer.epochs {epochs}: expected 3, over"):
-        resume(paths.root)
+    refuses(f"trainer.epochs {epochs}: expected 3, over", resume, paths.root)
 
 
-def test_data_that_have_changed_are_noticed(train, resume, waves):
+def test_data_that_have_changed_are_noticed(train, resume, waves, refuses):
     own = Path("own.nc")
     shutil.copy(waves, own)
     paths = train("run", {"data.file": str(own), "trainer.epochs": 1}).paths
@@ -129,8 +127,6 @@ def test_data_that_have_changed_are_noticed(train, resume, waves):
     with h5py.File(other, "r+") as file:
         file["u"][-1] *= 2
     other.replace(own)
-    with pytest.raises(UserError, match="last.ckpt of other data than"):
-        resume(paths.root)
-    with pytest.raises(UserError, match="own.nc, which has changed since training"):
-        evaluate_run(paths.root)
+    refuses("last.ckpt of other data than", resume, paths.root)
+    refuses("own.nc, which has changed since training", evaluate_run, paths.root)
     assert evaluate_run(paths.root, data=own)["test"]

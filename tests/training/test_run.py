@@ -49,14 +49,12 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(train):
     assert all(torch.isfinite(value).all() for value in values)
 
 
-def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(train):
+def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(train, refuses):
     run = train("run", {"trainer.epochs": 1})
     torch.save({"nfsgeo": Path("/")}, run.paths.best)
-    with pytest.raises(UserError, match="best.ckpt"):
-        nfsgeo.load(run.paths)
+    refuses("best.ckpt", nfsgeo.load, run.paths)
     run.paths.best.unlink()
-    with pytest.raises(UserError, match="best.ckpt"):
-        nfsgeo.load(run.paths)
+    refuses("best.ckpt", nfsgeo.load, run.paths)
 
 
 def test_a_checkpoint_from_before_a_setting_was_there(train):
@@ -69,17 +67,15 @@ def test_a_checkpoint_from_before_a_setting_was_there(train):
         assert torch.equal(restored[name.removeprefix("forecaster.")], value), name
 
 
-def test_weights_of_another_version_are_refused(train, resume):
+def test_weights_of_another_version_are_refused(train, resume, refuses):
     run = train("run", {"trainer.epochs": 1})
     for path in (run.paths.best, run.paths.last):
         checkpoint = torch.load(path, weights_only=True)
         name, value = next(iter(checkpoint["state_dict"].items()))
         checkpoint["state_dict"][name] = value[..., None].repeat_interleave(2, -1)
         torch.save(checkpoint, path)
-    with pytest.raises(UserError, match=r"best\.ckpt from another version"):
-        nfsgeo.load(run.paths)
-    with pytest.raises(UserError, match=r"last\.ckpt from another version"):
-        resume(run.paths.root)
+    refuses(r"best\.ckpt from another version", nfsgeo.load, run.paths)
+    refuses(r"last\.ckpt from another version", resume, run.paths.root)
 
 
 def test_folders_are_numbered(waves, tiny):

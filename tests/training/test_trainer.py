@@ -32,13 +32,12 @@ def test_a_run_logs_where_it_is_told(train, logger):
         assert "points: 64" in told
 
 
-def test_a_service_that_refuses_a_run_is_a_user_error(train, monkeypatch):
+def test_a_service_that_refuses_a_run_is_a_user_error(train, monkeypatch, refuses):
     def refuse(run: Path) -> bool:
         raise RuntimeError("no key")
 
     monkeypatch.setitem(LOGGERS, "csv", refuse)
-    with pytest.raises(UserError, match=r"trainer\.logger=csv \(no key\)"):
-        train("run", {"trainer.logger": "csv"})
+    refuses(r"trainer\.logger=csv \(no key\)", train, "run", {"trainer.logger": "csv"})
 
 
 def test_accumulated_gradients_are_those_of_larger_batches(train):

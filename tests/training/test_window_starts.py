@@ -144,13 +144,12 @@ def test_series_that_cannot_be_divided_are_refused(series, settings, message):
         used_of(file, **settings)
 
 
-def test_samples_of_one_part_stay_there():
+def test_samples_of_one_part_stay_there(refuses):
     """Test samples of a published file become no training data."""
     path = write_series(Path("parts.nc"), np.arange(60.0), num_series=2)
     with nfsgeo.open(path) as file:
         file = file.with_split({"train": [0], "valid": [], "test": [1]})
-        with pytest.raises(UserError, match="2 samples.*data.split_by=time"):
-            used_of(file)
+        refuses("2 samples.*data.split_by=time", used_of, file)
 
 
 def test_several_series_stay_whole_unless_told_otherwise():

@@ -5,8 +5,7 @@ Formats of fields are damaged in ``tests/data``.
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -45,32 +44,22 @@ def damaged(draw: st.DrawFn, raw: bytes) -> bytes:
     return raw[:place] + noise + raw[place + len(noise) :]
 
 
-@contextmanager
-def or_one_line() -> Iterator[None]:
-    """The block ends well, or with an error of one line."""
-    try:
-        yield
-    except UserError as error:
-        assert "\n" not in str(error)
-
-
 @settings(max_examples=100, **unhurried)
 @given(data=st.data())
 def test_a_checkpoint(trained, tmp_path, data):
     run = RunPaths(tmp_path / "run")
     shutil.copytree(trained.root, run.root, dirs_exist_ok=True)
     run.best.write_bytes(data.draw(damaged(trained.best.read_bytes())))
-    with or_one_line():
+    with suppress(UserError):
         found, expected = (nfsgeo.load(each).state_dict() for each in (run, trained))
         torch.testing.assert_close(dict(found), dict(expected), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", ["bands", "inputs"])
-def test_files_of_another_version(trained, tmp_path, name):
+def test_files_of_another_version(trained, tmp_path, name, refuses):
     run = RunPaths(shutil.copytree(trained.root, tmp_path / "run"))
     torch.save({"model": {"wide": torch.ones(1)}}, getattr(run, name))
-    with pytest.raises(UserError, match=f"{name}.pt"):
-        open_run(run)
+    refuses(f"{name}.pt", open_run, run)
 
 
 @settings(max_examples=30, **unhurried)
@@ -80,7 +69,7 @@ def test_files_of_a_run(command, trained, tmp_path, name, data):
     folder = tmp_path / "run"
     shutil.copytree(trained.root, folder, dirs_exist_ok=True)
     (folder / name).write_bytes(data.draw(damaged((folder / name).read_bytes())))
-    with or_one_line():
+    with suppress(UserError):
         read_run_folder(folder)  # for the report
     result = command("info", folder)
     assert result.exit_code in (0, 2), result.output
@@ -94,7 +83,7 @@ def test_a_configuration(trained, tmp_path, data):
     file = tmp_path / "c.yaml"
     file.write_bytes(data.draw(damaged(trained.config.read_bytes())))
     for read in (read_config, load_config):
-        with or_one_line():
+        with suppress(UserError):
             assert isinstance(read(file), RunConfig)
 
 
@@ -113,7 +102,7 @@ def test_regions(tmp_path, ending, data):
         trimesh.creation.box().export(path)
     read_region(path)
     path.write_bytes(data.draw(damaged(path.read_bytes())))
-    with or_one_line():
+    with suppress(UserError):
         read_region(path)
 
 
@@ -134,7 +123,7 @@ def test_configurations_that_make_no_sense(tmp_path, content):
 
     file = tmp_path / "c.yaml"
     file.write_text(yaml.safe_dump(content))
-    with or_one_line():
+    with suppress(UserError):
         assert isinstance(load_config(file), RunConfig)
 
 
@@ -144,7 +133,7 @@ def test_configurations_that_make_no_sense(tmp_path, content):
 def test_suites_and_scales(tmp_path, name, data):
     file = tmp_path / Path(name).name
     file.write_bytes(data.draw(damaged((SUITES / name).read_bytes())))
-    with or_one_line():
+    with suppress(UserError):
         read_scales(file) if file.stem == "scales" else read_suite(file)
 
 
@@ -159,6 +148,6 @@ def test_query_points(tmp_path, suffix, data):
     else:
         np.save(file, points) if suffix == ".npy" else np.savez(file, pos=points)
     file.write_bytes(data.draw(damaged(file.read_bytes())))
-    with or_one_line():
+    with suppress(UserError):
         found = read_points(file, Domain.unit(2))
         assert found.shape[1] == 2 and np.isfinite(found).all()

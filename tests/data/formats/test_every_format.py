@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -101,10 +102,7 @@ def test_damage_gives_one_line(example, data):
 
 
 def read_or_refuse(path: Path) -> None:
-    try:
-        with nfsgeo.data.open(path) as file:
-            for sample in range(min(file.num_samples, 5)):
-                file.read(sample, slice(None))
-                file.read_static(sample)
-    except UserError as error:
-        assert "\n" not in str(error)
+    with suppress(UserError), nfsgeo.data.open(path) as file:
+        for sample in range(min(file.num_samples, 5)):
+            file.read(sample, slice(None))
+            file.read_static(sample)

@@ -153,8 +153,8 @@ def test_names_come_back_or_are_refused(tmp_path, ending, names, kinds, steps):
         return  # no names of fields anywhere
     try:
         first.write(out)
-    except UserError as error:
-        assert "\n" not in str(error) and not out.exists()
+    except UserError:
+        assert not out.exists()
         return
     with nfsgeo.data.open(out) as last:
         assert last.component_names == first.component_names

@@ -54,7 +54,7 @@ def test_the_way_to_a_wall_is_an_input_at_every_time_step(forecaster_of):
     torch.testing.assert_close(seen[..., 1:], expected[:, None].expand(-1, 2, -1))
 
 
-def test_each_time_step_has_its_own_normalised_forcing(forecaster_of):
+def test_each_time_step_has_its_own_normalised_forcing(forecaster_of, refuses):
     module = forecaster_of(
         lambda x, graphs: module.model.problem.split(x)[1][:, 2:, :1],
         Forcings(mean=[1.0, 0.0], std=[4.0, 1.0]),
@@ -80,8 +80,7 @@ def test_each_time_step_has_its_own_normalised_forcing(forecaster_of):
             r"times of shape \[5\]: expected",
         ),
     ):
-        with pytest.raises(UserError, match=message):
-            module(x, pos, **wrong)
+        refuses(message, module, x, pos, **wrong)
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +121,9 @@ def test_the_network_is_told_times_after_the_last_input(seen):
         ([0, 1, torch.nan], "times with 1 of 3 values missing"),
     ],
 )
-def test_times_that_cannot_be_asked_for(seen, times, message):
+def test_times_that_cannot_be_asked_for(seen, times, message, refuses):
     x, pos = torch.randn(3, 2, 1), torch.rand(3, 2)
-    with pytest.raises(UserError, match=message):
-        seen[0].predict(x, pos, times=times)
+    refuses(message, seen[0].predict, x, pos, times=times)
 
 
 def test_graphs_of_a_batch_ask_for_as_many_times(seen):
