@@ -29,13 +29,11 @@ def lines(result: Result) -> list[str]:
 def test_a_named_file_is_scored_whole(nfsgeo, run, waves):
     Path("other.nc").write_bytes(waves.read_bytes())
     other = ("evaluate", run, "--data", "other.nc")
-    shown = lines(nfsgeo(*other))
-    assert "Scored all 20 samples at all 256 points each." in shown
-    assert any(line.strip().startswith("mean of these samples") for line in shown)
-    shown = lines(nfsgeo(*other, "--part", "test"))
-    assert "Scored 4 of 20 samples at all 256 points each." in shown
-    found = nfsgeo(*other, "--json")
-    assert json.loads(found.stdout)["scored"]["samples"] == 20
+    for part, told in (("all", "all 20 samples"), ("test", "4 of 20 samples")):
+        shown = lines(nfsgeo(*other, "--part", part))
+        assert f"Scored {told} at all 256 points each." in shown
+    found = json.loads(nfsgeo(*other, "--json").stdout)
+    assert found["scored"]["samples"] == 20
     shown = " ".join(lines(nfsgeo("evaluate", run, "--data", waves)))
     assert "trained or validated on 12 of them." in " ".join(shown.split())
 

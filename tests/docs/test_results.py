@@ -4,12 +4,11 @@ import math
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from nfsgeo_benchmarks.suites.tables import learns
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "benchmarks" / "results" / "cpu"
+RESULTS, BY = ROOT / "benchmarks" / "results" / "cpu", ["problem", "variant"]
 # Rows of the table of the README: suite, problem, power of ten, and the ablated model.
 README = [
     ("accuracy", "navier-stokes-rough", -2, "nfs-kernel"),
@@ -30,11 +29,8 @@ def rows(text: str, head: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
 
 
-@pytest.fixture(scope="module")
-def accuracy() -> pd.DataFrame:
-    """Mean, standard deviation and count of the MAE by variant and problem."""
-    table = pd.read_csv(RESULTS / "accuracy" / "results.csv").query("status == 'ok'")
-    return table.groupby(["variant", "problem"]).mae.agg(["mean", "std", "count"])
+def results(suite: str) -> pd.DataFrame:
+    return pd.read_csv(RESULTS / suite / "results.csv").query("status == 'ok'")
 
 
 def test_the_table_of_the_readme():
@@ -42,7 +38,7 @@ def test_the_table_of_the_readme():
     for (suite, problem, power, ablated), (_, *cells) in zip(
         README, found, strict=True
     ):
-        table = pd.read_csv(RESULTS / suite / "results.csv").query("status == 'ok'")
+        table = results(suite)
         measure = "gmean_nrmse" if suite == "apebench" else "mae"
         errors = table[table.problem == problem].groupby("variant", sort=False)[measure]
         mean, std = errors.mean() / 10.0**power, errors.std() / 10.0**power
@@ -64,21 +60,20 @@ def digits(value: float) -> str:
     return f"{value:.{2 if value < 20 else 1 if value < 100 else 0}f}"
 
 
-def test_ratios_of_the_parts_of_nfs(accuracy):
+def test_ratios_of_the_parts_of_nfs():
+    means = results("accuracy").groupby(BY).mae.mean()
     found = rows(page("docs/experiments.md"), "| changed | variant |")
     problems = "burgers-steep", "navier-stokes-rough"
     assert len(found) > 8
     for _, variant, *cells in found:
         for problem, text in zip(problems, cells, strict=True):
-            mean = accuracy["mean"].xs(problem, level="problem")
             if text != "–":
-                ratio = mean[variant.strip("`")] / mean["nfs"]
+                ratio = means[problem, variant.strip("`")] / means[problem, "nfs"]
                 assert text == f"{ratio:.2f}", (variant, problem)
 
 
 def test_errors_with_noise():
-    table = pd.read_csv(RESULTS / "noise" / "results.csv")
-    table = table.set_index(["problem", "variant"])
+    table = results("noise").set_index(["problem", "variant"])
     found = rows(page("docs/experiments.md"), "| variant | 0 | 1 % |")
     names = {"Burgers": "burgers-10-to-10", "Navier–Stokes": "navier-stokes-10-to-10"}
     for title, *cells in found:
@@ -89,8 +84,7 @@ def test_errors_with_noise():
 
 
 def test_errors_on_other_meshes():
-    table = pd.read_csv(RESULTS / "invariance" / "results.csv")
-    means = table.groupby(["problem", "variant"]).mean(numeric_only=True)
+    means = results("invariance").groupby(BY).mean(numeric_only=True)
     problems = {
         "Darcy, 1024 points": "darcy-1024",
         "Burgers, 512 points, from one time step": "burgers-512-1-to-10",
@@ -113,14 +107,13 @@ def test_errors_on_other_meshes():
 
 def test_problems_are_not_solved_without_learning():
     """A criterion that knows no model: the best reference has an error of 5 %."""
-    table = pd.read_csv(RESULTS / "accuracy" / "results.csv")
+    table = results("accuracy")
     trivial = table[~table["variant"].map(learns)]
     assert trivial.groupby("problem")["rel_l2"].min().min() > 0.05
 
 
 def test_error_bands():
-    table = pd.read_csv(RESULTS / "bands" / "results.csv").query("status == 'ok'")
-    means = table.groupby(["problem", "variant"]).mean(numeric_only=True)
+    means = results("bands").groupby(BY).mean(numeric_only=True)
     problems = [
         *("navier-stokes-rough", "burgers-steep", "kdv-long", "darcy-lognormal"),
         *("elasticity", "lowest-held-out", "wind-held-out", "rain-held-out"),
@@ -140,7 +133,7 @@ def test_error_bands():
 
 
 def test_the_table_of_stations():
-    table = pd.read_csv(RESULTS / "stations" / "results.csv")
+    table = results("stations")
     names = {"lowest temperature": "lowest", "highest temperature": "highest"}
     models = ["nfs", "mppde", "gcgru", "dse", "gino", "meshgraphnets"]
     held_out = False
@@ -160,8 +153,7 @@ def test_the_table_of_stations():
 
 
 def test_the_table_of_apebench():
-    table = pd.read_csv(RESULTS / "apebench" / "results.csv")
-    errors = table.groupby(["problem", "variant"]).gmean_nrmse.mean()
+    errors = results("apebench").groupby(BY).gmean_nrmse.mean()
     networks = ["nfs-small", "ape-fno", "ape-resnet", "ape-unet", "persistence"]
     found = rows(page("docs/benchmarks.md"), "| scenario | `nfs` |")
     problems = "kdv", "ks", "burgers", "burgers-2d", "ks-2d"

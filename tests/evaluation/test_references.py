@@ -10,12 +10,7 @@ import nfsgeo
 import nfsgeo.data
 from nfsgeo.data import WindowDataset
 from nfsgeo.data.meshes import random_subset
-from nfsgeo.evaluation import (
-    References,
-    extrapolation,
-    persistence,
-    training_mean,
-)
+from nfsgeo.evaluation import References, extrapolation, persistence, training_mean
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.training.run_data import RunData
 

@@ -14,11 +14,6 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo_cli import main
 
-SMALL = {"data.query_points": 0, "trainer.device": "cpu"} | {
-    f"model.settings.{key}": value
-    for key, value in {"width": 8, "modes": 2, "depth": 1, "grid": 4}.items()
-}
-
 
 def driven(samples: int, *, given: bool, ahead: int = 0, **more: Any) -> Fields:
     """Fields that are the running sum of a forcing that nobody could foresee."""
@@ -50,8 +45,8 @@ def test_a_model_that_is_given_the_forcing_errs_far_less(model):
     assert errors[0] < errors[1] / 2, errors
 
 
-def test_predict_asks_for_them_by_name(refuses):
-    chosen = SMALL | {"data.n_in": 4, "data.n_out": 3, "trainer.epochs": 1}
+def test_predict_asks_for_them_by_name(tiny, refuses):
+    chosen = tiny | {"data.n_in": 4, "data.n_out": 3, "trainer.epochs": 1}
     scalars = {"scalars": {"nu": np.arange(10.0)}}
     data = driven(10, given=True, **scalars)
     experiment = nfsgeo.prepare(data, chosen)
@@ -93,7 +88,7 @@ def test_predict_asks_for_them_by_name(refuses):
 
 
 @pytest.mark.slow
-def test_inputs_that_the_file_does_not_tell_are_named_in_the_settings():
+def test_inputs_that_the_file_does_not_tell_are_named_in_the_settings(tiny):
     """A table whose columns have any names; what a model is not asked for is left."""
     rng = np.random.default_rng(0)
     points, rain = rng.random((8, 2)), rng.normal(size=40)
@@ -103,7 +98,7 @@ def test_inputs_that_the_file_does_not_tell_are_named_in_the_settings():
             shown = "" if t >= 36 else f"{level}"
             rows.append(f"{x},{y},{t},{shown},{rain[t]},{t % 3}")
     Path("river.csv").write_text("\n".join(rows))
-    chosen = SMALL | {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
+    chosen = tiny | {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
     chosen |= {"data.window_stride": 2}
     known = ["--set", "data.known=[rain, wind]"]
     settings = [f"{key}={value}" for key, value in chosen.items()]
