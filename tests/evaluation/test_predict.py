@@ -1,6 +1,7 @@
 """Predictions for files."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,22 +23,23 @@ def test_query_points_that_were_observed_change_nothing(run, waves):
     assert not out.sample_mesh.any()
 
 
-def part_of(waves: Path, path: Path, times: list[int]) -> Path:
-    """The grid of the file as a cloud, at some of its time steps."""
+def part_of(waves: Path, path: Path, times: Any = range(24), offset: Any = 0) -> Path:
+    """The grid of the file as a cloud, at some of its time steps, plus a number."""
     with nfsgeo.open(waves) as file:
-        u = [file.read(sample, slice(None))[:, times] for sample in range(2)]
-        when, domain = file.times[times], file.domain
+        u = [file.read(sample, slice(None))[:, [*times]] for sample in range(2)]
+        when, domain = file.times[[*times]], file.domain
+        u = [each + np.float32(offset) for each in u]
         fields = nfsgeo.from_arrays(u, file.coordinates(), when, domain=domain)
         return fields.write(path)
 
 
 def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(run, waves):
-    whole = part_of(waves, Path("whole.nc"), list(range(24)))
+    whole = part_of(waves, Path("whole.nc"))
     ahead = predict(run, whole, Path("ahead.nc"))
     # The file ends at 6; before, predictions began at 2.75 whatever its length.
     assert np.allclose(ahead.times, 6 + 0.25 * np.arange(1, 11))
     expected = ahead.read(1, slice(None))
-    last = part_of(waves, Path("last.nc"), list(range(14, 24)))
+    last = part_of(waves, Path("last.nc"), range(14, 24))
     # Of unequal steps, of which the last ones of 0.25 are all there.
     uneven = part_of(waves, Path("uneven.nc"), [0, 1, 5, *range(10, 24)])
     for number, (data, first) in enumerate(((last, None), (whole, 14), (uneven, None))):
@@ -145,12 +147,8 @@ def test_files_that_hold_no_points(name, refuses):
 
 
 def test_time_steps_without_values_are_not_observed(run, waves):
-    with nfsgeo.open(waves) as file:
-        u = np.stack([file.read(s, slice(None)) for s in range(2)])
-        u[:, :, 20:] = np.nan
-        ahead = Path("ahead.nc")
-        points, domain = file.coordinates(), file.domain
-        nfsgeo.from_arrays(u, points, file.times, domain=domain).write(ahead)
+    gone = np.where(np.arange(24) < 20, 0, np.nan)
+    ahead = part_of(waves, Path("ahead.nc"), offset=gone[:, None])
     predict(run.root, ahead, Path("p.nc"), first=10)
     with pytest.raises(UserError, match="20 observed .* time steps 11 to 20"):
         predict(run.root, ahead, Path("q.nc"), first=11)
@@ -161,14 +159,10 @@ def test_inputs_unlike_those_of_training_are_told(waves, tiny, caplog):
     run = nfsgeo.fit(nfsgeo.prepare(waves, chosen), "run")
     usual = predict(run, waves, "usual.nc").dataset["unlike"].values
     assert usual.shape == (20,) and (usual[:14] < 1).all()  # those of training
-    with nfsgeo.open(waves) as file:
-        u = [9 + file.read(sample, slice(None)) for sample in range(2)]
-        when, domain = file.times, file.domain
-        other = nfsgeo.from_arrays(u, file.coordinates(), when, domain=domain)
-        other.write(Path("other.nc"))
-    found = predict(run, Path("other.nc"), "out.nc").dataset["unlike"].values
+    other = part_of(waves, Path("other.nc"), offset=9)
+    found = predict(run, other, "out.nc").dataset["unlike"].values
     assert found.shape == (2,) and (found > 1).all()
     assert "2 of 2 samples are unlike" in caplog.text
-    summary = nfsgeo.evaluate(run, data="other.nc")["unlike"]
+    summary = nfsgeo.evaluate(run, data=other)["unlike"]
     assert (summary["samples"], summary["of"]) == (2, 2)
     assert summary["off"] > 3 and "u" in summary["statistic"]

@@ -47,7 +47,7 @@ def fitted(u: Any, **more: Any) -> tuple[StationReferences, Batch]:
     return StationReferences(used, season, mesh, 3, **more), batch
 
 
-def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height():
+def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height() -> None:
     u = SEASON.copy()
     u[:, 3] = np.nan  # a station that was never observed
     found, batch = fitted(u)
@@ -56,7 +56,7 @@ def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height():
     torch.testing.assert_close(field, expected, atol=0.02, rtol=0)
 
 
-def test_anomalies_of_an_autoregression_decay_as_they_should():
+def test_anomalies_of_an_autoregression_decay_as_they_should() -> None:
     u, random = np.zeros((1500, 30)), np.random.default_rng(3)
     for step in range(1, 1500):
         u[step] = 0.8 * u[step - 1] + random.normal(size=30)
@@ -69,7 +69,7 @@ def test_anomalies_of_an_autoregression_decay_as_they_should():
         torch.testing.assert_close(ahead, factor * last, atol=0.4, rtol=0)
 
 
-def test_trees_find_what_no_regression_does():
+def test_trees_find_what_no_regression_does() -> None:
     pytest.importorskip("sklearn")
     u = np.random.default_rng(4).normal(size=(1500, 30))
     for step in range(3, 1500, 3):
@@ -82,7 +82,9 @@ def test_trees_find_what_no_regression_does():
 
 
 @pytest.mark.parametrize("name", ["nfs", "mppde"])
-def test_a_single_series_has_references_at_observed_and_at_other_points(name):
+def test_a_single_series_has_references_at_observed_and_at_other_points(
+    name: str,
+) -> None:
     u = 5 * HEIGHT[:, 0] + np.random.default_rng(6).normal(size=(300, 30))
     u[100, 2] = u[200:260, 7] = np.nan
     file = stations(u).write(Path("stations.nc"))
