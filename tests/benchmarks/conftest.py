@@ -50,12 +50,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def small_runs(small: Path) -> list[Run]:
-    """The runs of the suite."""
-    return runs_of(read_suite(small), "tiny")
-
-
-@pytest.fixture
 def runs_with(small: Path) -> Callable[..., list[Run]]:
     """The runs of the suite with other values, by places such as ``claims/0/over``.
 

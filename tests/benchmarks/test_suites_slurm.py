@@ -20,14 +20,14 @@ def local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("local")
-def test_every_run_is_a_job(small_runs, tmp_path):
-    ended: list[str] = []
+def test_every_run_is_a_job(runs_with, tmp_path):
+    runs, ended = runs_with(), list[str]()
     work_off = partial(
-        carry_out_all, small_runs, tmp_path, ended=lambda run: ended.append(run.variant)
+        carry_out_all, runs, tmp_path, ended=lambda run: ended.append(run.variant)
     )
     work_off(jobs=2, slurm={"partition": "gpu", "timeout_min": 5})
     assert sorted(ended) == ["dse", "wide"]
-    rows = collect(small_runs, tmp_path)
+    rows = collect(runs, tmp_path)
     assert [row["status"] for row in rows if row["model"]] == ["ok", "ok"]
     work_off(slurm={})
     assert len(ended) == 2  # nothing was left to do

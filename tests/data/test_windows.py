@@ -199,6 +199,12 @@ def long_file(waves: Path) -> nfsgeo.data.Fields:
     return nfsgeo.data.open(waves)
 
 
+@pytest.fixture
+def long_windows(long_file: Fields) -> WindowDataset:
+    mesh = partial(random_subset, long_file, 20, 0)
+    return WindowDataset(long_file, range(4), 2, 2, mesh)
+
+
 def test_batches_carry_the_graphs_of_their_points(long_file):
     meshes = [random_subset(long_file, 20 + n, seed=0, sample=n) for n in range(3)]
     windows = WindowDataset(long_file, range(6), 2, 2, MeshesInTurn(tuple(meshes)))
@@ -212,25 +218,18 @@ def test_batches_carry_the_graphs_of_their_points(long_file):
     assert connect.calls == 2 * 3
 
 
-def test_a_mesh_is_connected_once_while_it_fits_into_memory(long_file):
-    windows = WindowDataset(
-        long_file, range(4), 2, 2, partial(random_subset, long_file, 20, 0)
-    )
+def test_a_mesh_is_connected_once_while_it_fits_into_memory(long_windows):
     for bound, calls in ((2**20, 4), (0, 8)):
         connect = Connect()
         collate = ConnectedBatches(connect, max_bytes=bound)
         for _ in range(2):
-            list(DataLoader(windows, batch_size=2, collate_fn=collate))
+            list(DataLoader(long_windows, batch_size=2, collate_fn=collate))
         assert connect.calls == calls
 
 
-def test_workers_connect(long_file):
-    windows = WindowDataset(
-        long_file, range(4), 2, 2, partial(random_subset, long_file, 20, 0)
-    )
-    collate = ConnectedBatches(Connect())
-    alone = DataLoader(windows, batch_size=2, collate_fn=collate)
-    loader = DataLoader(windows, batch_size=2, collate_fn=collate, num_workers=2)
-    for here, there in zip(alone, loader, strict=True):
+def test_workers_connect(long_windows):
+    how = {"batch_size": 2, "collate_fn": ConnectedBatches(Connect())}
+    pair = (DataLoader(long_windows, **how, num_workers=num) for num in (0, 2))
+    for here, there in zip(*pair, strict=True):
         edges = (batch.graphs.edges["near"].edge_index for batch in (here, there))
         assert torch.equal(*edges)

@@ -14,11 +14,7 @@ CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 TRANSPOSED = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
 
 
-@pytest.fixture(params=CASES, ids=str)
-def patch(request: pytest.FixtureRequest) -> tuple[int, ...]:
-    return request.param
-
-
+@pytest.mark.parametrize("patch", CASES, ids=str)
 def test_embedding_is_a_convolution_of_its_stride(patch):
     layer = PatchEmbedding(CHANNELS, patch).double()
     conv = CONVOLUTIONS[len(patch)](CHANNELS, CHANNELS, patch, patch).double()
@@ -28,6 +24,7 @@ def test_embedding_is_a_convolution_of_its_stride(patch):
     assert_same(layer, lambda x: nn.functional.gelu(conv(x)), (x,))
 
 
+@pytest.mark.parametrize("patch", CASES, ids=str)
 def test_way_back_is_a_transposed_convolution(patch):
     """With a bias of its own for every node of a patch."""
     layer = PatchUnembedding(CHANNELS, patch).double()

@@ -11,16 +11,11 @@ from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.nn import PointSpectralConv, PointWaves, SpectralConv
 
 CHANNELS, NUM_STEPS = 3, 6
-BOXES = {
-    1: Domain((-1.0,), (2.0,), (True,)),
-    2: Domain((0.0, -1.0), (1.0, 1.0), (True, True)),
-    3: Domain.unit(3),
-}
-
-
-@pytest.fixture(params=BOXES, ids="{}d".format)
-def domain(request: pytest.FixtureRequest) -> Domain:
-    return BOXES[request.param]
+BOXES = [
+    Domain((-1.0,), (2.0,), (True,)),
+    Domain((0.0, -1.0), (1.0, 1.0), (True, True)),
+    Domain.unit(3),
+]
 
 
 def layer(domain: Domain, time_modes: int | None, modes: int = 2) -> PointSpectralConv:
@@ -41,6 +36,7 @@ def inputs(domain: Domain, num: int, num_steps: int) -> tuple[Tensor, Tensor, Te
     return torch.randn(num, num_steps, CHANNELS, dtype=torch.float64), pos, share
 
 
+@pytest.mark.parametrize("domain", BOXES)
 @pytest.mark.parametrize("time_modes", [3, None])
 def test_on_a_grid_it_is_the_fft(domain, time_modes):
     made = layer(domain, time_modes)
@@ -59,6 +55,7 @@ def test_on_a_grid_it_is_the_fft(domain, time_modes):
     torch.testing.assert_close(made(x, waves_of(made, domain, pos)), expected)
 
 
+@pytest.mark.parametrize("domain", BOXES)
 @pytest.mark.parametrize("time_modes", [2, None])
 def test_elsewhere_it_is_a_sum_over_waves(domain, time_modes):
     """Over all frequencies and their negatives, one by one."""

@@ -18,11 +18,7 @@ def coordinates(sizes: tuple[int, ...]) -> list[Tensor]:
     return list(torch.meshgrid(*axes, indexing="ij"))
 
 
-@pytest.fixture(params=[1, 2, 3], ids="{}d".format)
-def dim(request: pytest.FixtureRequest) -> int:
-    return request.param
-
-
+@pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("axis", [0, -1])
 def test_differentiates_trigonometric_polynomials(dim, axis):
     modes, sizes = MODES[dim], SIZES[dim]
@@ -47,6 +43,7 @@ def test_differentiates_trigonometric_polynomials(dim, axis):
     torch.testing.assert_close(out[0, 0], derivative, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3])
 def test_result_does_not_depend_on_resolution(dim):
     modes, sizes = MODES[dim], SIZES[dim]
     layer = SpectralConv(1, 2, modes).double()

@@ -103,7 +103,7 @@ def test_modules_and_everything_public_have_docstrings():
 
 
 @pytest.mark.parametrize("name", sorted(SHOWN))
-def test_arguments_and_errors_are_told(name):
+def test_arguments_errors_and_fields_are_told(name):
     each, text = SHOWN[name], everything(SHOWN[name])
     named = "\n".join(re.findall(r"Raises:\n((?:\s+.*\n?)+)", text))
     for function in functions(each):
@@ -116,17 +116,12 @@ def test_arguments_and_errors_are_told(name):
             names = arguments(function)
             # The only input of a layer is in the shapes.
             assert names in (["x"], ["h"]) or not unmentioned(names, text)
-
-
-@pytest.mark.parametrize("name", sorted(SHOWN))
-def test_fields_are_told(name):
-    each = SHOWN[name]
     # Buffers of modules and states of metrics are annotated, and nobody else's matter.
     if inspect.isclass(each) and not re.search("nfsgeo.nn|metrics", name):
         kinds = vars(each).get("__annotations__", {})
         names = [n for n, kind in kinds.items() if n[0] != "_" and kind != "Tensor"]
         names = [name for name in names if name != "model_config"]
-        assert not unmentioned(names, everything(each))
+        assert not unmentioned(names, text)
 
 
 @pytest.mark.parametrize("name", sorted(LAYERS))
