@@ -52,15 +52,6 @@ def test_graph_built_in_inference_mode_serves_training():
     assert not joined.displacement.is_inference()
 
 
-def test_offsets_are_displacements_and_their_lengths():
-    graph = bipartite_graph(cloud(20, 0), cloud(10, 1), 0.3, MIXED)
-    offset = graph.offset(torch.float64)
-    length = torch.linalg.norm(graph.displacement, dim=1)[:, None]
-    expected = torch.cat([graph.displacement, length], 1).double()
-    torch.testing.assert_close(offset, expected, rtol=0, atol=1e-7)
-    assert graph.offset(torch.float32).dtype == torch.float32
-
-
 def test_displacement_is_computed_in_float64():
     """Neighbours far from the origin keep all digits of their difference."""
     domain = Domain((1e6,), (1e6 + 1,), (True,))

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
+from nfsgeo.geometry import Domain, bipartite_graph
 from nfsgeo.geometry.radius_graph import Interpolation
 
 INTERPOLATIONS: tuple[Interpolation, ...] = ("mean", "linear", "quadratic", "spline")
@@ -67,16 +67,3 @@ def test_targets_at_a_source_have_the_derivatives_of_targets_nearby():
         slopes.append(torch.autograd.grad(edge.sum(), target)[0])
         assert slopes[-1].abs().min() > 0
     torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-5)
-
-
-def test_given_edges_make_the_graph_that_a_search_makes():
-    (source, target), domain = points(2), Domain.unit(2)
-    searched = bipartite_graph(source, target, 0.3, domain)
-    shuffled = searched.edge_index[:, torch.randperm(searched.num_edges)]
-    made = BipartiteGraph.from_edges(shuffled, (source, target), domain)
-    for name in ("edge_index", "ptr", "displacement", "base_weight"):
-        torch.testing.assert_close(getattr(made, name), getattr(searched, name))
-    assert made.differentiable
-    in_open_space = BipartiteGraph.from_edges(shuffled, (source, target))
-    first, last = in_open_space.edge_index
-    assert torch.equal(in_open_space.displacement, target[last] - source[first])

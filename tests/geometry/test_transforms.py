@@ -2,12 +2,10 @@
 
 import torch
 from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader
 
 from nfsgeo.geometry import (
     BipartiteGraph,
     Domain,
-    batch_graphs,
     bipartite_graph,
     equispaced_grid,
 )
@@ -20,7 +18,6 @@ from nfsgeo.geometry.transforms import (
 
 SHAPE, RADIUS = (5, 4), 0.3
 DOMAIN = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
-SIZES = (30, 7, 51)
 
 
 def sample(num_points: int) -> Data:
@@ -55,15 +52,3 @@ def test_nodes_and_edges_are_those_of_a_graph_built_by_hand():
     assert torch.equal(joined["grid"].pos, grid)
     assert joined.y is data.y and joined.name == "30"
     assert joined.validate()
-
-
-def test_a_batch_of_different_meshes_equals_the_loop():
-    samples = [transform()(sample(n)) for n in SIZES]
-    (batch,) = DataLoader(samples, batch_size=3)
-    assert batch["point"].batch.bincount().tolist() == list(SIZES)
-    assert batch["grid"].batch.bincount().tolist() == [20, 20, 20]
-    assert batch.y.tolist() == list(SIZES)
-    for edge_type in (POINT_TO_GRID, GRID_TO_POINT):
-        together = graph_between(batch, edge_type)
-        alone = batch_graphs([graph_between(data, edge_type) for data in samples])
-        torch.testing.assert_close(fields(together), fields(alone), rtol=0, atol=0)

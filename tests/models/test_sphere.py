@@ -95,12 +95,6 @@ def test_nfs_is_smooth_across_the_pole_and_the_date_line():
     torch.testing.assert_close(out[0::2], out[1::2], atol=1e-3, rtol=0)
 
 
-def test_positions_have_gradients():
-    ends = [scattered(n, seed=n)[3:].requires_grad_() for n in (NUM, 20)]
-    made("nfs")(torch.randn(NUM - 3, 3, 2), ends[0], query_pos=ends[1]).sum().backward()
-    assert all(pos.grad.isfinite().all() for pos in ends)
-
-
 def test_the_grid_of_a_sphere(refuses):
     model = made("nfs", grid=20, modes=12, time="tokens")
     assert model.blocks[0][0].mix.transform.degrees == 12
