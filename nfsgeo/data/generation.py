@@ -29,7 +29,6 @@ from nfsgeo.data.disk import (
 )
 from nfsgeo.data.fields import FIELD, INITIAL, STATIC, Fields
 from nfsgeo.data.formats import OWN, require
-from nfsgeo.data.lazy import stacked
 from nfsgeo.data.pde import Solver, find_equation
 from nfsgeo.data.pde.periodic import PeriodicSolver, flush_denormals
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
@@ -240,32 +239,27 @@ def _staged_at(folder: Path, name: str, batch: range) -> Path:
 def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
     """The fields of all batches, read when they are asked for."""
 
-    def parts(name: str, letters: str) -> list[Variable]:
+    def samples(name: str, letters: str) -> list[Variable]:
         paths = [_staged_at(folder, name, batch) for batch in ranges]
         arrays = [np.load(p, mmap_mode="r", allow_pickle=False) for p in paths]
-        return [Variable([*letters], values) for values in arrays]
+        return [Variable([*letters], values) for each in arrays for values in each]
 
     solver, steady = made.solver, not made.solver.spacing
     axes = solver.axes(made.resolution)
     space = "xyz"[: len(axes)] or "p"
-    arrays, where = [], dict[str, Any](axes=axes)
-    for name, letters, names, role in (
-        ("u", f"nt{space}c", solver.component_names, FIELD),
-        ("a", f"n{space}c", solver.static_names, STATIC if steady else INITIAL),
-    ):
-        values: Any = parts(name, letters)
-        if axes:
-            values = stacked(values, "n")
-        else:
-            values = [each[i] for each in values for i in range(len(each))]
-            letters = letters[1:]
-        arrays.append(Array(values, letters, names, role))
+    where, steps = dict[str, Any](axes=axes), dict[str, Any]()
+    arrays = [
+        Array(samples(name, letters), letters, names, role)
+        for name, letters, names, role in (
+            ("u", f"t{space}c", solver.component_names, FIELD),
+            ("a", f"{space}c", solver.static_names, STATIC if steady else INITIAL),
+        )
+    ]
     if not axes:
-        points = stacked(parts("pos", "npd"), "n")
-        where = {"points": [*points.values], "cells": solver.cells(made.resolution)}
-    steps: dict[str, Any] = {}
+        points = [each.values for each in samples("pos", "pd")]
+        where = {"points": points, "cells": solver.cells(made.resolution)}
     if isinstance(solver, PeriodicSolver):
-        steps["dt"] = stacked(parts("dt", "n"), "n").values
+        steps["dt"] = [float(each) for each in samples("dt", "")]
     named = [*"xyz"[: solver.domain.dim], *solver.component_names]
     named += solver.static_names if steady else "t"
     return build(

@@ -83,7 +83,7 @@ def time_variable(times: Any, what: str, unit: str | None = "") -> Variable:
     """The coordinate of the time steps, with its unit where that is known.
 
     Raises:
-        UserError: As :func:`as_times`, or numbers may be dates.
+        UserError: As :func:`as_times` and :func:`check_no_dates`.
     """
     found, unit = np.atleast_1d(as_times(times, what)), unit_of_times(times) or unit
     if unit != EPOCH:
@@ -110,11 +110,9 @@ def dates(times: NDArray[np.float64], unit: str) -> NDArray[Any]:
 
 
 def check_no_dates(times: Doubles, what: str) -> None:
-    """Asks whether numbers are dates without hyphens, such as 20260131 or 260131.
-
-    Raises:
-        UserError: They may be: all of them are dates of one form since 1800, and have
-            eight digits or more, or unequal steps, or count on by one.
+    """Raises a UserError if numbers may be dates without hyphens, such as 260131: all
+    of them are dates of one form since 1800, and have eight digits or more, or unequal
+    steps, or count on by one.
     """
     days = np.unique(np.floor(times))  # as NCL writes 2026-01-31 18:00, 20260131.75
     texts = [f"{int(day):06d}" for day in days if day >= 10101]  # 1 January 2001
@@ -229,16 +227,12 @@ def span_text(first: float, last: float, unit: str = "") -> str:
 
 def time_texts(times: Iterable[float], unit: str = "") -> list[str]:
     """Times as :func:`time_text`, with as many digits as tell them apart."""
-    times, texts = list(times), list[str]()
-    behind = f" {unit}" * bool(unit)
+    times, behind = list(times), f" {unit}" * bool(unit)
     if unit == EPOCH:
         written = [str(np.datetime64(round(1e6 * time), "us")) for time in times]
-    days = not any(time % DAY for time in times)
-    for digits in LENGTHS[not days :] if unit == EPOCH else DIGITS:
-        if unit == EPOCH:
-            texts = [date[:digits].replace("T", " ") for date in written]
-        else:
-            texts = [f"t = {time:.{digits}g}{behind}" for time in times]
-        if len(set(texts)) == len(set(times)):
-            break
-    return texts
+        lengths = LENGTHS[any(time % DAY for time in times) :]
+        tries = [[date[:num].replace("T", " ") for date in written] for num in lengths]
+    else:
+        tries = [[f"t = {time:.{num}g}{behind}" for time in times] for num in DIGITS]
+    apart = (texts for texts in tries if len({*texts}) == len({*times}))
+    return next(apart, tries[-1])

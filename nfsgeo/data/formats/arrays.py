@@ -34,23 +34,15 @@ class _Part(NamedTuple):
 
     @property
     def axes(self) -> str:
-        return (
-            "".join(map(str, self.values.dims))
-            if isinstance(self.values, Variable)
-            else ""
-        )
+        coded = isinstance(self.values, Variable)
+        return "".join(map(str, self.values.dims)) if coded else ""
 
 
 def _read(path: Path, columns: Columns | None = None) -> Fields:
-    """Arrays that ``columns`` tells apart; all others are left out.
-
-    ``field=NAME:AXES`` and ``static=NAME:AXES`` have a letter for each axis of the
-    array: ``n`` sample, ``t`` time step, ``p`` point of a cloud, ``x``, ``y``, ``z`` of
-    a grid, ``c`` component. A static array along ``n`` alone is a parameter.
-    ``points=NAME`` are the coordinates of a cloud, of axes ``pd`` unless others are
-    given, or ``x=NAME,y=NAME`` one array for each axis; on a grid ``x=NAME`` or,
-    where it is equispaced, ``x=FIRST:LAST``. ``time=NAME`` are the times. Further axes
-    of length one are dropped.
+    """Arrays that ``columns`` tells apart, see :func:`nfsgeo.data.open`; all others are
+    left out. A static array along ``n`` alone is a parameter. ``points`` are of axes
+    ``pd`` unless others are given; an equispaced axis of a grid is ``x=FIRST:LAST``.
+    Further axes of length one are dropped.
     """
     there = arrays_of(path)
     if not columns:

@@ -41,9 +41,8 @@ def _read(path: Path) -> Fields:
         return _written(path, arrays)
     named: dict[str, dict[str, Any]] = {PARAMETER: {}, SPLIT: {}}
     axes = [arrays[name] for name in SPACE if name in arrays]
-    for name in (
-        arrays.keys() - NAMES - ({"coords"} if "coords" in arrays else {*SPACE})
-    ):
+    cloud = "coords" in arrays
+    for name in arrays.keys() - NAMES - ({"coords"} if cloud else {*SPACE}):
         start = next((each for each in named if name.startswith(each)), None)
         if start is None:
             raise ValueError(f"array {name!r}, which is none of the format")
@@ -53,23 +52,21 @@ def _read(path: Path) -> Fields:
         if mask.dtype != bool or mask.shape != u.shape:
             raise ValueError(f"mask of {mask.dtype} and {mask.shape}, u of {u.shape}")
         arrays["u"] = as_real(np.ma.masked_array(u, mask), f"u of {path}", gaps=True)
-    letters, mesh = f"nt{SPACE[: len(axes)]}c", dict[str, Any](axes=axes)
-    if "coords" in arrays:
-        letters, mesh = "nptc", {"points": arrays["coords"]}
+    letters = "nptc" if cloud else f"nt{SPACE[: len(axes)]}c"
     parts, kinds = [], [("u", "names", FIELD), ("a", "static_names", STATIC)]
     for name, key, role in kinds:
         if (values := arrays.get(name)) is not None:
             order = letters if role == FIELD else letters.replace("t", "")
-            if "coords" in arrays:
-                values = values.reshape(
-                    *values.shape, *[1] * (len(order) - values.ndim)
-                )
+            if cloud:
+                ones = [1] * (len(order) - values.ndim)
+                values = values.reshape(*values.shape, *ones)
             called = arrays.get(key, numbered(name, values.shape[-1]))
             parts.append(Array(values, order, list(map(str, called)), role))
     return build(
         path,
         parts,
-        **mesh,
+        axes=None if cloud else axes,
+        points=arrays.get("coords"),
         times=arrays.get("t"),
         domain=_domain(arrays, axes),
         parameters=named[PARAMETER],
