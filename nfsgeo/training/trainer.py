@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, Trainer, loggers
 from lightning.pytorch.callbacks import ProgressBar, RichProgressBar
+from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.tuner import Tuner
 from rich.console import Console
 from torch.optim import Optimizer
@@ -158,7 +159,8 @@ def make_trainer(
         precision=config.trainer.precision,
         gradient_clip_val=config.optimiser.gradient_clip,
         callbacks=[*callbacks],
-        plugins=[PlainCheckpoints()],
+        # On one machine, whatever a cluster's variables tell: its processes are ours.
+        plugins=[PlainCheckpoints(), LightningEnvironment()],
         num_sanity_val_steps=0,
         # The order of the training samples belongs to the epoch.
         reload_dataloaders_every_n_epochs=1,
