@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 import xarray
@@ -152,6 +153,21 @@ def test_a_data_set_of_xarray(contents, one_line):
         ("sea.nc", "dataset ('str' object has no attribute 'variables')"),
     ):
         assert message in one_line(nfsgeo.from_xarray, wrong)
+
+
+def test_types_of_pandas_in_a_data_set_of_xarray():
+    """Dates of a time zone, categories, and integers of which one is missing."""
+    days = pandas.date_range("2026-01-01", periods=2, tz="Europe/Berlin")
+    pairs = pandas.MultiIndex.from_product([days, list("ba")], names=["time", "site"])
+    frame = pandas.DataFrame({"u": pandas.array([1, 2, None, 4])}, pairs).reset_index()
+    frame["site"] = frame["site"].astype("category")
+    dataset = frame.set_index(["time", "site"]).to_xarray()
+    fields = nfsgeo.from_xarray(dataset.assign_coords(x=("site", [0.0, 1.0])))
+    assert fields.times.tolist() == [1767222000.0, 1767308400.0]
+    assert fields.stations() == dataset["site"].values.tolist()
+    found = fields.read(0, slice(None))[:, :, 0]
+    expected = {"a": [2, 4], "b": [1, np.nan]}
+    np.testing.assert_array_equal(found, [expected[s] for s in fields.stations()])
 
 
 def test_a_list_of_graphs(one_line):

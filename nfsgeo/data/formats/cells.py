@@ -65,7 +65,9 @@ def frame_of(
     if parquet:
         require("pyarrow", f"{path}, a Parquet file")
         frame = pandas.read_parquet(path, engine="pyarrow", partitioning=None)
-        frame = frame.reset_index() if any(frame.index.names) else frame
+        if isinstance(frame.index, pandas.DatetimeIndex):
+            frame.index.name = frame.index.name or "time"
+        frame = frame.reset_index(drop=not any(frame.index.names))
         _check_names(path, list(frame := frame.rename(columns=str)))
         return frame if dtype is None else frame.astype(dtype)
     try:

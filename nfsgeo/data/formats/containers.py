@@ -27,6 +27,7 @@ NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reve
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
 # PROTO, then (from protocol 4) FRAME, then an empty dictionary.
 PICKLE = rb"\x80[\2-\5](\x95.{8})?}"
+NUMBERS = "biufc"  # kinds of types; complex fields are refused by name
 BLOCK_BYTES = 2**28  # of MATLAB 7.3, read at once
 FILLS = ("_FillValue", "missing_value")
 RANGE = ("valid_min", "valid_max", "valid_range")
@@ -44,18 +45,18 @@ def arrays_of(path: Path) -> dict[str, Variable]:
         read = opened_hdf5(path)
 
         def add(name: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf":
+            if isinstance(item, h5py.Dataset) and item.dtype.kind in NUMBERS:
                 found[name] = _of_hdf5(path, read, item)
 
         with h5py.File(path, "r") as file:
             file.visititems(add)
     elif headers := _headers(path):
         for name, (shape, dtype) in headers.items():
-            if dtype.kind in "biufM":
+            if dtype.kind in f"{NUMBERS}M":
                 read_part = _Whole(path, name, dtype)
                 found[name] = deferred(_dims(len(shape)), shape, dtype, read_part)
     else:
-        held = {n: v for n, v in _loaded(path).items() if v.dtype.kind in "biufM"}
+        held = {n: v for n, v in _loaded(path).items() if v.dtype.kind in f"{NUMBERS}M"}
         found = {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
     return {name: each for name, each in found.items() if each.ndim}
 

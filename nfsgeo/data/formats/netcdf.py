@@ -12,6 +12,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pandas
 import xarray
 from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
@@ -62,7 +63,7 @@ def fields_of(
         raise ValueError("no variables")
     joined = [n for n, each in dataset.indexes.items() if each.nlevels > 1]
     dataset = dataset.reset_index([n for n in joined if n in dataset.dims])
-    dataset = _decoded(dataset)
+    dataset = _decoded(dataset.assign(_of_numpy(dataset)))
     there = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
     kinds, given = named.told(path, there, columns)
     if "nfsgeo_layout" in dataset.attrs:
@@ -157,6 +158,22 @@ def fields_of(
     if _is_degrees(first) or first.attrs.get("standard_name") == "longitude":
         fields.dataset["x"].attrs["standard_name"] = "longitude"
     return named.mark_longitude(fields, roles["x"])
+
+
+def _of_numpy(dataset: Dataset) -> dict[Any, Any]:
+    """Variables of types that pandas alone has, in those of numpy: dates of a time zone
+    in UTC, categories as what they are called, numbers with NaN.
+    """
+    found = {}
+    for name, each in dataset.variables.items():
+        if not isinstance(each.dtype, np.dtype):
+            values: Any = each.to_index()
+            if isinstance(each.dtype, pandas.DatetimeTZDtype):
+                values = values.tz_convert("UTC").tz_localize(None)
+            numbers = pandas.api.types.is_numeric_dtype(each.dtype)
+            options = {"dtype": "f8", "na_value": np.nan} if numbers else {}
+            found[name] = (each.dims, values.to_numpy(**options), each.attrs)
+    return found
 
 
 def _decoded(dataset: Dataset) -> Dataset:

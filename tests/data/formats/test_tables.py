@@ -259,6 +259,18 @@ def test_parquet_with_dates_and_nulls(tmp_path, one_line):
     assert "column date with 1 of 4 values missing" in message
 
 
+def test_times_are_an_index_without_a_name(tmp_path):
+    """Of a frame of pandas with rows for each point, and of joined frames."""
+    days = pandas.to_datetime(["2026-01-01", "2026-01-02"] * 2)
+    frame = pandas.DataFrame({"x": [0.0, 0.0, 1.0, 1.0], "u": [1, 2, 3, 4]}, days)
+    numbered = [f.reset_index(names="date") for f in (frame[:2], frame[2:])]
+    for number, each in enumerate([frame, pandas.concat(numbered)]):
+        each.to_parquet(path := tmp_path / f"{number}.parquet")
+        with nfsgeo.data.open(path) as file:
+            assert file.times.tolist() == [1767225600.0, 1767312000.0]
+            assert file.read(0, slice(None))[:, :, 0].tolist() == [[1, 2], [3, 4]]
+
+
 def test_samples_are_told_apart_by_text_in_the_order_of_the_rows(tmp_path):
     rows = [
         [run, t, x, f"S{x}", x + 10 * t + number]
@@ -337,6 +349,13 @@ def test_points_that_move(tmp_path, one_line):
     rows = [[s, x, t, 1] for s in (0, 1) for x in (0, 1) for t in (s, 2)]
     path = written(tmp_path / "b.csv", ["sample", "x", "t", "u"], rows)
     assert "every sample at the same times" in one_line(nfsgeo.data.open, path)
+    # Drifters that come by where others have been.
+    rows = [[f"D{k}", k + t, t, 1] for t in range(3) for k in range(4)]
+    path = written(tmp_path / "c.csv", ["id", "x", "t", "u"], rows)
+    message = one_line(nfsgeo.data.open, path)
+    assert "id D0 at two places: expected points that stay where" in message
+    with nfsgeo.data.open(path, columns={"ignore": "id"}) as file:
+        assert file.num_points(0) == 6
 
 
 def test_a_large_table_is_read_nearly_as_fast_as_pandas_reads_it(tmp_path):
