@@ -147,7 +147,7 @@ def suite(
     planned = suites.runs_of(content, scale, data_folder)
     runs, absent = suites.with_files(planned, out)
     for line in absent:
-        click.echo(f"skipped  {line}", err=not options["dry_run"])
+        click.echo(f"skipped  {line}", err=as_json or not options["dry_run"])
     if not runs:
         given = f"the files of none of {len(absent)} problems in {data_folder}"
         todo = "give --data-folder FOLDER with them"
@@ -168,7 +168,7 @@ def suite(
 
     if launcher == "slurm":
         options["slurm"] = parse_settings(slurm, "--slurm")
-    rows = suites.collect(_carry_out(runs, out, write, **options), out)
+    rows = suites.collect(_carry_out(runs, out, write, as_json=as_json, **options), out)
     means = suites.seed_means(rows)
     measure = content.measures[0]
     errors = means.mean.get(measure, means.mean["mae"])
@@ -214,7 +214,7 @@ def tune(
     def write() -> None:
         rows.extend(suites.write_choices(content, trials, out))
 
-    runs = _carry_out(trials, out, write, **options)
+    runs = _carry_out(trials, out, write, as_json=as_json, **options)
     columns = ["problem", "variant", "trial", "valid_rmse"]
     chosen = pd.DataFrame([row for row in rows if row["chosen"]], columns=columns)
     text = table("problem", chosen.set_index("problem"))
@@ -315,13 +315,14 @@ def _carry_out(
     only: tuple[str, ...],
     jobs: int,
     dry_run: bool,
+    as_json: bool,
     slurm: Mapping[str, Any] | None = None,
 ) -> list[Run]:
     """Carries out the runs of chosen problems and variants, or prints them.
 
     Nobody else may work in the folder. ``write`` writes the tables in the end.
     """
-    from nfsgeo.training.processes import only_here
+    from nfsgeo.data.disk import only_here
     from nfsgeo_benchmarks.suites import carry_out_all, is_finished, result_of
 
     chosen = [*runs]
@@ -340,9 +341,12 @@ def _carry_out(
             "leave one out",
         )
     if dry_run:
-        for run in chosen:
-            text = "finished" if is_finished(run, out) else "to run"
-            click.echo(f"{text:<10}{run.name}")
+        states = {r.name: ("to run", "finished")[is_finished(r, out)] for r in chosen}
+        lines = [f"{state:<10}{name}" for name, state in states.items()]
+        if as_json:
+            report(as_json, {"runs": states})
+        else:
+            click.echo("\n".join(lines))
         click.get_current_context().exit()
 
     def ended(run: Run) -> None:

@@ -1,8 +1,9 @@
-"""Files that appear whole or not at all, disks that are full, and the user's cache."""
+"""Files that appear whole or not at all, full disks, locks, and the user's cache."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import shutil
@@ -24,11 +25,12 @@ __all__ = [
     "check_target",
     "growing",
     "new_hdf5",
+    "only_here",
     "save_array",
     "write_bytes",
 ]
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: files may be no larger
 ADVICE = "free some space and try again, or choose another place"
 
 
@@ -72,12 +74,12 @@ def growing(path: Path) -> Iterator[Path]:
         yield partial
         os.replace(partial, path)
     except (OSError, RuntimeError) as error:
-        texts = [os.strerror(number) for number in FULL]
-        full = getattr(error, "errno", None) in FULL
-        if not full and not any(text in str(error) for text in texts):
+        number, text = getattr(error, "errno", None), str(error)
+        found = [each == number or os.strerror(each) in text for each in FULL]
+        if not any(found):
             raise
-        given, expected = "the disk is full", f"room to write {path}"
-        raise UserError(given, expected, ADVICE) from error
+        given = "files of limited size" if found[-1] else "the disk is full"
+        raise UserError(given, f"room to write {path}", ADVICE) from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -128,6 +130,33 @@ def _abandon(file: h5py.File) -> None:
         file.close()
 
 
+@contextmanager
+def only_here(folder: Path, what: str, *, wait: bool = False) -> Iterator[None]:
+    """Locks a folder against other processes; the lock ends with its process.
+
+    No file is added. ``what`` is the work that only one process may do there; another
+    one may ``wait`` for it.
+
+    Raises:
+        UserError: Another process works there.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise UserError(
+                f"{folder}",
+                f"{what} that no other process works on",
+                "wait for that process, or stop it",
+            ) from None
+        except OSError:
+            pass  # a disk without locks
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _check_folder(path: Path) -> None:
     if not path.parent.is_dir():
         raise UserError(f"folder {path.parent}", "an existing folder", "make it first")
@@ -135,5 +164,9 @@ def _check_folder(path: Path) -> None:
 
 def cache_folder() -> Path:
     """The user's cache, ``$XDG_CACHE_HOME/nfsgeo`` or ``~/.cache/nfsgeo``."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user whom the machine does not know
+        todo = "set XDG_CACHE_HOME or HOME to one"
+        raise UserError("no home folder", "a folder for a cache", todo) from None
     return caches / "nfsgeo"

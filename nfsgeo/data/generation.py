@@ -24,6 +24,7 @@ from nfsgeo.data.disk import (
     cache_folder,
     check_room,
     check_target,
+    only_here,
     save_array,
     write_bytes,
 )
@@ -95,7 +96,7 @@ def generate(
     resolution = _number("--resolution", resolution, solver.resolution, least=4)
     num_steps = _number("--records", num_steps, solver.num_steps)
     workers = _number("--workers", workers, 1)
-    if out is None:
+    if cached := out is None:
         sizes = f"{resolution}-{num_steps}-{samples}-seed{seed}"
         told = solver.model_dump(exclude_defaults=True).items()
         options_told = (f"{key}={value}" for key, value in told)
@@ -128,24 +129,28 @@ def generate(
     settings = solver.model_dump(), resolution, num_steps, seed, GENERATOR
     header, about = folder / "about.json", json.dumps([solver.name, *settings])
     folder.mkdir(exist_ok=True)
-    if not any(folder.iterdir()):
-        write_bytes(header, about.encode())
-    if not header.exists() or header.read_text() != about:
-        same = "samples staged with the same settings"
-        again = "repeat the settings it was begun with or remove it"
-        raise UserError(f"{folder}", same, again)
-    tick("making samples", finished, samples)
-    processes = max(1, min(workers, len(todo))) if kind == "cpu" else 1
-    made = _Batches(solver, seed, resolution, num_steps, device, todo)
-    with closing(_solved(made, processes)) as batches:
-        for batch, arrays in batches:
-            for name in sorted(arrays):  # "u", the last, tells that a batch is made
-                save_array(_staged_at(folder, name, batch), arrays[name])
-            finished += len(batch)
-            tick("making samples", finished, samples)
-    check_target(out, *OWN.endings)  # which may have been made meanwhile
-    write_own(_staged(folder, ranges, made), out, tick)
-    shutil.rmtree(folder, ignore_errors=True)
+    tick("waiting for another process", 0, samples)
+    with only_here(folder, "data", wait=cached):
+        if cached and out.exists():
+            return out
+        if not header.exists() and not any(folder.glob("*.npy")):
+            write_bytes(header, about.encode())
+        if not header.exists() or header.read_text() != about:
+            same = "samples staged with the same settings"
+            again = "repeat the settings it was begun with or remove it"
+            raise UserError(f"{folder}", same, again)
+        tick("making samples", finished, samples)
+        processes = max(1, min(workers, len(todo))) if kind == "cpu" else 1
+        made = _Batches(solver, seed, resolution, num_steps, device, todo)
+        with closing(_solved(made, processes)) as batches:
+            for batch, arrays in batches:
+                for name in sorted(arrays):  # "u", the last, tells that a batch is made
+                    save_array(_staged_at(folder, name, batch), arrays[name])
+                finished += len(batch)
+                tick("making samples", finished, samples)
+        check_target(out, *OWN.endings)  # which may have been made meanwhile
+        write_own(_staged(folder, ranges, made), out, tick)
+        shutil.rmtree(folder, ignore_errors=True)
     return out
 
 

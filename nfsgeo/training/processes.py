@@ -1,17 +1,14 @@
-"""Devices and processes: what is asked of them, their messages, locks on folders."""
+"""Devices and processes: what is asked of them, and their messages."""
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import platform
 import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,7 +21,7 @@ from nfsgeo.training.config import RunConfig, TrainerSection
 from nfsgeo.version import __version__, commit
 
 __all__ = ["SpawnedDDP", "check_device", "describe_environment", "device_of"]
-__all__ += ["errors_of_workers", "only_here", "quiet_lightning"]
+__all__ += ["errors_of_workers", "quiet_lightning"]
 
 PACKAGES = (
     *("torch", "torch-geometric", "lightning", "numpy", "scipy", "h5py", "xarray"),
@@ -130,32 +127,6 @@ def quiet_lightning() -> Iterator[None]:
         finally:
             for logger, level in levels.items():
                 logger.setLevel(level)
-
-
-@contextmanager
-def only_here(folder: Path, what: str) -> Iterator[None]:
-    """Locks a folder against other processes; the lock ends with its process.
-
-    No file is added. ``what`` is the work that only one process may do there.
-
-    Raises:
-        UserError: Another process works there.
-    """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"{folder}",
-                f"{what} that no other process works on",
-                "wait for that process, or stop it",
-            ) from None
-        except OSError:
-            pass  # a disk without locks
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _silence() -> None:

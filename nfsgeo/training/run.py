@@ -11,6 +11,7 @@ from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import Logger
 
+from nfsgeo.data.disk import only_here
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import write_json, write_yaml
@@ -22,7 +23,6 @@ from nfsgeo.training.processes import (
     SpawnedDDP,
     describe_environment,
     errors_of_workers,
-    only_here,
     quiet_lightning,
 )
 from nfsgeo.training.run_paths import RunPaths
@@ -102,6 +102,7 @@ def fit(
             accumulate_grad_batches=section.accumulate,
             log_every_n_steps=section.log_every,
             logger=logger,
+            default_root_dir=paths.root,  # where Lightning looks for checkpoints
             # Graphs cached during validation serve the next training step.
             inference_mode=False,
         )

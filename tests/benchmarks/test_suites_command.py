@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from nfsgeo.data.disk import only_here
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo.training.processes import only_here
 from nfsgeo_benchmarks.suites import (
     in_equal_time,
     read_suite,
@@ -107,7 +107,10 @@ def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(
     own = Path("own.yaml")
     own.write_text(small.read_text())
     options = ("--scale", "tiny", "--dry-run", "--out", "o")
-    assert bench("own.yaml", *options).stdout == bench("small", *options).stdout
+    shown = bench("small", *options).stdout
+    assert bench("own.yaml", *options).stdout == shown
+    states = json.loads(bench("own.yaml", *options, "--json").stdout)["runs"]
+    assert [f"{of:<10}{name}" for name, of in states.items()] == shown.splitlines()
     own.write_text(small.read_text().replace("data.batch_size", "data.batch_sice"))
     wrong = bench("own.yaml", *options)
     assert wrong.exit_code == 2 and len(wrong.stderr.splitlines()) == 1

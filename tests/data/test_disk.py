@@ -2,11 +2,13 @@
 
 import errno
 import os
+import resource
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nfsgeo.data.disk import growing
+from nfsgeo.data.disk import cache_folder, growing, new_hdf5, write_bytes
 from nfsgeo.errors import UserError
 
 
@@ -22,3 +24,30 @@ def test_a_full_disk_is_told_in_one_way(error):
     message = "disk is full: expected room to write a.nc"
     with pytest.raises(UserError, match=message), growing(Path("a.nc")):
         raise error
+
+
+def test_a_limit_on_the_size_of_files(tmp_path):
+    """As of ``ulimit -f``, or of a file system."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        message = "files of limited size: expected room to write .*a.nc"
+        with pytest.raises(UserError, match=message):
+            write_bytes(tmp_path / "a.nc", bytes(200_000))
+        with (
+            pytest.raises(UserError, match=message),
+            new_hdf5(tmp_path / "a.nc") as file,
+        ):
+            file["u"] = np.ones(200_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_user_without_a_home(monkeypatch, one_line):
+    def unknown() -> None:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", unknown)
+    assert "set XDG_CACHE_HOME or HOME" in one_line(cache_folder)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,30 @@ def test_a_cached_file_is_made_once():
     made = path.stat().st_mtime_ns
     assert generate("burgers", None, **settings, **SMALL["burgers"]) == path
     assert path.stat().st_mtime_ns == made and "nu=0.1" in path.name
+
+
+def test_two_processes_make_one_file(tmp_path, monkeypatch):
+    """One waits for a file of the cache that another makes, and none disturbs it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    how, others = {"samples": 2, **SMALL["burgers"]}, list[Any]()
+
+    def other(what: str, done: int, total: int) -> None:
+        if what == "making samples" and done == total:
+            others.append(pool.submit(generate, "burgers", out, **how))
+
+    with ThreadPoolExecutor() as pool:
+        out = None
+        path = generate("burgers", None, progress=other, **how)
+        assert others[0].result() == path
+        out = tmp_path / "x.nc"
+        # As if it had been killed before the first sample.
+        (tmp_path / "x.nc.partial").mkdir()
+        (tmp_path / "x.nc.partial/about.json.1.partial").touch()
+        generate("burgers", out, progress=other, **how)
+        with pytest.raises(UserError, match="no other process works on|a new file"):
+            others[1].result()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["nfsgeo", "x.nc"]
+    assert [*(tmp_path / "nfsgeo").iterdir()] == [path]
 
 
 SCRIPT = """

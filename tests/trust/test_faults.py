@@ -13,9 +13,9 @@ import pytest
 import torch
 
 import nfsgeo
+from nfsgeo.data.disk import only_here
 from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.processes import only_here
 from nfsgeo.training.trainer import read_history
 
 pytestmark = pytest.mark.slow
