@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
@@ -37,7 +39,8 @@ class OneLineErrors(click.Group):
     """A group whose commands exit 2 with one line on stderr for user errors.
 
     These include a full disk, a lack of permissions and running out of device memory.
-    Ctrl-C exits 130; anything else is a defect, with exit status 1 and a traceback.
+    Ctrl-C and SIGTERM exit 130, and what is half-written is removed; anything else is a
+    defect, with exit status 1 and a traceback.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -46,6 +49,8 @@ class OneLineErrors(click.Group):
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
     ) -> NoReturn:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             status = super().main(args, prog_name, standalone_mode=False)
         except click.Abort:

@@ -1,7 +1,10 @@
 """The verbs around training."""
 
 import json
+import os
 import re
+import signal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +53,18 @@ def test_models(nfsgeo):
     assert [row["name"] for row in rows] == list(MODELS)
     told = {"name", "points", "unseen_meshes", "source", "parameters_paper"}
     assert set(rows[0]) == told
+
+
+def test_a_terminated_command_leaves_nothing(nfsgeo, waves, monkeypatch):
+    """A scheduler's SIGTERM, while the file is written."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    end = partial(os.kill, os.getpid(), signal.SIGTERM)
+    monkeypatch.setattr(os, "fsync", lambda _: end())
+    try:
+        assert nfsgeo("convert", waves, "--out", "a.nc").exit_code == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not [*Path().glob("a.nc*")]
 
 
 def test_convert_with_columns_and_times(nfsgeo):

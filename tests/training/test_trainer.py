@@ -51,9 +51,7 @@ def test_accumulated_gradients_are_those_of_larger_batches(train):
 
 
 @pytest.mark.parametrize("per_node", ["1", "4"])
-def test_a_job_of_slurm_trains_as_any_other_process(
-    train: Train, monkeypatch: pytest.MonkeyPatch, per_node: str
-) -> None:
+def test_a_job_of_slurm_trains_as_any_other_process(train, monkeypatch, per_node):
     """Of four tasks, where Lightning refuses one device, and no checkpoint is taken."""
     about = {"NTASKS": "4", "JOB_ID": "1", "JOB_NAME": "x", "NTASKS_PER_NODE": per_node}
     about |= {"PROCID": "0", "LOCALID": "0", "NODEID": "0", "NNODES": "1"}
