@@ -114,11 +114,10 @@ def step(
     return _step(network, lambda: network(x, pos, batch, graphs=graphs), target)
 
 
-def prediction(
-    folder: Path, device: str, *, points: int, time_steps: int, queries: int
-) -> Callable[[], Tensor]:
+def prediction(folder: Path, device: str, *, queries: int) -> Callable[[], Tensor]:
     """A prediction of `nfs` at random query points; the graphs are there already."""
-    problem = Problem(DOMAIN, 1, 1, 10, time_steps, points, None, True)
+    points = 4096
+    problem = Problem(DOMAIN, 1, 1, 10, 10, points, None, True)
     network = build_model("nfs", problem).to(device)
     x = torch.randn(points, 10, 1, device=device)
     pos, query_pos = torch.rand(points + queries, 2, device=device).tensor_split(
@@ -178,29 +177,25 @@ def _step(
     return run
 
 
-def search(
-    folder: Path, device: str, *, points: int, neighbours: float, backend: str
-) -> Callable[[], Tensor]:
+def search(folder: Path, device: str, *, own: bool) -> Callable[[], Tensor]:
     """All pairs of random points in a square that are near each other.
 
-    The ``backend`` is one of :func:`nfsgeo.geometry.radius_edges`, or ``torch_cluster``
-    for that package alone, with room for every neighbour.
+    They are found by our ``own`` search, or by torch-cluster with room for all of the
+    16 neighbours that a point has on average.
     """
     random = torch.Generator().manual_seed(0)
-    source, target = torch.rand(2, points, 2, generator=random)
-    radius = math.sqrt(neighbours / (math.pi * points))
-    if backend == "torch_cluster":
-        from torch_cluster import radius as theirs
+    source, target = torch.rand(2, 65536, 2, generator=random)
+    radius = math.sqrt(16 / (math.pi * 65536))
+    if own:
+        box = Domain.unit(2, periodic=False)
+        return lambda: radius_edges(source, target, radius, box)
+    from torch_cluster import radius as theirs
 
-        most = int(4 * neighbours)
-        return lambda: theirs(source, target, radius, max_num_neighbors=most)
-    box = Domain.unit(2, periodic=False)
-    return lambda: radius_edges(source, target, radius, box, backend=backend)
+    return lambda: theirs(source, target, radius, max_num_neighbors=64)
 
 
 BATCH = Size(4096, 10, 2)
 CORE = {"norm": "channel"}
-CLOUD: dict[str, Any] = {"points": 65536, "neighbours": 16}
 
 
 def _load(name: str, bound: float, *, cached: bool) -> Entry:
@@ -243,16 +238,16 @@ ENTRIES: dict[str, Entry] = {
         ),
         Entry(  # no more than the power 1.1 of the number of query points
             name="predict-million",
-            variant=partial(prediction, points=4096, time_steps=10, queries=MILLION),
-            reference=partial(prediction, points=4096, time_steps=10, queries=65536),
+            variant=partial(prediction, queries=MILLION),
+            reference=partial(prediction, queries=65536),
             bound=round(16**1.1, 1),
             memory_bound=4,
             repeats=2,
         ),
         Entry(
             name="search-torch-cluster",
-            variant=partial(search, **CLOUD, backend="auto"),
-            reference=partial(search, **CLOUD, backend="torch_cluster"),
+            variant=partial(search, own=True),
+            reference=partial(search, own=False),
             bound=1.0,
             repeats=5,
             requires="torch_cluster",

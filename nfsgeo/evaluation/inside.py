@@ -59,12 +59,8 @@ def relative_difference(one: Array, others: Sequence[Array]) -> float:
 def grid_states(forecaster: Forecaster, window: Data) -> dict[str, Any]:
     """The states of a network on its grid for one window, ``[C, *grid(, T)]``.
 
-    Args:
-        forecaster: Of a mixer.
-        window: Of a :class:`~nfsgeo.data.windows.WindowDataset`.
-
-    Returns:
-        Those before the first block, ``"begin"``, and after the last, ``"end"``.
+    Those before the first block, ``"begin"``, and after the last, ``"end"``, of a
+    ``forecaster`` and a ``window`` of :class:`~nfsgeo.data.windows.WindowDataset`.
 
     Raises:
         UserError: The model has no blocks on a grid, as ``nfs`` has them.
@@ -130,10 +126,7 @@ def kept_states(folder: Path) -> dict[int, dict[str, Any]]:
 def interpolation_memory(model: Model, x: Tensor, pos: Tensor) -> dict[str, int]:
     """Memory that the interpolations of a model hold in a training step of one sample.
 
-    Args:
-        model: The network.
-        x: Inputs of the sample ``[N, n_t, F]``; their values do not matter.
-        pos: Positions ``[N, d]``.
+    Its inputs are ``x [N, n_t, F]``, whose values do not matter, and ``pos [N, d]``.
 
     Returns:
         Bytes of the graphs with everything cached in them (``search``), and bytes saved

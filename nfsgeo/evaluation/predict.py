@@ -82,9 +82,8 @@ def predict(
         source: Fields with at least the run's input snapshots, or their path.
         target: The file to make; its ending chooses the format, see
             :meth:`~nfsgeo.data.Fields.write`.
-        query_points: Where to predict, a file for
-            :func:`read_points`; None for the observed
-            points.
+        query_points: Where to predict, a file for :func:`read_points`; None for the
+            observed points.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
             in the file.
         steps: Number of time steps to predict, by an autoregressive rollout where they
@@ -304,13 +303,9 @@ def read_points(path: Path, domain: Domain) -> Doubles:
 
     Points that are up to one period outside along a periodic axis are brought back.
 
-    Args:
-        path: The file.
-        domain: Must contain the points.
-
     Raises:
-        UserError: The file cannot be read, or a point is not finite or lies outside
-            the domain.
+        UserError: The file at ``path`` cannot be read, or a point is not finite or lies
+            outside the ``domain``.
     """
     return _named_points(path, domain)[0]
 

@@ -71,12 +71,14 @@ class References:
         used, mesh = scored.used, scored.used.mesh
         # A named file may have no training samples.
         part = "train" if len(used.samples("train")) else "test"
-        train = scored.windows(part, n_out=steps)
+        train, num = scored.windows(part, n_out=steps), used.file.components
         self.predictors: dict[str, Predictor] = {}
         if train.n_in:
-            self.predictors["persistence"] = partial(_persistent, train)
+            self.predictors["persistence"] = lambda batch: persistence(
+                batch.x[..., :num], train.n_out
+            )
         for degree, name in enumerate(DEGREES[: max(0, train.n_in - 1)], start=1):
-            predict = partial(_extrapolated, train.file.components, degree)
+            predict = partial(_extrapolated, num, degree)
             self.predictors[f"{name}_extrapolation"] = predict
         self.predictors["mean"] = training_mean(train)
         self.series: StationReferences | None = None
@@ -87,10 +89,6 @@ class References:
             of = used, season, seen, train.n_out
             self.series = StationReferences(*of, boosting=boosting)
             self.predictors |= self.series.predictors()
-
-
-def _persistent(train: WindowDataset, batch: Batch) -> Tensor:
-    return persistence(batch.x[..., : train.file.components], train.n_out)
 
 
 def _extrapolated(components: int, degree: int, batch: Batch) -> Tensor:
@@ -261,17 +259,11 @@ class StationReferences:
         return torch.from_numpy(expected[:, self.n_in :] + ahead).to(batch.y)
 
     def at_queries(self, batch: Batch, field: Tensor) -> Tensor:
-        """A prediction at the observed points of one window, and at its other points.
+        """A prediction ``field [n, n_out, C]`` at the observed points of a ``batch`` of
+        one window, and at its other points: ``[n + m, n_out, C]``, as ``query_y``.
 
         Its difference from the climatology is interpolated by simple kriging, or by a
         spline where the training data are as well interpolated by one.
-
-        Args:
-            batch: One window.
-            field: ``[n, n_out, C]``.
-
-        Returns:
-            ``[n + m, n_out, C]``, as ``query_y`` of the window.
         """
         others = batch.query_pos[len(batch.pos) :]
         rows, queries = self._rows(batch.pos), self._rows(others)

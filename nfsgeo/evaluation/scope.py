@@ -72,8 +72,7 @@ def scoped(
         changes["batch_size"] = max(1, data.batch_size * num_points // most)
         changes |= {"mesh": "all", "points": None, "grid": None}
         changes["mesh_per_sample"] = False
-    changed = config.model_copy(update={"data": data.model_copy(update=changes)})
-    return RunData(changed, file), part
+    return RunData(config.changed(data=data.changed(**changes)), file), part
 
 
 def describe_scored(

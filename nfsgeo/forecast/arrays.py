@@ -21,11 +21,8 @@ __all__ = ["check_shapes", "example", "predict_samples"]
 def check_shapes(task: Task, num_samples: int, arrays: Mapping[str, Tensor]) -> None:
     """Makes sure that arrays have the shapes of one another and of training.
 
-    Args:
-        task: Of the model.
-        num_samples: How many samples they are of, for ``times`` of each.
-        arrays: ``x``, which is always there, ``pos``, ``query_pos``, ``forcing`` and
-            ``times``.
+    These are ``x``, which is always there, ``pos``, ``query_pos``, ``forcing`` and
+    ``times``, also of each of ``num_samples``.
 
     Raises:
         UserError: One has not; the message has all shapes.
@@ -85,10 +82,6 @@ def predict_samples(
     """What :meth:`nfsgeo.forecast.Forecaster.predict` returns.
 
     The mode of the ``forecaster``, of training or of evaluation, is kept.
-
-    Raises:
-        UserError: Something is no array of finite numbers, fields have no positions or
-            others than their own, or times do not follow one another.
     """
     if isinstance(data, Batch):
         found = predict_samples(forecaster, data.to_data_list(), pos, known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,13 +29,6 @@ from nfsgeo.models.base import check_differentiable
 __all__ = ["Forecaster", "rollout"]
 
 T = TypeVar("T", bound=Transform)
-
-
-class Scale(NamedTuple):
-    """Mean and standard deviation of each component ``[C]``, in the data's units."""
-
-    mean: Tensor
-    std: Tensor
 
 
 class Forecaster(nn.Module):
@@ -195,10 +188,8 @@ class Forecaster(nn.Module):
             data: fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
                 missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and the
                 others, where there are any; a list of either, or a ``Batch``.
-            pos: as for a call, and the same for all samples, as are the others.
-            query_pos: as for a call.
-            forcing: as for a call.
-            times: as for a call.
+            pos: as for a call, and the same for all samples, as are ``query_pos``,
+                ``forcing`` and ``times``.
 
         Raises:
             UserError: fields have no positions, or other components or time steps
@@ -238,12 +229,15 @@ class Forecaster(nn.Module):
         return next(self.parameters()).device
 
     @property
-    def scale(self) -> Scale:
-        """Mean of the training fields, and scale of what the network predicts, or 1."""
+    def scale(self) -> tuple[Tensor, Tensor]:
+        """Mean of the training fields, and scale of what the network predicts, or 1.
+
+        Of each component ``[C]``, in the data's units.
+        """
         normalise, residual = self.find(Normalise), self.find(Residual)
         mean, std = normalise.results.mean, normalise.results.std  # type: ignore[union-attr]
         std = std if residual is None else std * residual.std
-        return Scale(mean, std.where(std > 0, 1))
+        return mean, std.where(std > 0, 1)
 
     def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
         """The ``forcing`` and the ``times`` of a batch, where they are needed."""
@@ -292,10 +286,8 @@ def rollout(
     further.
 
     Args:
-        forecaster: trained on windows of ``n_in`` and ``n_out`` time steps.
-        x: fields, as for the ``forecaster``.
-        pos: positions.
-        batch: sample of each point.
+        forecaster: trained on windows of ``n_in`` and ``n_out`` time steps; ``x``,
+            ``pos`` and ``batch`` are those of a call of it.
         steps: number of time steps to predict.
         graphs: from ``forecaster.connect``, with the query points if there are any.
         forcing: what is known ahead, ``[N, n_in + steps, C_f]``.

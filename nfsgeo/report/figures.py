@@ -62,14 +62,10 @@ def run_pictures(run: RunFolder) -> list[Picture]:
 
 
 def plot_file(file: Fields, out_dir: Path) -> list[Path]:
-    """Draws the first samples of a data file at several time steps.
+    """Draws the first samples of a ``file`` at several time steps.
 
-    Args:
-        file: An open data file.
-        out_dir: Folder for the PNG files, made if need be.
-
-    Returns:
-        The files written, ``sample-<number>-<component>.png``.
+    Returns the files written into the folder ``out_dir``, which is made if need be:
+    ``sample-<number>-<component>.png``.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
     written = []
@@ -150,13 +146,8 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
 
 
 def sample_figure(e: Predictions, s: int, c: int, rows: Sequence[int]) -> FieldFigure:
-    """Truth, prediction and error of a component of a sample, time step by time step.
-
-    Args:
-        e: Predictions of a problem in time.
-        s: Place of the sample.
-        c: Place of the component.
-        rows: The time steps to show.
+    """Truth, prediction and error of sample ``s`` and component ``c``, at some time
+    steps, ``rows``.
     """
     truth, prediction = e.truth[s, :, :, c].T, e.prediction[s, :, :, c].T
     return _compared(e, truth, prediction, e.when, rows=rows)
@@ -251,10 +242,7 @@ def curves(
 ) -> Figure:
     """Curves by their name, a panel for each quantity.
 
-    Args:
-        panels: Abscissae, ordinates and look of each curve, by quantity and name.
-        xlabel: What the abscissae are.
-        scale: Of ordinates that are positive.
+    The ``scale`` is that of ordinates that are positive.
     """
     names = list(next(iter(panels.values())))
     ncols = min(3, max(1, 85 // (6 + max(map(len, names)))))

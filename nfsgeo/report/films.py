@@ -51,14 +51,9 @@ def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
 
 
 def write_animation(run_dir: Path, target: Path) -> Path:
-    """Writes the first test sample of a run as an animation.
+    """Writes the first test sample of the run in ``run_dir`` as an animation.
 
-    Args:
-        run_dir: A run folder.
-        target: The file to make, ``.gif`` or ``.mp4``, which needs ffmpeg.
-
-    Returns:
-        ``target``.
+    The ``target``, which is returned, is a file ``.gif`` or, with ffmpeg, ``.mp4``.
 
     Raises:
         UserError: The ending is another, ffmpeg is not installed, or the run has no

@@ -47,15 +47,9 @@ RUNS: list[dict[str, Any]] = [
 def write_report(run_dir: Path) -> Path:
     """Writes ``figures/*.png`` and ``report.html`` into a run folder.
 
-    Reads the files of the folder only, and leaves out what is not there. The page
-    holds its pictures and style and loads nothing. Its one script moves the films of
-    problems in time; all else can be read without it.
-
-    Args:
-        run_dir: A run folder.
-
-    Returns:
-        The path of the page.
+    Reads the files of the folder only, and leaves out what is not there. The page,
+    whose path is returned, holds its pictures and style and loads nothing. Its one
+    script moves the films of problems in time; all else can be read without it.
 
     Raises:
         UserError: ``run_dir`` holds no run, or one of its files is damaged.
@@ -92,16 +86,9 @@ def write_report(run_dir: Path) -> Path:
 def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
     """Writes a page with the errors and curves of runs, and the settings that differ.
 
-    Args:
-        run_dirs: Two or more run folders.
-        target: The page to make.
-
-    Returns:
-        ``target``.
-
     Raises:
-        UserError: There are fewer runs, one comes twice, or a folder holds none or is
-            damaged.
+        UserError: ``run_dirs`` are not two or more, one comes twice, holds no run or is
+            damaged, or ``target``, which is returned, is no ``.html``.
     """
     target, folders = Path(target), [Path(path) for path in run_dirs]
     if len(folders) < 2 or len({path.resolve() for path in folders}) < len(folders):
@@ -137,9 +124,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
 def template(name: str, *folders: Path) -> jinja2.Template:
     """A Jinja template that escapes what is filled in, and knows the ``version``.
 
-    Args:
-        name: Name of its file.
-        folders: Where it is, beside the templates here, which it may include.
+    It is in ``folders`` or here, and may include the templates here.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, HERE]),

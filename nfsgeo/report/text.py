@@ -75,15 +75,11 @@ def axis_labels(domain: Domain, units: Sequence[str] = ()) -> list[str]:
     return [with_unit(name, unit) for name, unit in zip(names, units, strict=False)]
 
 
-def time_axis(leads: Doubles, unit: str = "") -> tuple[Doubles, str]:
+def time_axis(leads: Doubles, unit: str) -> tuple[Doubles, str]:
     """Times after the last input as they stand on an axis, and its label.
 
     Differences of dates become days, hours, minutes or seconds, whichever is the
-    longest of which there are two or more.
-
-    Args:
-        leads: Increasing.
-        unit: Their unit, ``""`` where it is not known.
+    longest of which there are two or more. The unit is ``""`` where it is not known.
     """
     after = " after the last input"
     if unit == MONTHS:

@@ -79,8 +79,7 @@ class BestAndLast(ModelCheckpoint):
     The best is written before the last: after a kill in between, the epoch is trained
     again and arrives at the same best.
 
-    Args:
-        folder: Where both lie. A run whose folder was moved goes on in the new one.
+    A run whose ``folder`` was moved goes on in the new one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -109,10 +108,8 @@ def restore(
 ) -> Forecaster:
     """The forecaster of a checkpoint, on the CPU; its data are not needed.
 
-    Args:
-        path: The checkpoint, such as ``RunPaths(folder).best``.
-        config: Of its run.
-        checkpoint: Its content, if that has been read already.
+    Its ``path`` is such as ``RunPaths(folder).best``, ``config`` that of its run, and
+    ``checkpoint`` its content if that has been read already.
 
     Raises:
         UserError: There is no checkpoint yet, or it is of another model than the
