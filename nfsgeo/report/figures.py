@@ -21,7 +21,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.report.maps import Column, FieldFigure
 from nfsgeo.report.run_folder import Predictions, RunFolder
 from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
-from nfsgeo.report.text import axis_labels, mae_text, time_axis, with_unit
+from nfsgeo.report.text import axis_labels, mae_text, with_unit
 from nfsgeo.training.artifacts import write_bytes
 
 __all__ = ["COMPONENTS", "SAMPLES", "Curve", "curves", "evenly", "plot_file"]
@@ -176,7 +176,7 @@ def _compared(
 
 def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
     """Fields over an interval and time, time upwards."""
-    times, label = time_axis(*e.leads)
+    times, label = e.leads
     (low,), (high,), (periodic,) = e.domain.lower, e.domain.upper, e.domain.periodic
     plane = Domain((low, times[0]), (high, times[-1]), (periodic, False))
     pos = np.stack(np.meshgrid(e.pos[:, 0], times), axis=-1).reshape(-1, 2)
@@ -203,9 +203,7 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         caption = "Error at each predicted time step, mean over the test set."
         if len(e.quantities) > COMPONENTS:
             caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
-        leads, label = time_axis(*e.leads)
-        found = e.error_by_time_step.items()
-        errors = {name: error.reshape(len(leads), -1) for name, error in found}
+        (leads, label), errors = e.leads, e.error_by_time_step
         panels = {
             f"MAE of {quantity}": {
                 name.replace("_", " "): (leads, errors[name][:, c], look)

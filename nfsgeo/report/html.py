@@ -19,13 +19,7 @@ from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import COLOURS, Picture, styled
 from nfsgeo.report.tables import error_table, error_tables, verdict
-from nfsgeo.report.text import (
-    bytes_text,
-    count_text,
-    error_text,
-    seconds_text,
-    time_axis,
-)
+from nfsgeo.report.text import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
@@ -183,9 +177,8 @@ def _charts(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
         e = run.predictions
         if e is None or e.steady or "model" not in e.error_by_time_step:
             continue
-        leads, label = time_axis(*e.leads)
-        errors = e.error_by_time_step["model"].reshape(len(leads), -1)
-        for quantity, error in zip(e.quantities[:COMPONENTS], errors.T, strict=False):
+        (leads, label), errors = e.leads, e.error_by_time_step["model"].T
+        for quantity, error in zip(e.quantities[:COMPONENTS], errors, strict=False):
             key = f"Test error of {quantity} by horizon.", label, f"MAE of {quantity}"
             charts.setdefault(key, {})[name] = leads, error, look
     for number, ((caption, xlabel, quantity), lines) in enumerate(charts.items()):

@@ -17,7 +17,7 @@ from nfsgeo.data.times import clock, time_texts
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP, SERIES
 from nfsgeo.geometry import Domain
-from nfsgeo.report.text import axis_labels, with_unit
+from nfsgeo.report.text import axis_labels, time_axis, with_unit
 from nfsgeo.training import RunPaths
 
 __all__ = ["Predictions", "RunFolder", "read_run_folder"]
@@ -41,9 +41,11 @@ class Predictions:
             arrays[name].astype(np.float64) for name in parts
         )
         self.samples: Indices = arrays["sample"]  # their numbers in the data file [S]
-        # Mean over the test set, by method, [n_out(, C)].
+        # Mean over the test set, by method, [n_out, C].
         self.error_by_time_step: dict[str, Doubles] = {
-            name: arrays[key] for name, key in BY_TIME_STEP.items() if key in arrays
+            name: arrays[key].reshape(self.truth.shape[2], -1)
+            for name, key in BY_TIME_STEP.items()
+            if key in arrays
         }
         names, units = texts("component_names"), texts("component_units")
         units = units or [""] * len(names)
@@ -64,10 +66,10 @@ class Predictions:
         self.moving = not self.steady and n_out > 1
         self.times_out = self.times[-n_out:]  # of the predicted time steps
         self.when = time_texts(self.times_out, self.time_unit)  # the same as text
-        # Times after the last input, and their unit.
+        # Times after the last input, as they stand on an axis, and its label.
         times, unit = clock(self.times, self.time_unit)
         last = 0.0 if self.steady else times[n_in - 1]
-        self.leads: tuple[Doubles, str] = times[-n_out:] - last, unit
+        self.leads = time_axis(times[-n_out:] - last, unit)
 
 
 @dataclass(frozen=True)
