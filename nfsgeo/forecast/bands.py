@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.transforms import Given, MissingValues
-from nfsgeo.geometry import Domain, Graphs, batch_graphs
+from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
 
@@ -40,29 +41,21 @@ def needed(level: float) -> int:
 
 def with_nearest(graphs: Graphs, domain: Domain) -> Graphs:
     """Graphs with the nearest observed points of each point to predict at."""
-    queries = graphs.queries.split([*(graphs.query_sizes or graphs.sizes)])
-    pairs = zip(graphs.pos.split(graphs.sizes), queries, strict=True)
-    near = batch_graphs([nearest_graph(*pair, domain) for pair in pairs])
-    return replace(graphs, edges={**graphs.edges, "nearest": near})
+    return graphs.with_edges("nearest", partial(nearest_graph, domain=domain))
 
 
 @dataclass(frozen=True)
 class Surroundings:
     """What is known of predicted values, on the CPU.
 
-    Attributes:
-        features: Without units ``[M, T, C, K]``: distances to the nearest points, gaps,
-            how inputs vary in time and space, size and roughness of what is predicted,
-            the climatology.
-        unit: Standard deviation of the fields in the units of the data ``[M, T, C]``.
-        gaps: Share of gaps in the inputs of the sample ``[M]``.
-        observed: Whether the point is, or one at the same place ``[M]``.
+    Features have no units: distances to the nearest points, gaps, how inputs vary in
+    time and space, size and roughness of what is predicted, the climatology.
     """
 
-    features: Tensor
-    unit: Tensor
-    gaps: Tensor
-    observed: Tensor
+    features: Tensor  # [M, T, C, K]
+    unit: Tensor  # standard deviation of the fields in the data's units [M, T, C]
+    gaps: Tensor  # share of gaps in the inputs of the sample [M]
+    observed: Tensor  # whether the point is, or one at the same place [M]
 
     @classmethod
     def of(
@@ -150,18 +143,14 @@ def _log(x: Tensor) -> Tensor:
 class Scale:
     r"""The scale :math:`\sigma` of errors, in standard deviations of the fields.
 
-    Attributes:
-        intercept: :math:`\beta`, ``[T, C]``.
-        weights: :math:`w` of features and their products; none of a constant.
-        limits: Lowest and highest feature, to which others are moved, mean and standard
-            deviation, ``[4, K]``.
-        shares: :math:`a^-` and :math:`a^+` ``[2, T, C]``, whose mean is 1.
+    Limits are the lowest and the highest feature, to which others are moved, their mean
+    and their standard deviation.
     """
 
-    intercept: Tensor
-    weights: Tensor
-    limits: Tensor
-    shares: Tensor
+    intercept: Tensor  # beta [T, C]
+    weights: Tensor  # w of features and their products; none of a constant
+    limits: Tensor  # [4, K]
+    shares: Tensor  # a^- and a^+ [2, T, C], whose mean is 1
 
     def __call__(self, features: Tensor) -> Tensor:
         """The scale ``[M, T, C]`` of features ``[M, T, C, K]``."""
@@ -261,18 +250,14 @@ def _quantiles(x: Tensor, levels: Tensor) -> Tensor:
 class Bands:
     """Error bands of a forecaster.
 
-    Attributes:
-        scale: Of errors.
-        factors: Quantiles of the ratio of errors to it ``[4, T, C, 201]``: at observed
-            points without and with gaps in the inputs, at unobserved ones likewise.
-        samples: How many samples they are of.
-        gaps: Share of gaps above which factors are those with gaps.
+    Factors are quantiles of the ratio of errors to the scale: at observed points
+    without and with gaps in the inputs, at unobserved ones likewise.
     """
 
     scale: Scale
-    factors: Tensor
-    samples: int
-    gaps: float
+    factors: Tensor  # [4, T, C, 201]
+    samples: int  # that the factors are of
+    gaps: float  # share of gaps above which factors are those with gaps
 
     def ends(self, around: Surroundings, level: float) -> Tensor:
         """How far the band of a level reaches below and above a prediction, in the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,6 +71,17 @@ class Graphs:
     def differentiable(self) -> bool:
         """Whether it passes gradients to the positions it was made of."""
         return self.pos.requires_grad or self.queries.requires_grad
+
+    def with_edges(
+        self, name: str, make: Callable[[Tensor, Tensor], BipartiteGraph]
+    ) -> Graphs:
+        """With further edges by ``name``: what ``make`` gives of the positions of the
+        observed points and of the query points of each sample.
+        """
+        queries = self.queries.split([*(self.query_sizes or self.sizes)])
+        pairs = zip(self.pos.split([*self.sizes]), queries, strict=True)
+        made = batch_graphs([make(*pair) for pair in pairs])
+        return replace(self, edges={**self.edges, name: made})
 
     @property
     def nbytes(self) -> int:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
-from nfsgeo.geometry import BipartiteGraph, Graphs, batch_graphs
+from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
@@ -76,11 +76,15 @@ class Climatology(Transform):
         return problem
 
     def connect(self, graphs: Graphs) -> Graphs:
-        edges = {**graphs.edges, "climatology": self._near(graphs.pos, graphs.sizes)}
-        if graphs.query_pos is not None:
-            sizes = graphs.query_sizes or ()
-            edges["climatology_queries"] = self._near(graphs.query_pos, sizes)
-        return replace(graphs, edges=edges)
+        known, domain = self.pos.to(graphs.pos.device), self.domain
+        made = graphs.with_edges(
+            "climatology", lambda pos, _: nearest_graph(known, pos, domain)
+        )
+        if graphs.query_pos is None:
+            return made
+        return made.with_edges(
+            "climatology_queries", lambda _, pos: nearest_graph(known, pos, domain)
+        )
 
     def inputs(self, given: Given) -> Given:
         num, steps = self.coefficients.size(-1), given.x.size(1)
@@ -110,7 +114,3 @@ class Climatology(Transform):
         if of is None:
             return torch.einsum("tk,nkc->ntc", basis[0], here)
         return torch.einsum("ntk,nkc->ntc", basis[of], here)
-
-    def _near(self, pos: Tensor, sizes: Sequence[int]) -> BipartiteGraph:
-        known, places = self.pos.to(pos.device), pos.split([*sizes])
-        return batch_graphs([nearest_graph(known, at, self.domain) for at in places])

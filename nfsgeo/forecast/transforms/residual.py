@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import torch
@@ -12,7 +13,7 @@ from torch_geometric.utils import scatter
 
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
-from nfsgeo.geometry import Graphs, batch_graphs
+from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
@@ -131,13 +132,9 @@ class Residual(Transform):
     def connect(self, graphs: Graphs) -> Graphs:
         if graphs.query_pos is None:
             return graphs
-        queries = graphs.query_pos.split([*(graphs.query_sizes or ())])
-        pairs = zip(graphs.pos.split(graphs.sizes), queries, strict=True)
         if self.covariance is None:
-            last = [spline_graph(*pair, self.domain) for pair in pairs]
-        else:
-            last = [kriging_graph(self.covariance, *pair) for pair in pairs]
-        return replace(graphs, edges={**graphs.edges, "last": batch_graphs(last)})
+            return graphs.with_edges("last", partial(spline_graph, domain=self.domain))
+        return graphs.with_edges("last", partial(kriging_graph, self.covariance))
 
     def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
         seen = given

@@ -12,7 +12,7 @@ from torch import Tensor
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
-from nfsgeo.geometry import Graphs, batch_graphs
+from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 
@@ -124,6 +124,6 @@ class MissingValues(Transform):
         return fill_in_space(fill_in_time(x, trend), graphs.edges["neighbours"])
 
     def _with_neighbours(self, graphs: Graphs) -> Graphs:
-        samples = graphs.pos.split(graphs.sizes)
-        near = batch_graphs([neighbour_graph(pos, self.domain) for pos in samples])
-        return replace(graphs, edges={**graphs.edges, "neighbours": near})
+        return graphs.with_edges(
+            "neighbours", lambda pos, _: neighbour_graph(pos, self.domain)
+        )
