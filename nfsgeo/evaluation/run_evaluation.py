@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils.data import Subset
 
 from nfsgeo.data import Fields
 from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import Mesh
-from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.bands import band_scores, bands_of
 from nfsgeo.evaluation.references import References
@@ -225,22 +225,18 @@ def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
     names, n_in, n_out = file.stations(), data.n_in, data.n_out or 1
     if not (names and n_in and isinstance(mesh, Mesh)) or mesh.index is None:
         return {}
-    apart = data.changed(evaluation_stride=n_out * data.time_stride)
+    apart = data.changed(evaluation_stride=n_out * data.time_stride, max_test=1)
     used = RunData(used.config.changed(data=apart), file)
-    starts = used.starts("test", n_in + n_out)[-max(1, TIME_STEPS // n_out) :]
-    samples = np.repeat(used.samples("test")[:1], len(starts))
-    steps = data.time_stride * np.arange(n_in + n_out)
-    absent = forecaster.drops_absent
-    look: dict[str, Any] = {"first_step": starts, "numbers": steps}
-    windows = WindowDataset(
-        file, samples, n_in, n_out, mesh, drop_absent=absent, **look
-    )
-    at = (starts[:, None] + steps[n_in:]).ravel()
-    truth = file.read(int(samples[0]), slice(int(at[-1]) + 1), mesh.index)[:, at]
+    windows = ScoredModel(forecaster, used).windows(noise=0.0)
+    last = range(len(windows))[-max(1, TIME_STEPS // n_out) :]
+    starts = used.starts("test", n_in + n_out)[last.start :]
+    at = (starts[:, None] + data.time_stride * np.arange(n_in, n_in + n_out)).ravel()
+    truth = file.read(windows.samples[0], slice(int(at[-1]) + 1), mesh.index)[:, at]
     chosen = np.argsort(np.isnan(truth).sum((1, 2)), kind="stable")[:STATIONS]
     found = np.full_like(truth[chosen], np.nan)
     places = torch.from_numpy(mesh.pos[chosen])[:, None]
-    for window, (batch, u) in enumerate(predictions(forecaster, windows, 1)):
+    some: Any = Subset(windows, last)
+    for window, (batch, u) in enumerate(predictions(forecaster, some, 1)):
         # Windows may lack points.
         station, point = (batch.pos.cpu() == places).all(-1).nonzero(as_tuple=True)
         found[station, window * n_out : (window + 1) * n_out] = u.cpu()[point]
