@@ -31,28 +31,16 @@ PREPARED: list[Callable[[], object]] = []  # of this process
 
 @dataclass(frozen=True)
 class Entry:
-    """A variant and the reference that its cost is given in.
+    """A variant and the reference that its cost is given in."""
 
-    Attributes:
-        name: Unique; lower case, words joined by hyphens.
-        variant: Prepares the variant.
-        reference: Prepares the reference, after the variant.
-        bound: Largest ratio of times that is accepted.
-        memory_bound: The same for peak memory; None to only report the ratio.
-        repeats: Pairs that are timed, after one that is not.
-        requires: A package that it needs besides nfsgeo's own, by the name of its
-            module.
-        cpu_only: Whether it is the same on any device.
-    """
-
-    name: str
+    name: str  # unique; lower case, words joined by hyphens
     variant: Work
-    reference: Work
-    bound: float
-    memory_bound: float | None = None
-    repeats: int = 7
-    requires: str | None = None
-    cpu_only: bool = False
+    reference: Work  # prepared after the variant
+    bound: float  # largest ratio of times that is accepted
+    memory_bound: float | None = None  # the same of peak memory; None to only report it
+    repeats: int = 7  # pairs that are timed, after one that is not
+    requires: str | None = None  # name of a module that it needs besides nfsgeo's own
+    cpu_only: bool = False  # whether it is the same on any device
 
     def lacks(self, device: str) -> str | None:
         """What there would have to be to measure it on a device, None for nothing."""

@@ -35,15 +35,11 @@ DIVERGED = 1e30
 
 
 class Scenario(Part):
-    """A scenario by its name there, such as ``diff_kdv``, and arguments of its class.
-
-    Attributes:
-        equation: Nothing, since it is none of ours.
-    """
+    """A scenario by its name, such as ``diff_kdv``, and arguments of its class."""
 
     scenario: str
     arguments: dict[str, Any] = {}
-    equation: str = Field("", exclude=True)
+    equation: str = Field("", exclude=True)  # none of ours
 
     def build(self, **more: Any) -> Any:
         """The scenario, tested for :data:`STEPS` time steps."""

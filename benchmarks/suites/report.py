@@ -65,9 +65,6 @@ def write_suite_report(folder: Path) -> Path:
 
     It is a page that loads nothing. Pictures of predictions and states are those of
     the runs whose folders are there.
-
-    Raises:
-        UserError: The folder has no such tables.
     """
     rows = read_table(folder / RESULTS)
     if not rows or not (folder / ABOUT).exists():

@@ -37,20 +37,15 @@ OPTIONAL = ("options", "columns", "test_file")  # no part of a name where it is 
 class DataFiles(Part):
     """A data set that the user has, in one file or in several beside each other.
 
-    Attributes:
-        files: Their names; the first is the one to open.
-        columns: What columns of the first one are, see :func:`nfsgeo.data.open`, where
-            it is a table that does not tell; ``points`` is beside it.
-        test_file: Name of the one beside it whose samples are the test part, if any.
-        folder: Where they are, at any depth; no part of what determines a run.
-        equation: Nothing, for the file may tell.
+    Its ``files``, ``columns`` and ``test_file`` are those of the problem. The first of
+    the files is the one to open; ``points`` of the columns are beside it.
     """
 
     files: tuple[str, ...]
     columns: dict[str, str | list[str]] = {}
     test_file: str = ""
-    folder: Path | None = Field(None, exclude=True)
-    equation: str = Field("", exclude=True)
+    folder: Path | None = Field(None, exclude=True)  # which holds them at any depth
+    equation: str = Field("", exclude=True)  # the file may tell
 
     def obtain(self, progress: Progress = silent) -> dict[str, Any]:
         """The settings of a run on them."""
@@ -88,29 +83,21 @@ class AbsentFile(UserError):
 
 @dataclass(frozen=True)
 class Run:
-    """One training of one variant on one problem.
-
-    Attributes:
-        settings: Settings that differ from the defaults, by dotted key.
-        unseen, repeats, states, meshes, memory: As those of the suite, at its scale.
-        stations: Whether errors at unobserved points are shown.
-        boosting: Whether gradient boosting is a reference.
-        trial: Name of the trial of a search, whose test samples are not scored.
-    """
+    """One training of one variant on one problem; for the rest see :class:`Suite`."""
 
     problem: str
     variant: str
     seed: int
     data: DataSet | DataFiles | Scenario
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # that differ from the defaults, by dotted key
     unseen: tuple[float, ...] = ()
     repeats: int = 0
     states: int = 0
     meshes: tuple[str, ...] = ()
     memory: bool = False
     stations: bool = False
-    boosting: bool = False
-    trial: str = ""
+    boosting: bool = False  # whether it is a reference
+    trial: str = ""  # of a search, whose test samples are not scored
 
     @property
     def network(self) -> str:

@@ -263,11 +263,7 @@ def shipped_results(suite: str, scale: str) -> Path:
 
 
 def find_suite(name: str) -> Path:
-    """The file of a suite: a YAML file of one's own, or one that comes along.
-
-    Raises:
-        UserError: There is no suite of this name.
-    """
+    """The file of a suite: a YAML file of one's own, or one that comes along."""
     known = nfsgeo_benchmarks.shipped_suites()
     if not name.endswith((".yaml", ".yml")) and name not in known:
         raise unknown(f"suite {name}", "the name of a suite", name, known)
@@ -275,11 +271,7 @@ def find_suite(name: str) -> Path:
 
 
 def read_suite(path: Path) -> Suite:
-    """A suite from its YAML file.
-
-    Raises:
-        UserError: It is no such file; names the file and the key.
-    """
+    """A suite from its YAML file; what is wrong is told with the file and the key."""
     parts: dict[str, type[Part]] = {"problems.*.": Problem, "claims.*.": Claim}
     parts |= {"search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
@@ -306,11 +298,7 @@ def _whole(name: str, own: Any) -> Any:
 
 
 def read_scales(path: Path) -> dict[str, Scale]:
-    """Scales by name, from their YAML file.
-
-    Raises:
-        UserError: It is no such file; names the file and the key.
-    """
+    """Scales by name, from their YAML file; errors are told as of a suite."""
     keys = [f"*.{key}" for key in Scale.model_fields]
     keys += [f"*.data.*.{key}" for key in DataSet.model_fields]
     scales = {}

@@ -210,17 +210,12 @@ def write_choices(
 
 @dataclass(frozen=True)
 class Means:
-    """Results over the seeds, a row for each problem and variant, in their order.
+    """Results over the seeds, a row for each problem and variant, in their order."""
 
-    Attributes:
-        mean: Mean error over the seeds that finished, by measure; NaN without any.
-        std: Their standard deviation, NaN for a single one.
-        first: The row of the first seed that finished, or else of the first seed; its
-            ``status`` is that of the last where no seed finished.
-    """
-
-    mean: pd.DataFrame
-    std: pd.DataFrame
+    mean: pd.DataFrame  # errors by measure, of the seeds that finished; NaN without any
+    std: pd.DataFrame  # NaN for a single seed
+    # The row of the first seed that finished, or else of the first seed; its status is
+    # that of the last where no seed finished.
     first: pd.DataFrame
 
     def errors(

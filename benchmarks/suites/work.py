@@ -153,17 +153,11 @@ def band_columns(scores: Mapping[str, Any]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class GuardedRun:
-    """A call of :func:`carry_out` that writes failures to the folder of the run.
-
-    Attributes:
-        run: The run.
-        folder: Its folder.
-        threads: For torch, in a process that ends with its parent; 0 in a job.
-    """
+    """A call of :func:`carry_out` that writes failures to the folder of the run."""
 
     run: Run
     folder: Path
-    threads: int = 0
+    threads: int = 0  # for torch, in a process that ends with its parent; 0 in a job
 
     def __call__(self) -> None:
         if self.threads:

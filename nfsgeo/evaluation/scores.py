@@ -35,25 +35,18 @@ EXAMPLES = 4
 
 @dataclass(frozen=True)
 class Scores:
-    """Errors of ``"model"`` and of each baseline, in the units of the data.
-
-    Attributes:
-        windows, std: The samples, and standard deviations in the training data.
-        errors: The metrics, by component where there are several.
-        by_time_step: Mean absolute error at each predicted time step ``[n_out(, C)]``.
-        last: Relative L1 of each window at the last predicted time step, with the mean
-            of the training targets removed from each component: ``[S, C]``.
-        points: Smallest and largest number of points of a sample.
-        examples: The first samples: ``sample`` ``[S]``, ``pos`` ``[n, d]``, ``times``
-            ``[n_in + n_out]``, ``x``, ``truth`` and ``prediction`` ``[S, n, ...]``.
-    """
+    """Errors of ``"model"`` and of each baseline, in the units of the data."""
 
     windows: WindowDataset
-    std: tuple[float, ...]
-    errors: dict[str, FieldErrors]
-    by_time_step: dict[str, NDArray[Any]]
+    std: tuple[float, ...]  # in the training data
+    errors: dict[str, FieldErrors]  # by component where there are several
+    by_time_step: dict[str, NDArray[Any]]  # mean absolute errors [n_out(, C)]
+    # Relative L1 of each window at the last predicted time step, with the mean of the
+    # training targets removed from each component [S, C].
     last: dict[str, Tensor]
-    points: tuple[int, int]
+    points: tuple[int, int]  # smallest and largest number of a sample
+    # The first samples: sample [S], pos [n, d], times [n_in + n_out], x, truth and
+    # prediction [S, n, ...].
     examples: dict[str, NDArray[Any]]
 
     def pooled(self) -> dict[str, dict[str, float]]:

@@ -41,15 +41,12 @@ CURVES: list[dict[str, Any]] = [  # the lower first
 class Column:
     """One column of maps.
 
-    Args:
-        title: Title of the column.
-        values: A field for each row ``[rows, n]``.
-        scale: Columns that name the same scale share colours and colour bar; the
-            scale ``"error"`` has a palette of its own and is not drawn as a curve.
+    Columns that name the same scale share colours and colour bar; the scale ``"error"``
+    has a palette of its own and is not drawn as a curve.
     """
 
     title: str
-    values: Doubles
+    values: Doubles  # a field for each row [rows, n]
     scale: str
 
 
@@ -76,32 +73,19 @@ class FieldFigure:
     the middle of a volume, they are interpolated, see
     :class:`~nfsgeo.report.raster.Raster`. Points :func:`on_surface` are discs, seen
     from two opposite sides. Planes more than three times as high as wide, or seven
-    times as wide as high, are not drawn to scale.
-
-    Args:
-        domain: Box that holds the points.
-        pos: Points ``[n, d]``.
-        columns: What to show; their ``values`` have ``len(labels)`` rows.
-        labels: Text at the left of each row.
-        rows: The numbers of those that are shown, all if None; colours and axes are
-            for all of them.
-        axes: Names of the axes, with their units in parentheses.
-        triangles: Of a mesh in the plane, point numbers ``[m, 3]``.
-        slope: Height of a map over its width, if it is not to scale.
-
-    Attributes:
-        figure: The drawing.
-        note: What a caption says about it.
+    times as wide as high, are not drawn to scale. The drawing is its ``figure``, and
+    ``note`` what a caption says about it. Colours and axes are for all rows, also those
+    that are not shown.
     """
 
     domain: Domain
-    pos: Doubles
+    pos: Doubles  # [n, d]
     columns: Sequence[Column]
-    labels: Sequence[str]
-    rows: Sequence[int] | None = None
-    axes: Sequence[str] = ("x", "y", "z")
-    triangles: Indices | None = None
-    slope: float | None = None
+    labels: Sequence[str]  # at the left of each row
+    rows: Sequence[int] | None = None  # numbers of those that are shown, all if None
+    axes: Sequence[str] = ("x", "y", "z")  # with their units in parentheses
+    triangles: Indices | None = None  # of a mesh in the plane, point numbers [m, 3]
+    slope: float | None = None  # height of a map over its width, if not to scale
 
     def __post_init__(self) -> None:
         rows = range(len(self.labels)) if self.rows is None else self.rows

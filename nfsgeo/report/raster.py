@@ -26,13 +26,8 @@ class Raster:
     around on periodic axes. Pixels outside of them, and in those of Delaunay that
     bridge a hole in the mesh, are NaN. Where points span no triangle at all, each pixel
     takes the value of the nearest point. Pixels outside of the domain are NaN, and
-    others take nothing from behind a wall.
-
-    Args:
-        domain: The box.
-        pos: Points ``[n, 2]``.
-        triangles: Those of the mesh, point numbers ``[m, 3]``; not used where they
-            overlap.
+    others take nothing from behind a wall. Points are ``pos [n, 2]``; ``triangles`` of
+    the mesh are their numbers ``[m, 3]``, and not used where they overlap.
     """
 
     def __init__(

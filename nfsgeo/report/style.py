@@ -36,18 +36,11 @@ STYLE = Path(__file__).with_name("report.mplstyle")
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its caption.
+    """A figure with its caption."""
 
-    Args:
-        name: File name without ending, unique in a report.
-        section: Of the report: errors, fields, unseen or training.
-        caption: One or two sentences of plain text.
-        figure: The drawing.
-    """
-
-    name: str
-    section: str
-    caption: str
+    name: str  # of its file without ending, unique in a report
+    section: str  # of the report: errors, fields, unseen or training
+    caption: str  # one or two sentences of plain text
     figure: Figure
 
     @cached_property

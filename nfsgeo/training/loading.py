@@ -115,11 +115,7 @@ def paper_learning_rate(model: str, equation: str) -> float:
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
-
-    Raises:
-        UserError: There is no such file, or it holds something else.
-    """
+    """The mapping in a YAML file, empty where there is nothing in it."""
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -32,13 +32,8 @@ class WindowData(LightningDataModule):
 
     Training order depends on the seed and the epoch alone: an interrupted epoch is
     repeated in the same order without any stored state. The trainer must ask for the
-    training loader anew in every epoch and leave the samplers alone.
-
-    Args:
-        parts: ``"train"`` and ``"valid"`` data sets.
-        connect: Makes the graphs of a sample's positions; see
-            :meth:`nfsgeo.forecast.Forecaster.connect`.
-        config: Of the run: its seed, the batch size and the reading processes.
+    training loader anew in every epoch and leave the samplers alone. ``parts`` are the
+    data sets ``"train"`` and ``"valid"``, and ``connect`` that of a forecaster.
     """
 
     trainer: Any
@@ -223,13 +218,8 @@ def make_optimiser(
     """Adam or AdamW, of a resolved configuration."""
     assert section.lr is not None
     kind = {"adam": optim.Adam, "adamw": optim.AdamW}[section.name]
-    return kind(
-        parameters,
-        lr=section.lr,
-        betas=section.betas,
-        eps=section.eps,
-        weight_decay=section.weight_decay,
-    )
+    own = section.model_dump(include={"lr", "betas", "eps", "weight_decay"})
+    return kind(parameters, **own)
 
 
 def make_schedule(

@@ -207,11 +207,7 @@ def _with_held_out(data: DataSection, file: Fields) -> DataSection:
 
 
 def _points_per_axis(data: DataSection, file: Fields) -> int:
-    """Of the sub-grid that was asked for, or of one with about a quarter of the points.
-
-    Raises:
-        UserError: The file has no grid, or it cannot be thinned out to that one.
-    """
+    """Of the sub-grid that was asked for, or one of about a quarter of the points."""
     axes, fitting = grid_axes(file), sub_grid_sizes(file)
     dim, shape = len(axes), " x ".join(str(len(axis)) for axis in axes)
     grid = f"the {shape} grid of {file.path}"

@@ -45,11 +45,7 @@ class RunPaths:
 
     @classmethod
     def new(cls, folder: Path | None, name: str) -> RunPaths:
-        """Makes an empty ``folder``, or the next ``runs/<name>-<k>`` if it is None.
-
-        Raises:
-            UserError: The folder holds something or is a file.
-        """
+        """Makes an empty ``folder``, or the next ``runs/<name>-<k>`` if it is None."""
         if folder is not None:
             cls.check_free(folder)
             folder.mkdir(parents=True, exist_ok=True)

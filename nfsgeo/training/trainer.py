@@ -91,11 +91,7 @@ class History(Callback):
 
 
 def read_history(path: Path) -> list[dict[str, float]]:
-    """Rows of a ``metrics.csv``, none where there is no file.
-
-    Raises:
-        UserError: The file is damaged.
-    """
+    """Rows of a ``metrics.csv``, none where there is no file."""
     if not path.exists():
         return []
     try:
