@@ -263,6 +263,8 @@ class Bands:
         """How far the band of a level reaches below and above a prediction, in the
         data's units: ``[2, M, T, C]``.
         """
+        if not 0 < level < 1:
+            raise UserError(f"level {level:g}", "more than 0, less than 1", "change it")
         if self.samples < (num := needed(level)):
             raise UserError(
                 f"level {level:g} of bands that were fitted to {self.samples} samples",

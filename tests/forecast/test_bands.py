@@ -146,6 +146,13 @@ def test_levels_need_samples(level: float, num: int, forecaster_of: Make) -> Non
             bands(around, num - 1).ends(around, level)
 
 
+@pytest.mark.parametrize("level", [-0.5, 1.0, 1.5])
+def test_levels_are_between_0_and_1(level: float, forecaster_of: Make) -> None:
+    around = told(forecaster(forecaster_of), *fields())
+    with pytest.raises(UserError, match=f"level {level:g}: expected more than 0"):
+        bands(around).ends(around, level)
+
+
 def test_a_state_is_plain_and_makes_the_same(forecaster_of: Make) -> None:
     around = told(forecaster(forecaster_of), *fields())
     content, of = io.BytesIO(), bands(around)
