@@ -70,6 +70,8 @@ def export_run(
             between points and a grid, ONNX lacks an operator, or ``target`` exists or
             has another ending.
     """
+    if format not in ENDINGS:
+        raise UserError(f"format {format!r}", " or ".join(ENDINGS), "choose one")
     target = Path(target)
     check_target(target, ENDINGS[format])
     config, forecaster = open_run(run, "cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -98,8 +98,14 @@ def evaluate_run(
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it, or there are no
-            error bands to calibrate or too few samples.
+            error bands to calibrate or too few samples, or an argument is wrong.
     """
+    for name, given, kind in (("part", part, Part), ("unseen_at", unseen_at, UnseenAt)):
+        if given not in (None, *get_args(kind)):
+            expected = " or ".join(get_args(kind))
+            raise UserError(f"{name} {given!r}", expected, "choose one")
+    if steps is not None and steps < 1:
+        raise UserError(f"steps {steps}", "1 or more", "change it or leave it out")
     paths, own = find_run(run), data is None
     trained, forecaster = open_run(paths, device)
     if own and trained.data.file is None:

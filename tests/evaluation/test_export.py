@@ -175,3 +175,8 @@ def test_onnx_names_the_operator_that_it_lacks(waves, refuses):
     lacking = f"a run of {WITHOUT_ONNX}, which needs.*complex"
     refuses(lacking, export_run, run, Path("no.onnx"), format="onnx")
     assert not Path("no.onnx").exists()
+
+
+def test_a_format_that_there_is_not(refuses):
+    wanted = "format 'pt2': expected torch-export or onnx"
+    refuses(wanted, export_run, "ns-small", Path("no.pt2"), format="pt2")

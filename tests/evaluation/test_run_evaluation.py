@@ -30,6 +30,18 @@ def test_errors_are_those_of_the_fields_in_their_units(run, waves):
     assert summary["test"] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"part": "valid"}, "part 'valid': expected all or test"),
+        ({"unseen_at": "grid"}, "unseen_at 'grid': expected off-grid or file"),
+        ({"steps": 0}, "steps 0: expected 1 or more"),
+    ],
+)
+def test_what_cannot_be_asked_for(asked, expected, refuses):
+    refuses(expected, evaluate_run, "ns-small", **asked)
+
+
 def test_the_summary_has_what_it_promises(run):
     evaluate_run(run)
     summary = json.loads(run.summary.read_text())
