@@ -171,13 +171,11 @@ class _Batches(Dataset[Any]):
         return len(self.ranges)
 
     def __getitem__(self, number: int) -> tuple[range, dict[str, Any]] | UserError:
-        sizes = {"resolution": self.resolution, "num_steps": self.num_steps}
-        chosen = self.ranges[number]
+        chosen, how = self.ranges[number], dict[str, Any](device=self.device)
+        how |= {"resolution": self.resolution, "num_steps": self.num_steps}
         try:
             with flush_denormals():
-                found = self.solver.solve(
-                    self.seed, chosen, device=self.device, **sizes
-                )
+                found = self.solver.solve(self.seed, chosen, **how)
         except UserError as error:  # which torch would wrap in its traceback
             return error
         # Rounded here, after the checks: half as much to send between processes.

@@ -9,9 +9,6 @@ from torch import Tensor, nn
 
 __all__ = ["FieldNormaliser", "Moments"]
 
-# Of the mean: a standard deviation that rounding amounts to, in each precision.
-ROUNDING = {torch.float64: 1e-12}
-
 
 class FieldNormaliser(nn.Module):
     """Shifts and scales each component of a field, the same at every point.
@@ -69,7 +66,9 @@ class Moments:
 
     def add(self, field: Tensor) -> None:
         """Adds a field ``[..., F]``."""
-        self.rounding = max(self.rounding, ROUNDING.get(field.dtype, 1e-7))
+        # Of the mean: a standard deviation that rounding amounts to.
+        rounding = 1e-12 if field.dtype == torch.float64 else 1e-7
+        self.rounding = max(self.rounding, rounding)
         values = field.detach().to("cpu", torch.float64).flatten(0, -2)
         num = (~values.isnan()).sum(dim=0).double()
         here = values.nanmean(dim=0).nan_to_num()
