@@ -146,10 +146,8 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
     of a mesh       a surface that closes, read by trimesh
     ==============  ==============================================================
 
-    Args:
-        path: The file.
-        inside: Whether fields live inside of polygons or surfaces; if not, these are
-            obstacles. A signed distance tells by itself.
+    Fields live ``inside`` of polygons or surfaces, or these are obstacles; a signed
+    distance of the file at ``path`` tells by itself.
 
     Raises:
         UserError: The file does not exist or holds none of these, or a boundary is not

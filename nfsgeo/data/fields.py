@@ -206,11 +206,8 @@ class Fields(Layout):
         return path
 
     def with_known(self, names: Iterable[str]) -> Self:
-        """With more fields and parameters that are known ahead.
-
-        Args:
-            names: Of fields, which become forcings, and of parameters, which become
-                inputs of a model.
+        """With more ``names`` known ahead: of fields, which become forcings, and of
+        parameters, which become inputs of a model.
 
         Raises:
             UserError: There is nothing of that name, or nothing is left to predict.
@@ -240,10 +237,8 @@ class Fields(Layout):
         return self._changed(with_domain(self.dataset, domain))
 
     def with_split(self, split: Mapping[str, ArrayLike]) -> Self:
-        """With other training, validation and test samples.
-
-        Args:
-            split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``.
+        """With other samples in ``"train"``, ``"valid"`` and ``"test"``, the numbers in
+        the ``split``.
 
         Raises:
             UserError: A sample does not exist, or is in two parts.

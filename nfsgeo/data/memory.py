@@ -192,10 +192,8 @@ def kept(fields: Fields | Path | str) -> Path:
 
 
 def _each(values: Any, role: str, ndim: int) -> list[np.ndarray]:
-    """One array for each sample, with trailing axes of length one added.
-
-    Raises:
-        UserError: There is none.
+    """One array for each sample, of which there has to be one, with trailing axes of
+    length one added.
     """
     try:
         samples = list(values)

@@ -118,12 +118,9 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
 def of_each_sample(
     fields: Fields, sample: int
 ) -> Iterator[tuple[str, dict[str, slice], Variable]]:
-    """Each variable as far as it is a sample's, in memory.
+    """Name of each variable, where it is a sample's by dimension, and its values there.
 
     Variables that samples share, and those of one number each, are the first's.
-
-    Yields:
-        The name, the part by dimension, and the values there.
     """
     for name, variable in fields.dataset.variables.items():
         index = {}

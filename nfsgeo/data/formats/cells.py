@@ -109,12 +109,8 @@ def frame_of(
 def values_of(
     path: Path, column: pandas.Series, *, names: bool = False
 ) -> NDArray[Any]:
-    """A column as numbers or dates in UTC, NaN where a cell is empty.
-
-    With ``names``, other text is numbered in the order in which it comes.
-
-    Raises:
-        UserError: A cell is neither.
+    """A column as numbers or dates in UTC, NaN where a cell is empty. With ``names``,
+    other text is numbered in the order in which it comes, else refused.
     """
     if isinstance(column.dtype, pandas.DatetimeTZDtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)

@@ -345,10 +345,4 @@ def _is_zarr(look: Look) -> bool:
 
 
 NETCDF = Format("NetCDF (.nc)", _is_netcdf, _netcdf, columns="roles")
-ZARR = Format(
-    "Zarr (.zarr)",
-    _is_zarr,
-    _zarr,
-    columns="roles",
-    needs=("zarr",),
-)
+ZARR = Format("Zarr (.zarr)", _is_zarr, _zarr, columns="roles", needs=("zarr",))

@@ -224,14 +224,10 @@ def periodic_weights(num: int, phase: Doubles) -> Doubles:
 
 
 class TrigonometricInterpolation:
-    """Interpolates a file's grid fields to points between its grid points.
+    """Interpolates fields on the grid of a ``file`` to points ``pos [n, d]``.
 
     Trigonometric along periodic axes, exact there for band-limited fields. Along a
     bounded axis nothing is interpolated: the points must sit at grid coordinates.
-
-    Args:
-        file: Fields on a grid.
-        pos: Points in the domain, ``[n, d]``.
 
     Raises:
         UserError: The file has no grid, a periodic axis is not equispaced over its

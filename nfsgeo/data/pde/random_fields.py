@@ -47,9 +47,8 @@ def periodic_field(
     holds it without the modes that it cannot carry. The variance of a mode, the
     eigenvalue for the orthonormal functions :math:`\sqrt2\cos 2\pi kx` and
     :math:`\sqrt2\sin 2\pi kx`, is ``scale`` :math:`(4\pi^2|k|^2 + 49)^{-5/2}`.
-
-    Returns:
-        float64 ``[B, resolution]`` or ``[B, resolution, resolution]`` on the CPU.
+    The fields are float64, ``[B, resolution]`` or ``[B, resolution, resolution]``, on
+    the CPU.
     """
     # A field of one dimension is one of two that has a single row.
     rows, across = (resolution, cutoff) if dim == 2 else (1, 0)
@@ -77,10 +76,7 @@ def neumann_field(rngs: Rngs, *, resolution: int, cutoff: int, tau: float) -> Te
     (homogeneous Neumann conditions) with :math:`0 \le k <` ``cutoff`` on each axis, the
     variance of a mode is :math:`\tau^2(\pi^2|k|^2 + \tau^2)^{-2}`, the constant mode is
     left out. The series is summed at the cell centres, so every resolution samples the
-    same function.
-
-    Returns:
-        float64 ``[B, resolution, resolution]`` on the CPU.
+    same function, in float64 ``[B, resolution, resolution]`` on the CPU.
     """
     k = torch.arange(cutoff, dtype=torch.float64)
     std = tau / (torch.pi**2 * (k[:, None] ** 2 + k**2) + tau**2)
