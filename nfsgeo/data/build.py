@@ -33,22 +33,18 @@ RESERVED = ("", *DIMS.values(), "part", "row_size", "region")
 
 @dataclass(frozen=True)
 class Array:
-    """Components of a field in one array.
+    """Components of a field in one array, or variable of xarray that is read lazily; or
+    in a list of them, one for each sample, whose axes are those after the sample's.
 
-    Attributes:
-        values: An array, or a variable of xarray that is read lazily; a list of them,
-            one for each sample, whose axes are those after the sample's.
-        axes: A letter for each axis: ``n`` sample, ``t`` time, ``x``, ``y``, ``z`` of a
-            grid, ``p`` point; any other runs over components. What the field does not
-            depend on is left out.
-        names: Of its components; ``forcing_NAME`` is ``NAME``, known ahead.
-        role: One of :data:`~nfsgeo.data.layout.ROLES`.
+    The letters of ``axes`` are ``n`` sample, ``t`` time, ``x``, ``y``, ``z`` of a grid,
+    ``p`` point; any other runs over components. What the field does not depend on is
+    left out.
     """
 
     values: Any
     axes: str
-    names: Sequence[str]
-    role: str = FIELD
+    names: Sequence[str]  # of its components; forcing_NAME is NAME, known ahead
+    role: str = FIELD  # one of ROLES
 
 
 def build(

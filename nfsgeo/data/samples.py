@@ -18,25 +18,14 @@ __all__ = ["Sample", "read_sample"]
 
 
 class Sample(NamedTuple):
-    """A sample at some time steps, at the points of a mesh.
+    """A sample at some time steps, at observed points and after them query points."""
 
-    Attributes:
-        steps: Numbers of the time steps in the file.
-        u: Fields ``[n, T, C]``, at observed points and after them at query points.
-        a: Inputs that do not change in time ``[num_observed, C_a]``.
-        f: Forcings ``[num_observed, T, C_f]``.
-        pos: Positions, float64 ``[n, d]``.
-        volume: Quadrature weights ``[n]`` where they are wanted, else ones.
-        num_observed: Number of observed points.
-        has_queries: Whether others follow them.
-    """
-
-    steps: Indices
-    u: Floats
-    a: Floats
-    f: Floats
-    pos: Doubles
-    volume: Floats
+    steps: Indices  # numbers of the time steps in the file
+    u: Floats  # fields [n, T, C]
+    a: Floats  # inputs that do not change in time [num_observed, C_a]
+    f: Floats  # forcings [num_observed, T, C_f]
+    pos: Doubles  # positions [n, d]
+    volume: Floats  # quadrature weights [n] where they are wanted, else ones
     num_observed: int
     has_queries: bool
 

@@ -90,31 +90,21 @@ class Look:
 class Format:
     """A format: how its files are recognised, read and written.
 
-    Args:
-        name: In ``nfsgeo datasets``.
-        fits: Whether a file that looks like this is of the format, which need not be
-            checked further than that; None for a format that is only written. A file on
-            which it raises anything is not.
-        read: Makes fields of a path, and of what a file leaves open, as arguments
-            ``columns``, ``series`` and ``at`` of :func:`nfsgeo.data.open`. Whatever it
-            raises becomes one line.
-        expected: What a file of the format holds, for that line; the name if empty.
-        columns: What ``columns`` tell: ``"kinds"``, ``"roles"`` and kinds, or, where
-            they tell everything, ``"axes"``.
-        write: Writes fields under a name that nothing has yet, whole or not at all;
-            None for a format that is only read.
-        endings: By which the format to write is chosen, in small letters.
-        needs: Packages of the extra ``nfsgeo[formats]`` that it imports.
+    A format that is only written has no ``fits`` and ``read``, one that is only read no
+    ``write``. A file on which ``fits`` raises anything is not of the format. ``read``
+    makes fields of a path, and of what a file leaves open, as arguments ``columns``,
+    ``series`` and ``at`` of :func:`nfsgeo.data.open`; whatever it raises becomes one
+    line. ``write`` takes a name that nothing has yet, and writes all or nothing.
     """
 
-    name: str
+    name: str  # in `nfsgeo datasets`
     fits: Callable[[Look], bool] | None = None
     read: Callable[..., Fields] | None = None
-    expected: str = ""
-    columns: str = ""
+    expected: str = ""  # what a file of the format holds, for that line; name if empty
+    columns: str = ""  # what they tell: "kinds", "roles" and kinds, or all, "axes"
     write: Callable[[Fields, Path, Progress], None] | None = None
-    endings: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()  # that choose the format to write, in small letters
+    needs: tuple[str, ...] = ()  # packages of nfsgeo[formats] that it imports
 
     def recognises(self, look: Look) -> bool:
         """Whether a file that looks like this is of the format."""

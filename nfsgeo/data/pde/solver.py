@@ -26,52 +26,35 @@ Limits = Mapping[str, tuple[Tensor, float]]
 
 @dataclass(frozen=True)
 class Solution:
-    """A solved batch, float64.
+    """A solved batch, float64."""
 
-    Attributes:
-        u: Time steps ``[B, T, *S, C]``.
-        a: Initial condition or coefficient ``[B, *S, C_a]``.
-        limits: Quantities to check, each with its values ``[B]`` and its upper limit.
-        dt: Step that each sample was solved with ``[B]``, None where there is none.
-        pos: Points of each sample ``[B, P, d]``, where it has a mesh of its own;
-            ``*S`` is ``P`` then.
-    """
-
-    u: Tensor
-    a: Tensor
-    limits: Limits
-    dt: Tensor | None = None
+    u: Tensor  # time steps [B, T, *S, C]
+    a: Tensor  # initial condition or coefficient [B, *S, C_a]
+    limits: Limits  # to check
+    dt: Tensor | None = None  # that each sample was solved with [B]
+    # Points of each sample [B, P, d], where it has a mesh of its own; *S is P then.
     pos: Tensor | None = None
 
 
 class Solver(BaseModel, ABC):
     """An equation, how its samples are solved, and as fields the options of a user.
 
-    Attributes:
-        name, title: On the command line, and the equation in one line.
-        resolution, num_steps, samples: Points on each axis, time steps and samples of a
-            full set.
-        spacing: Time from one time step to the next; 0 for a steady problem.
-        first: Number of the first that is stored; 0 is the initial condition.
-        domain: That of the points, the unit square if not given.
-        component_names, static_names: Components of ``u`` and of ``a``.
-        method: How it is solved, for the file.
-        units: Those of coordinates and fields that are not 1, for the file.
-        needs: Packages of the extra ``nfsgeo[fem]`` that it imports.
+    A full set has ``samples`` of ``num_steps`` time steps, ``spacing`` apart or 0 for a
+    steady problem, with ``resolution`` points on each axis.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: ClassVar[str]
-    title: ClassVar[str]
+    name: ClassVar[str]  # on the command line
+    title: ClassVar[str]  # the equation in one line
     domain: ClassVar[Domain] = Domain.unit(2, periodic=False)
-    first: ClassVar[int] = 0
+    first: ClassVar[int] = 0  # time step that is stored; 0 is the initial condition
     component_names: ClassVar[tuple[str, ...]] = ("u",)
-    static_names: ClassVar[tuple[str, ...]] = ("u0",)
-    method: ClassVar[str]
-    units: ClassVar[Mapping[str, str]] = {}
+    static_names: ClassVar[tuple[str, ...]] = ("u0",)  # of what `Solution.a` holds
+    method: ClassVar[str]  # how it is solved, for the file
+    units: ClassVar[Mapping[str, str]] = {}  # of coordinates and fields, if not 1
     samples: ClassVar[int] = 1200
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()  # packages of nfsgeo[fem] that it imports
 
     @property
     @abstractmethod
