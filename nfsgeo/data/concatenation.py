@@ -31,11 +31,8 @@ def concatenated(paths: Sequence[Path], opener: Opener, along: str | None) -> Fi
     Values are read from the files when they are asked for. Points may differ from
     sample to sample. Time steps are put in the order of their times.
 
-    Args:
-        paths: The files, in order.
-        opener: Opens one of them.
-        along: ``"samples"``, or ``"time-steps"`` of one sample. None for samples, where
-            files on different points or of several time steps cannot be the other.
+    They go ``along`` ``"samples"`` or the ``"time-steps"`` of one. None is for samples,
+    where files on different points or of several time steps each can be nothing else.
 
     Raises:
         UserError: The files differ in what they hold.

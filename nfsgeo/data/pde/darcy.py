@@ -88,14 +88,8 @@ def solve_pressure(a: Doubles, f: Doubles) -> tuple[Doubles, float]:
     r"""Solve :math:`-\nabla\cdot(a\nabla u) = f`, u = 0 on the boundary.
 
     Conjugate gradients, preconditioned by the exact inverse for a constant ``a``, a
-    sine transform.
-
-    Args:
-        a: Permeability at the cell centres ``[N, N]``, positive.
-        f: Source ``[N, N]``.
-
-    Returns:
-        u ``[N, N]``, and the residual's L2 norm relative to that of ``f``.
+    sine transform. All are ``[N, N]`` at the cell centres, ``a`` positive; with u comes
+    the residual's L2 norm relative to that of ``f``.
 
     Raises:
         UserError: No convergence in 500 iterations.

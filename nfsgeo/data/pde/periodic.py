@@ -142,14 +142,10 @@ def spectral_tail(u: Tensor, grid: FourierGrid) -> Tensor:
 
 
 class PeriodicSolver(Solver):
-    """An equation on equispaced points of the unit torus, stepped by ETDRK4.
-
-    Attributes:
-        max_tail: How much of the variance may be unresolved, see :func:`spectral_tail`.
-    """
+    """An equation on equispaced points of the unit torus, stepped by ETDRK4."""
 
     domain: ClassVar[Domain] = Domain.unit(2)
-    max_tail: ClassVar[float]
+    max_tail: ClassVar[float]  # of the variance, unresolved: see `spectral_tail`
     method: ClassVar[str] = (
         "ETDRK4 (Krogstad), contour-averaged phi functions; Fourier, strict 2/3 mask; "
         "float64"
