@@ -65,9 +65,12 @@ def read_config(file: Path) -> RunConfig:
     """A resolved configuration from ``file``, as :func:`begin_run` saved it.
 
     Raises:
-        UserError: There is none or it is wrong.
+        UserError: There is none, or it is wrong or cut off.
     """
     given = read_yaml(file)
+    if lost := ", ".join(RunConfig.model_fields.keys() - given.keys()):
+        todo = "put back the config.yaml that the run had"
+        raise UserError(f"{file} without {lost}", "all settings of a run", todo)
     with explained(str(file), KEYS):
         return RunConfig.model_validate(given)
 

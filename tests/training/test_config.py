@@ -110,3 +110,11 @@ def test_a_saved_configuration_reads_back_the_same():
     config = load_config(overrides={"preset": "paper", "optimiser.lr": 3e-4})
     write_yaml(Path("config.yaml"), config.model_dump(mode="json"))
     assert read_config(Path("config.yaml")) == config
+
+
+@pytest.mark.parametrize("end", ["preset:", "optimiser:", "trainer:"])
+def test_a_saved_configuration_that_is_cut_off(refuses, end):
+    """What is lost would be the defaults, and other data than those of the run."""
+    write_yaml(path := Path("config.yaml"), load_config().model_dump(mode="json"))
+    path.write_text(path.read_text().partition(end)[0])
+    refuses("config.yaml without .*trainer.*: expected all", read_config, path)
