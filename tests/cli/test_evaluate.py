@@ -12,11 +12,6 @@ from nfsgeo.geometry import Domain
 from nfsgeo_cli.evaluate import rollout_table
 from nfsgeo_cli.terminal import report
 
-SMALL = [
-    f"--set=model.settings.{setting}"
-    for setting in ("width=4", "modes=2", "time_modes=2", "depth=1", "grid=8")
-]
-
 
 def lines(result: Result) -> list[str]:
     """What a command printed, at most 80 columns wide."""
@@ -58,8 +53,9 @@ def weather() -> Path:
 
 
 @pytest.mark.slow
-def test_each_component_is_shown_in_its_unit(nfsgeo, weather):
-    options = ("--n-in", 4, "--n-out", 4, "--epochs", 1, "--out", "w", *SMALL)
+def test_each_component_is_shown_in_its_unit(nfsgeo, weather, tiny):
+    options = [f"--set={k}={v}" for k, v in tiny.items() if "settings" in k]
+    options += ["--n-in", 4, "--n-out", 4, "--epochs", 1, "--out", "w"]
     trained = nfsgeo("train", "--data", weather, *options)
     assert "pooled valid RMSE" in trained.stderr
     for shown in (trained, nfsgeo("evaluate", "w"), nfsgeo("info", "w")):

@@ -16,7 +16,6 @@ from nfsgeo.training import FieldErrors, RunPaths, read_config
 from nfsgeo.training.run_data import RunData
 
 NAMES = ["temperature", "pressure"]
-SMALL = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
 
 
 def weather(path: Path) -> Path:
@@ -37,17 +36,15 @@ def weather(path: Path) -> Path:
     ).write(path)
 
 
-def trained(data: Path, out: Path) -> RunPaths:
-    chosen: dict[str, Any] = {f"model.settings.{k}": v for k, v in SMALL.items()}
-    chosen |= {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
-    chosen |= {"trainer.device": "cpu", "data.mesh": "all"}
-    return nfsgeo.fit(nfsgeo.prepare(data, chosen), out)
+def trained(data: Path, out: Path, tiny: Any) -> RunPaths:
+    chosen = tiny | {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
+    return nfsgeo.fit(nfsgeo.prepare(data, chosen | {"data.mesh": "all"}), out)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
+def run(tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
     folder = tmp_path_factory.mktemp("components")
-    return trained(weather(folder / "weather.nc"), folder / "run")
+    return trained(weather(folder / "weather.nc"), folder / "run", tiny)
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +83,13 @@ def test_each_component_has_errors_in_its_own_unit(run, summary):
     assert 0.1 < summary["test"]["rel_l2"] < 2
 
 
-def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets():
+def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets(tiny):
     u = np.random.default_rng(0).normal(size=(10, 8, 8, 2))
     u[:, :, :4, 1] = 0
     u[..., 1] *= 1e-3
     pos, domain = np.arange(8.0)[:, None] / 8, Domain.unit(1)
     fields = nfsgeo.from_arrays(u, pos, np.arange(8.0), domain=domain)
-    run = trained(fields.write(Path("d.nc")), Path("run"))
+    run = trained(fields.write(Path("d.nc")), Path("run"), tiny)
     std = nfsgeo.evaluate(run)["components"]["u_1"]["std"]
     assert std == pytest.approx(u[:7, ..., 1].std(), rel=1e-4)
 
