@@ -8,21 +8,15 @@ import pytest
 import nfsgeo
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run
 from nfsgeo.evaluation.unseen import MESH_COLUMNS, MESHES
-from nfsgeo.training import RunPaths
-
-
-def with_meshes(run: RunPaths, num: int) -> RunPaths:
-    """The run, as if it had been trained on so many point sets."""
-    text = run.config.read_text()
-    assert "  point_sets: 16\n" in text
-    text = text.replace("  point_sets: 16\n", f"  point_sets: {num}\n")
-    run.config.write_text(text.replace("  query_points: 16\n", "  query_points: 0\n"))
-    return run
 
 
 def test_a_row_for_each_mesh_and_the_same_again(run):
+    text = run.config.read_text()  # as if it had been trained on one point set
+    assert "  point_sets: 16\n" in text and "  query_points: 16\n" in text
+    text = text.replace("  point_sets: 16\n", "  point_sets: 1\n")
+    run.config.write_text(text.replace("  query_points: 16\n", "  query_points: 0\n"))
     names = [name for name in MESHES if name != "own"]
-    rows = evaluate_meshes(with_meshes(run, 1).root, names)
+    rows = evaluate_meshes(run.root, names)
     with open(run.meshes, newline="") as file:
         written = list(csv.DictReader(file))
     assert tuple(written[0]) == MESH_COLUMNS and [r["mesh"] for r in written] == names

@@ -21,16 +21,6 @@ def resolve(path: Path, given: str = "") -> RunConfig:
         return resolved(load_config(overrides=parse_settings(given.split())), file)
 
 
-@pytest.fixture
-def cloud() -> Path:
-    """Ten samples on two meshes of 30 and 40 points."""
-    random = np.random.default_rng(0)
-    meshes = 5 * [random.random((num, 2)) for num in (30, 40)]
-    u, domain = [random.random((len(mesh), 24)) for mesh in meshes], Domain.unit(2)
-    fields = nfsgeo.from_arrays(u, meshes, np.arange(24.0), domain=domain)
-    return fields.write(Path("cloud.nc"))
-
-
 @pytest.mark.parametrize(
     ("given", "chosen"),
     [
@@ -119,7 +109,12 @@ def test_a_grid_without_sub_grids(given, refuses):
     refuses(words, resolve, path, f"model.name=fno{given}")
 
 
-def test_points_of_a_cloud_are_all_of_them(cloud, refuses):
+def test_points_of_a_cloud_are_all_of_them(refuses):
+    random = np.random.default_rng(0)
+    meshes = 5 * [random.random((num, 2)) for num in (30, 40)]
+    u, domain = [random.random((len(mesh), 24)) for mesh in meshes], Domain.unit(2)
+    fields = nfsgeo.from_arrays(u, meshes, np.arange(24.0), domain=domain)
+    cloud = fields.write(Path("cloud.nc"))
     config = resolve(cloud)
     assert (config.data.mesh, config.data.point_sets) == ("all", 1)
     assert config.loss.weighting == "uniform"
