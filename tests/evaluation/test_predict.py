@@ -14,15 +14,6 @@ from nfsgeo.evaluation import read_points
 from nfsgeo.geometry import Domain
 
 
-def test_query_points_that_were_observed_change_nothing(run, waves):
-    whole = predict(run, waves, Path("all.nc"))
-    np.save(Path("q.npy"), whole.coordinates()[5:9])
-    out = predict(run, waves, Path("q.nc"), query_points=Path("q.npy"))
-    expected = whole.read(2, slice(None))[5:9]
-    assert np.allclose(out.read(2, slice(None)), expected, atol=1e-5)
-    assert not out.sample_mesh.any()
-
-
 def part_of(waves: Path, path: Path, times: Any = range(24), offset: Any = 0) -> Path:
     """The grid of the file as a cloud, at some of its time steps, plus a number."""
     with nfsgeo.open(waves) as file:
