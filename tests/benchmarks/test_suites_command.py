@@ -3,27 +3,19 @@
 import csv
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nfsgeo.data.disk import only_here
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo_benchmarks.suites import (
-    in_equal_time,
-    read_suite,
-    runs_of,
-    shipped_suites,
-)
+from nfsgeo_benchmarks.suites import in_equal_time, read_suite, runs_of, shipped_suites
 
-Bench = Callable[..., Any]
 OPTIONS = ("small", "--scale", "tiny", "--out", "o")
 
 
 @pytest.mark.slow
-def test_a_suite_ends_as_tables_and_a_report(bench: Bench, small: Path) -> None:
+def test_a_suite_ends_as_tables_and_a_report(bench, small):
     assert bench("--list").stdout.splitlines()[0].split()[0] == "small"
     plan = bench(*OPTIONS, "--dry-run").stdout.splitlines()
     assert [line.split()[:2] for line in plan[:2]] == [["to", "run"]] * 2
@@ -61,7 +53,7 @@ def test_a_suite_ends_as_tables_and_a_report(bench: Bench, small: Path) -> None:
     assert page.count("<img") == 1 and page.count("Trained alike: ") == 1
 
 
-def test_help_says_what_each_suite_is(bench: Bench) -> None:
+def test_help_says_what_each_suite_is(bench):
     listed, page = bench("--list").stdout, " ".join(bench("--help").stdout.split())
     for name, path in shipped_suites().items():
         title = read_suite(path).title
@@ -70,7 +62,7 @@ def test_help_says_what_each_suite_is(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_is_recorded(bench: Bench, small: Path) -> None:
+def test_a_run_that_fails_is_recorded(bench, small):
     text = small.read_text().replace("dse: {}", "agcrn: {model.settings.max_gib: 1e-9}")
     small.write_text(text.replace("- dse", "- agcrn"))
     assert bench(*OPTIONS, "--only", "agcrn").exit_code == 0  # OOM is a result
@@ -79,7 +71,7 @@ def test_a_run_that_fails_is_recorded(bench: Bench, small: Path) -> None:
     assert "max_gib" in Path("o/report.html").read_text()
 
 
-def test_two_commands_on_one_folder(bench: Bench, small: Path) -> None:
+def test_two_commands_on_one_folder(bench, small):
     Path("o").mkdir()
     with only_here(Path("o"), "a suite"):
         refused = bench(*OPTIONS)
@@ -87,7 +79,7 @@ def test_two_commands_on_one_folder(bench: Bench, small: Path) -> None:
     assert not list(Path("o").iterdir())
 
 
-def test_wrong_options(bench: Bench, small: Path) -> None:
+def test_wrong_options(bench, small):
     for options, word in (
         (("small", "--scale", "tini", "--out", "o"), "tiny"),
         ((*OPTIONS, "--only", "dsee"), "dse"),
@@ -101,9 +93,7 @@ def test_wrong_options(bench: Bench, small: Path) -> None:
     assert not Path("o").exists()
 
 
-def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(
-    bench: Bench, small: Path
-) -> None:
+def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(bench, small):
     own = Path("own.yaml")
     own.write_text(small.read_text())
     options = ("--scale", "tiny", "--dry-run", "--out", "o")
@@ -118,9 +108,7 @@ def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(
         assert word in wrong.stderr
 
 
-def test_in_equal_time_slower_models_have_fewer_epochs(
-    bench: Bench, small: Path
-) -> None:
+def test_in_equal_time_slower_models_have_fewer_epochs(bench, small):
     folder, rows = Path("first"), []
     for seed, seconds in enumerate((1.0, 3.0)):
         for variant, factor in (("dse", 2.0), ("wide", 0.5)):

@@ -60,7 +60,7 @@ def told(of: Forecaster, x: Tensor, pos: Tensor) -> Surroundings:
     return Surroundings.of(of, of(x, graphs=graphs), x, graphs)
 
 
-def test_bands_have_the_units_of_the_fields(forecaster_of: Make) -> None:
+def test_bands_have_the_units_of_the_fields(forecaster_of):
     x, pos = fields()
     here, there = (
         told(forecaster(forecaster_of, unit), unit * x, pos) for unit in (1.0, 1e3)
@@ -69,7 +69,7 @@ def test_bands_have_the_units_of_the_fields(forecaster_of: Make) -> None:
     assert torch.allclose(1e3 * half, bands(there).ends(there, 0.9), rtol=1e-6)
 
 
-def test_bands_follow_the_points_in_any_order(forecaster_of: Make) -> None:
+def test_bands_follow_the_points_in_any_order(forecaster_of):
     x, pos = fields()
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(2))
     of = forecaster(forecaster_of)
@@ -79,7 +79,7 @@ def test_bands_follow_the_points_in_any_order(forecaster_of: Make) -> None:
     assert torch.allclose(half[:, order], bands(there).ends(there, 0.5), rtol=1e-5)
 
 
-def test_gaps_and_distances_are_told(forecaster_of: Make) -> None:
+def test_gaps_and_distances_are_told(forecaster_of):
     x, pos = fields()
     found = told(forecaster(forecaster_of), x, pos)
     assert found.observed.all()
@@ -87,7 +87,7 @@ def test_gaps_and_distances_are_told(forecaster_of: Make) -> None:
     assert (found.features[..., 0].abs() < 1e-6).all()  # each is its nearest point
 
 
-def test_the_scale_is_found_from_what_follows_it() -> None:
+def test_the_scale_is_found_from_what_follows_it():
     draw = torch.Generator().manual_seed(0)
     f = torch.randn(4000, 2, 1, 2, generator=draw).double()
     beta = torch.tensor([[0.5], [-1.0]]).double()
@@ -99,7 +99,7 @@ def test_the_scale_is_found_from_what_follows_it() -> None:
     assert (found / sigma).log().abs().mean() < 0.15
 
 
-def test_sides_leave_out_as_much_below_as_above() -> None:
+def test_sides_leave_out_as_much_below_as_above():
     draw = torch.Generator().manual_seed(0)
     f = torch.randn(8000, 1, 1, 2, generator=draw).double()
     e = torch.randn(8000, 1, 1, generator=draw).double()
@@ -114,7 +114,7 @@ def test_sides_leave_out_as_much_below_as_above() -> None:
         assert most - least < 0.02
 
 
-def test_factors_of_one_value_a_sample_are_the_usual_ones() -> None:
+def test_factors_of_one_value_a_sample_are_the_usual_ones():
     ratio = torch.rand(12, 1, 1, generator=torch.Generator().manual_seed(0)).double()
     found = conformal(ratio, torch.arange(12))[0, 0]
     ordered = ratio.flatten().sort().values
@@ -123,7 +123,7 @@ def test_factors_of_one_value_a_sample_are_the_usual_ones() -> None:
         assert found_rank - math.ceil(level * 13) in (0, 1)
 
 
-def test_factors_of_independent_values_are_at_the_level_itself() -> None:
+def test_factors_of_independent_values_are_at_the_level_itself():
     ratio = torch.rand(9 * 500, 1, 1, generator=torch.Generator().manual_seed(0))
     ratio[::7] = torch.nan
     found = conformal(ratio.double(), torch.arange(9).repeat_interleave(500))[0, 0]
@@ -133,7 +133,7 @@ def test_factors_of_independent_values_are_at_the_level_itself() -> None:
 
 
 @pytest.mark.parametrize(("level", "num"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)])
-def test_levels_need_samples(level: float, num: int, forecaster_of: Make) -> None:
+def test_levels_need_samples(level, num, forecaster_of):
     assert needed(level) == num
     around = told(forecaster(forecaster_of), *fields())
     enough = bands(around, num)
@@ -147,13 +147,13 @@ def test_levels_need_samples(level: float, num: int, forecaster_of: Make) -> Non
 
 
 @pytest.mark.parametrize("level", [-0.5, 1.0, 1.5])
-def test_levels_are_between_0_and_1(level: float, forecaster_of: Make) -> None:
+def test_levels_are_between_0_and_1(level, forecaster_of):
     around = told(forecaster(forecaster_of), *fields())
     with pytest.raises(UserError, match=f"level {level:g}: expected more than 0"):
         bands(around).ends(around, level)
 
 
-def test_a_state_is_plain_and_makes_the_same(forecaster_of: Make) -> None:
+def test_a_state_is_plain_and_makes_the_same(forecaster_of):
     around = told(forecaster(forecaster_of), *fields())
     content, of = io.BytesIO(), bands(around)
     torch.save(of.state(), content)

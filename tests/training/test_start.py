@@ -1,9 +1,7 @@
 """Training that starts from the weights of another run."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from nfsgeo.forecast.transforms import Normalise, Residual
 from nfsgeo.models import num_parameters
 from nfsgeo.training import read_config
 
-Train = Callable[..., Any]
 POINTS = np.random.default_rng(0).random((50, 2))
 
 
@@ -29,9 +26,7 @@ def other() -> Path:
     return fields.write(Path("other.nc"))
 
 
-def test_weights_and_scales_are_taken_for_other_points_and_times(
-    train: Train, tiny: dict[str, Any], other: Path
-) -> None:
+def test_weights_and_scales_are_taken_for_other_points_and_times(train, tiny, other):
     run = train("run", {"trainer.epochs": 1}).paths
     where = os.path.relpath(run.root)
     mine = nfsgeo.prepare(other, tiny | {"model.start_from": where})
@@ -57,7 +52,7 @@ def test_weights_and_scales_are_taken_for_other_points_and_times(
     assert any(not torch.equal(best[name], value) for name, value in weights)
 
 
-def test_what_does_not_fit_is_new(train: Train, waves: Path, tiny: Any) -> None:
+def test_what_does_not_fit_is_new(train, waves, tiny):
     run = train("run", {"trainer.epochs": 1}).paths
     more = {"model.settings.depth": 2, "model.start_from": str(run.root)}
     found = nfsgeo.prepare(waves, tiny | more)
@@ -73,9 +68,7 @@ def test_what_does_not_fit_is_new(train: Train, waves: Path, tiny: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "taken"), [("w", True), ("pressure", False)])
-def test_scales_go_by_names_that_are_not_made_up(
-    train: Train, tiny: dict[str, Any], name: str, taken: bool
-) -> None:
+def test_scales_go_by_names_that_are_not_made_up(train, tiny, name, taken):
     def named(name: str) -> Path:
         u, times = np.random.default_rng(0).random((12, 50, 30)), 0.25 * np.arange(30.0)
         more = {"domain": nfsgeo.geometry.Domain.unit(2), "component_names": [name]}
@@ -90,9 +83,7 @@ def test_scales_go_by_names_that_are_not_made_up(
     assert ("components differ" in found.lines[-1]) != taken
 
 
-def test_frozen_parts_keep_their_weights_bit_for_bit(
-    train: Train, resume: Train
-) -> None:
+def test_frozen_parts_keep_their_weights_bit_for_bit(train, resume):
     run = train("run", {"trainer.epochs": 1}).paths
     chosen = {"model.start_from": str(run.root), "model.freeze": ["blocks"]}
     started = train("started", chosen)
@@ -122,9 +113,7 @@ def test_frozen_parts_keep_their_weights_bit_for_bit(
         ({"model.start_from": "nowhere"}, "nowhere"),
     ],
 )
-def test_what_cannot_be_started_from(
-    train: Train, waves: Path, settings: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_started_from(train, waves, settings, message):
     run = train("run", {"trainer.epochs": 1}).paths
     with pytest.raises(UserError, match=message):
         nfsgeo.prepare(waves, {"model.start_from": str(run.root)} | settings)

@@ -51,12 +51,7 @@ def undisturbed(
     [(2, True), (4, False), (5, True), (6, True)],
 )
 def test_training_killed_at_a_write(
-    spawn: Any,
-    undisturbed: dict[str, torch.Tensor],
-    training: list[str],
-    tmp_path: Path,
-    kill_at: int,
-    before: bool,
+    spawn, undisturbed, training, tmp_path, kill_at, before
 ):
     process = spawn(tmp_path, *training, kill_at=kill_at, before=before)
     assert process.ended()[0] == -signal.SIGKILL
@@ -73,9 +68,7 @@ def test_training_killed_at_a_write(
 
 
 @pytest.mark.parametrize("verb", ["predict", "convert", "export", "evaluate"])
-def test_commands_killed_at_their_first_write(
-    spawn: Any, trained: RunPaths, waves: Path, tmp_path: Path, verb: str
-):
+def test_commands_killed_at_their_first_write(spawn, trained, waves, tmp_path, verb):
     run = shutil.copytree(trained.root, tmp_path / "run")
     command, target = {
         "predict": (["run", "--input", waves, "--output", "out.nc"], "out.nc"),
@@ -105,9 +98,7 @@ def only_read(trained: RunPaths, mounted: Callable[[str], Path]) -> Path:
 @pytest.mark.parametrize(
     "verb", ["train", "generate", "convert", "predict", "export", "evaluate"]
 )
-def test_a_disk_that_may_only_be_read(
-    command: Any, only_read: Path, waves: Path, tmp_path: Path, verb: str
-):
+def test_a_disk_that_may_only_be_read(command, only_read, waves, tmp_path, verb):
     target = only_read / "new"
     arguments = {
         "train": ["--data", waves, "--out", target],
@@ -126,9 +117,7 @@ def test_a_disk_that_may_only_be_read(
     assert command("info", only_read / "run").exit_code == 0
 
 
-def test_two_processes_on_one_run(
-    spawn: Any, trained: RunPaths, waves: Path, tmp_path: Path
-):
+def test_two_processes_on_one_run(spawn, trained, waves, tmp_path):
     run = RunPaths(Path(shutil.copytree(trained.root, tmp_path / "run")))
     # As if it had been stopped before the end of its first epoch.
     run.last.unlink()
@@ -141,9 +130,7 @@ def test_two_processes_on_one_run(
     assert len(read_history(run.metrics)) == 2
 
 
-def test_two_processes_on_one_output(
-    spawn: Any, trained: RunPaths, waves: Path, tmp_path: Path
-):
+def test_two_processes_on_one_output(spawn, trained, waves, tmp_path):
     command = ["predict", trained.root, "--input", waves, "--output", "out.nc"]
     both = [spawn(tmp_path, *command) for _ in range(2)]
     codes = sorted(process.ended()[0] for process in both)
@@ -156,9 +143,7 @@ def test_two_processes_on_one_output(
     assert not list(tmp_path.glob("*.partial*"))
 
 
-def test_ctrl_c_leaves_a_run_that_goes_on(
-    spawn: Any, training: list[str], tmp_path: Path
-):
+def test_ctrl_c_leaves_a_run_that_goes_on(spawn, training, tmp_path):
     metrics = tmp_path / "run" / "metrics.csv"
     started = spawn(tmp_path, *training, "--epochs", 8)
     while not metrics.exists() and started.process.is_alive():

@@ -1,6 +1,5 @@
 """Residual prediction: changes, damped persistence and rates, here and elsewhere."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from nfsgeo.forecast.transforms.residual import SPEED
 from nfsgeo.geometry import Domain, Graphs, Region, equispaced_grid
 from nfsgeo.models import Task
 
-Make = Callable[..., Forecaster]
 BOX = Domain.unit(2, periodic=False)
 SCALES = Normalise(mean=[7.0], std=[2.0], out_mean=[7.0], out_std=[2.0])
 
@@ -32,7 +30,7 @@ def plane(points: Tensor) -> Tensor:
     return (1 + 2 * points[:, 0] - points[:, 1])[:, None, None]
 
 
-def test_changes_are_added_to_the_last_time_step(forecaster_of: Make) -> None:
+def test_changes_are_added_to_the_last_time_step(forecaster_of):
     """Also where it was not observed: there it is interpolated, here exactly."""
     changes = residual(mean=[0.25], std=[3.0])
     module = forecaster_of(nothing, SCALES, changes, n_in=4)
@@ -52,7 +50,7 @@ def test_changes_are_added_to_the_last_time_step(forecaster_of: Make) -> None:
     assert [of.item() for of in ones.scale] == [7.0, 6.0]
 
 
-def test_damping_goes_from_persistence_to_the_mean(forecaster_of: Make) -> None:
+def test_damping_goes_from_persistence_to_the_mean(forecaster_of):
     damped = residual(form="damped")
     module = forecaster_of(nothing, SCALES, damped)
     x, pos = torch.randn(5, 1, 1), torch.rand(5, 2)
@@ -68,7 +66,7 @@ def test_damping_goes_from_persistence_to_the_mean(forecaster_of: Make) -> None:
     assert damped.change.grad[1, 0] == 0
 
 
-def test_least_squares_finds_the_attenuation_of_noise(forecaster_of: Make) -> None:
+def test_least_squares_finds_the_attenuation_of_noise(forecaster_of):
     """With noise of the signal's variance, half of what is observed is the signal."""
     signal, damped = torch.randn(20_000, 1, 1), residual(form="damped")
     module, pos = forecaster_of(nothing, damped), torch.rand(20_000, 2)
@@ -87,9 +85,7 @@ def test_least_squares_finds_the_attenuation_of_noise(forecaster_of: Make) -> No
 
 @settings(max_examples=30, deadline=None)
 @given(lead=st.floats(1e-3, 1e3), std=st.floats(1e-2, 1e2))
-def test_a_rate_is_multiplied_by_its_time(
-    forecaster_of: Make, lead: float, std: float
-) -> None:
+def test_a_rate_is_multiplied_by_its_time(forecaster_of, lead, std):
     def of(form: str) -> Forecaster:
         stack: list[Any] = [LeadTimes(), Forcings(mean=[0.0], std=[std])]
         stack.append(residual(form=form, lead_std=std))
@@ -105,9 +101,7 @@ def test_a_rate_is_multiplied_by_its_time(
     torch.testing.assert_close(change, (x[:, -1:] + 1).expand(-1, 2, -1))
 
 
-def test_kriging_keeps_what_was_observed_and_the_expected_value(
-    forecaster_of: Make,
-) -> None:
+def test_kriging_keeps_what_was_observed_and_the_expected_value(forecaster_of):
     parameters = [0.0, 0.0, 1.0, -9.0, -25.0, -20.0]
     krige = residual(covariance={"parameters": parameters, "expected": [0.25]})
     module = forecaster_of(nothing, SCALES, krige, n_in=4)
@@ -120,7 +114,7 @@ def test_kriging_keeps_what_was_observed_and_the_expected_value(
 
 
 @pytest.mark.parametrize("kriging", [False, True])
-def test_predictions_are_differentiable_in_query_positions(kriging: bool) -> None:
+def test_predictions_are_differentiable_in_query_positions(kriging):
     """Through the last snapshot at the queries, too, not through the model alone."""
     parameters = [0.0, 0.0, 1.0, -5.0, -2.0, -9.0]
     krige = {"parameters": parameters, "expected": [0.5]} if kriging else None
@@ -137,7 +131,7 @@ def test_predictions_are_differentiable_in_query_positions(kriging: bool) -> Non
     )
 
 
-def test_queries_that_walls_close_off_have_the_mean(forecaster_of: Make) -> None:
+def test_queries_that_walls_close_off_have_the_mean(forecaster_of):
     wall = Region.polygons([[[0.49, -1], [0.51, -1], [0.51, 2], [0.49, 2]]])
     domain = Domain((0, 0), (1, 1), (False, False), wall)
     module = forecaster_of(nothing, SCALES, residual(), domain=domain)
