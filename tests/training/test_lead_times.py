@@ -16,7 +16,11 @@ from nfsgeo.data import Fields, WindowDataset
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation import References
+from nfsgeo.evaluation.scored_model import ScoredModel
+from nfsgeo.evaluation.scores import score
 from nfsgeo.geometry import Domain
+from nfsgeo.training.run_data import RunData
 from nfsgeo_cli import main
 
 LEADS = {"data.lead_times": True, "data.n_in": 3, "data.n_out": 4}
@@ -109,6 +113,16 @@ def test_unequal_time_steps_train_evaluate_and_predict(tiny: dict[str, Any]) -> 
     slow = unequal(times=10 * UNEQUAL)
     with pytest.raises(UserError, match="the longest lead time in training"):
         nfsgeo.evaluate(run, data=slow)
+
+
+def test_windows_of_the_test_part_may_reach_further(tiny: dict[str, Any]) -> None:
+    times = np.append(np.arange(26.0), 26 + 3 * np.arange(8.0))
+    chosen = tiny | LEADS | {"data.split_by": "time"}
+    e = nfsgeo.prepare(unequal(times=times), chosen)
+    scored = ScoredModel(e.forecaster, RunData(e.config, e.file))
+    found = score(scored, References(scored))
+    assert found.windows.times[-1] - found.windows.times[2] > e.task.longest_lead
+    assert np.isfinite(found.pooled()["model"]["mae"])
 
 
 def test_a_file_of_forcings_has_them_at_the_times_that_are_asked_for(
