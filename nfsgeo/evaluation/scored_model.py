@@ -56,7 +56,7 @@ class ScoredModel:
         found = self.used.windows(part, mesh, n_out=n_out, drop_absent=absent)
         if noise := self.used.config.data.input_noise if noise is None else noise:
             assert scale is not None
-            found.noise = noise * scale.fields.std.cpu()
+            found.noise = noise * scale.observed
         return found
 
     def keep_training_inputs(self, paths: RunPaths) -> None:

@@ -204,9 +204,8 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
         if there is None or not isinstance(here, Normalise | Residual):
             continue
         if here.settings.get("form") == there.settings.get("form"):
-            settings = {**there.settings}
-            if "covariance" in settings:  # kriging is fitted to these data
-                settings["covariance"] = here.settings["covariance"]
+            settings, of_data = {**there.settings}, {"covariance", "observed"}
+            settings |= {k: here.settings[k] for k in here.settings.keys() & of_data}
             # 0 of components that are constant there alone.
             for key in settings.keys() & {"std", "out_std"}:
                 pairs = zip(settings[key], here.settings[key], strict=True)

@@ -31,6 +31,8 @@ class Normalise(Transform):
         out_mean: mean of the ``C`` components of the output.
         out_std: their standard deviations, 0 of one that never changes in training and
             that the network has no say in; a residual prediction is 0 itself.
+        observed: standard deviations of the input in the training data, in which noise
+            on it is measured: unlike ``std``, not of anomalies or of another run.
     """
 
     def __init__(
@@ -40,8 +42,12 @@ class Normalise(Transform):
         std: Sequence[float],
         out_mean: Sequence[float],
         out_std: Sequence[float],
+        observed: Sequence[float] | None = None,
     ) -> None:
-        super().__init__(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
+        given = {"mean": mean, "std": std, "out_mean": out_mean, "out_std": out_std}
+        super().__init__(**given, observed=observed)
+        observed = std if observed is None else observed
+        self.observed = torch.tensor(observed, dtype=torch.float64)
         self.fields = FieldNormaliser(mean, std)
         self.results = FieldNormaliser(out_mean, out_std)
 
@@ -58,7 +64,8 @@ class Normalise(Transform):
         if wanted.prediction == "direct" or not statistics.n_in:
             varies = (results.std > 0).tolist()
             out_std = [s * v for s, v in zip(out_std, varies, strict=True)]
-        return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
+        own = inputs.scale.tolist()
+        return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std, observed=own)
 
     def inputs(self, given: Given) -> Given:
         return replace(given, x=self.fields.normalise(given.x))
