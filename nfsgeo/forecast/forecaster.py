@@ -201,10 +201,12 @@ class Forecaster(nn.Module):
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The inputs ``x [N, n_in, F]``, missing values filled in, on ``graphs``."""
-        scale, missing = self.find(Normalise), self.find(MissingValues)
-        assert scale is not None and missing is not None
-        values = missing.filled(scale.fields.normalise(x), graphs)
-        return torch.where(x.isnan(), scale.fields.denormalise(values), x.double())
+        missing, mean = self.find(MissingValues), x.new_zeros(x.size(-1)).double()
+        assert missing is not None
+        if self.task.has_time:  # of the fields, also where the network sees anomalies
+            mean[: len(self.task.mean)] = mean.new_tensor(self.task.mean)
+        values = missing.filled(x.double() - mean, graphs) + mean
+        return torch.where(x.isnan(), values, x.double())
 
     @property
     def stack(self) -> list[Transform]:
