@@ -66,12 +66,12 @@ class WindowDataset(Dataset[Data]):
       without time ``n_in`` is 0 and ``x`` is these, ``[n, 1, C_a]``
     - ``y`` ``[n, n_out, C]``: the time steps that follow
     - with forcings in the file, ``forcing`` ``[n, n_in + n_out, C_f]``
-    - ``pos`` float64 ``[n, d]``, and ``mesh``, a number that is the same for the same
-      positions
+    - ``pos`` float64 ``[n, d]``, ``point`` ``[n]``, their numbers in the mesh, and
+      ``mesh``, a number that is the same for the same positions
     - ``sample``, its number in the file, and ``times`` float64 ``[n_in + n_out]``
     - with ``volumes``, ``volume`` float32 ``[n]``: quadrature weights of mean 1
-    - where the mesh has unobserved query points, ``query_pos`` float64 ``[n + m, d]``
-      and ``query_y`` ``[n + m, n_out, C]``, the observed points first;
+    - where the mesh has unobserved query points, ``query_pos`` float64 ``[n + m, d]``,
+      ``query_point`` and ``query_y`` ``[n + m, n_out, C]``, the observed points first;
       ``volume`` is ``[n + m]`` then, 1 at the others
 
     A field is NaN where it has no value. Values have the precision of the file, float32
@@ -166,12 +166,13 @@ class WindowDataset(Dataset[Data]):
         at = np.searchsorted(found.steps, numbers)
         u, f = (np.take(each, at, axis=1) for each in (found.u, found.f))
         pos, volume, a, num = found.pos, found.volume, found.a, found.num_observed
+        point = np.arange(len(pos))
         if self.drop_absent and n_in:
             there = ~np.isnan(u).all(axis=(1, 2))
             if there[:num].any() and not there.all():
                 key = mesh, np.packbits(there).tobytes()
                 mesh = self._left.setdefault(key, -1 - len(self._left))
-                u, pos, volume = u[there], pos[there], volume[there]
+                u, pos, volume, point = (v[there] for v in (u, pos, volume, point))
                 a, f = a[there[:num]], f[there[:num]]
                 num = len(a)
         # Copies, so that nothing done to an item reaches the cache.
@@ -185,6 +186,7 @@ class WindowDataset(Dataset[Data]):
             x=x.clone(memory_format=torch.contiguous_format),
             y=everywhere[:num, n_in:].clone(memory_format=torch.contiguous_format),
             pos=places[:num].clone(),
+            point=torch.from_numpy(point[:num]),
             mesh=mesh,
             sample=sample,
             times=torch.from_numpy(self.file.times[numbers]),
@@ -194,7 +196,7 @@ class WindowDataset(Dataset[Data]):
         if self.volumes:
             item.volume = torch.tensor(volume)
         if found.has_queries:
-            item.query_pos = places
+            item.query_pos, item.query_point = places, torch.from_numpy(point)
             item.query_y = everywhere[:, n_in:].clone()
         return item
 

@@ -87,6 +87,9 @@ def errors_of(
     forecaster, rows = scored.forecaster, list[list[Tensor]]()
     num, draw = len(forecaster.task.components), torch.Generator().manual_seed(0)
     stack, trivial = forecaster.transforms, references.predictors if references else {}
+    # What is fitted to the points of training tells nothing on another mesh.
+    series = references.series.predictors() if references and references.series else {}
+    tied = {"mean", *series}
     for mesh, gaps, conditions, every in _conditions(scored, part):
         windows = scored.windows(part, mesh=mesh)
         chosen = np.linspace(0, len(windows) - 1, min(WINDOWS, len(windows)))
@@ -107,7 +110,7 @@ def errors_of(
             predicted, given = [u.cpu()], with_given(scored, batch)
             for name, predict in trivial.items():
                 field = torch.full_like(around.unit, torch.nan)
-                if 0 <= conditions[0] < (4 if name == "mean" else 5):
+                if 0 <= conditions[0] < (4 if name in tied else 5):
                     field[around.observed] = predict(given).cpu().to(field)
                 predicted.append(field)
             truth = (batch.y if graphs.query_pos is None else batch.query_y).cpu()

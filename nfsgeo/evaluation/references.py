@@ -72,6 +72,7 @@ class References:
         # A named file may have no training samples.
         part = "train" if len(used.samples("train")) else "test"
         train, num = scored.windows(part, n_out=steps), used.file.components
+        train.drop_absent = False  # so that all windows have the same points
         self.predictors: dict[str, Predictor] = {}
         if train.n_in:
             self.predictors["persistence"] = lambda batch: persistence(
@@ -124,8 +125,7 @@ def training_mean(train: WindowDataset) -> Predictor:
     each time step over all points. Missing values do not count; where there are no
     others, it is the mean of each component.
     """
-    sizes = {len(train[item].pos) for item in range(len(train))}
-    shared = isinstance(train.mesh, Mesh) and len(sizes) == 1
+    shared = isinstance(train.mesh, Mesh) and not train.drop_absent
     total, count = torch.zeros((), dtype=torch.float64), torch.zeros(())
     for item in range(len(train)):
         y = train[item].y.double()
@@ -136,9 +136,8 @@ def training_mean(train: WindowDataset) -> Predictor:
     mean = torch.where(count > 0, total / count, overall)
 
     def predict(batch: Batch) -> Tensor:
-        if shared and len(batch.y) == batch.num_graphs * len(mean):
-            return mean.to(batch.y).repeat(batch.num_graphs, 1, 1)
-        return mean.mean(0, keepdim=True).to(batch.y).expand_as(batch.y)
+        of = mean.to(batch.y)
+        return of[batch.point] if shared else of.expand_as(batch.y)
 
     return predict
 
@@ -175,12 +174,10 @@ class StationReferences:
         self.n_in, self.season = used.config.data.n_in or 0, season
         joined, self.num = mesh.with_queries_joined(), len(mesh)
         assert joined.index is not None
-        pos = used.file.domain.wrap(torch.from_numpy(joined.pos))
-        self.domain = used.file.domain
-        self.tree, self.pos = cKDTree(pos.numpy()), season.pos[joined.index]
+        self.domain, self.pos = used.file.domain, season.pos[joined.index]
         self.coefficients = season.coefficients[joined.index].numpy()
         self.anomalies = season.anomalies[mesh.index].numpy()
-        self.covariance = season.covariance() if len(pos) > self.num else None
+        self.covariance = season.covariance() if len(mesh.queries or ()) else None
         # Points of the last window and its other points, and the graph between them.
         self.known: tuple[Any, Any] = None, None
         self.trees: list[list[Any]] = []
@@ -242,7 +239,8 @@ class StationReferences:
         return {name: partial(self._predicted, name) for name in names}
 
     def _predicted(self, name: str, batch: Batch) -> Tensor:
-        rows, expected = self._rows(batch.pos), self._expected(batch.pos, batch)
+        rows = batch.point.cpu().numpy()
+        expected = self._expected(rows, batch)
         given = batch.given[..., : expected.shape[-1]].cpu().double().numpy()
         lags = _filled(given - expected[:, : self.n_in])
         if name == "boosting":
@@ -265,32 +263,27 @@ class StationReferences:
         Its difference from the climatology is interpolated by simple kriging, or by a
         spline where the training data are as well interpolated by one.
         """
-        others = batch.query_pos[len(batch.pos) :]
-        rows, queries = self._rows(batch.pos), self._rows(others)
+        rows, queries = np.split(batch.query_point.cpu().numpy(), [len(batch.pos)])
         if self.known[0] != (key := (rows.tobytes(), queries.tobytes())):
             ends, domain = (self.pos[rows], self.pos[queries]), self.domain.normalised
             if self.covariance is None:
                 self.known = key, spline_graph(*ends, domain)
             else:
                 self.known = key, kriging_graph(self.covariance, *ends)
-        expected = [self._expected(pos, batch) for pos in (batch.pos, others)]
+        expected = [self._expected(of, batch) for of in (rows, queries)]
         here, there = (torch.from_numpy(each[:, self.n_in :]) for each in expected)
         if self.covariance is not None:
             here, there = (each + self.covariance.expected for each in (here, there))
         found = interpolate_along(field.cpu().double() - here, self.known[1]) + there
         return torch.cat([field, found.to(field)])
 
-    def _rows(self, pos: Tensor) -> Indices:
-        """Numbers of points by their positions."""
-        return np.asarray(self.tree.query(pos.cpu().numpy())[1])
-
     def _basis(self, times: Tensor) -> Doubles:
         """Harmonics of the climatology ``[..., K]``."""
         return harmonics(times, self.season.periods).numpy()
 
-    def _expected(self, pos: Tensor, batch: Batch) -> Doubles:
+    def _expected(self, at: Indices, batch: Batch) -> Doubles:
         """The climatology at points of the windows ``[n, n_in + n_out, C]``."""
-        basis, at = self._basis(_times(batch)), self._rows(pos)
+        basis = self._basis(_times(batch))
         of = batch.batch.cpu().numpy() if len(basis) > 1 else np.zeros(len(at), int)
         each = basis[of], self.coefficients[at]
         return np.asarray(np.einsum("ntk,nkc->ntc", *each, optimize=True))

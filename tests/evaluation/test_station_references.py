@@ -12,7 +12,10 @@ from torch_geometric.data import Batch
 import nfsgeo
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh
-from nfsgeo.evaluation import StationReferences, evaluate_run
+from nfsgeo.data.windows import batches
+from nfsgeo.evaluation import References, StationReferences, evaluate_run
+from nfsgeo.evaluation.bands import errors_of
+from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.training import load_config
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.series import fitted_climatology
@@ -79,6 +82,43 @@ def test_trees_find_what_no_regression_does() -> None:
     of = {name: each(batch) - batch.y for name, each in found.predictors().items()}
     assert of.keys() == NAMES | {"boosting"}
     assert of.pop("boosting").std() < 0.7 * min(each.std() for each in of.values())
+
+
+def test_stations_at_one_place_have_climatologies_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(globals(), "POINTS", POINTS[[0, 0, *range(2, 30)]])
+    u = SEASON + 3 * (np.arange(30) == 1)
+    found, batch = fitted(u)
+    field = found.predictors()["climatology"](batch)
+    expected = torch.from_numpy(u[-3:, :24].T[..., None]).float()
+    torch.testing.assert_close(field, expected, atol=0.05, rtol=0)
+
+
+def test_a_series_that_some_stations_leave_for_a_while() -> None:
+    u = (SEASON + np.random.default_rng(7).normal(size=SEASON.shape))[:300]
+    u[90:130, :15] = u[-30:, 15:20] = np.nan
+    given: dict[str, Any] = {"data.n_in": 4, "data.n_out": 3, "data.points": 24}
+    given |= {"data.query_points": 0, "data.point_sets": 1, "data.window_stride": 9}
+    given |= {"data.input_noise": 0.5, "model.prediction": "linear"}
+    e = nfsgeo.prepare(stations(u), given | {"model.settings.width": 4})
+    scored = ScoredModel(e.forecaster, RunData(e.config, e.file))
+    references, noise = References(scored), scored.windows().noise
+    # Noise is that of training, though the network sees anomalies.
+    assert noise is not None and torch.equal(noise, e.data.parts["train"].noise)
+    *_, batch = batches(scored.windows(), 4, e.forecaster.connect)
+    assert len(batch.y) < 24 * batch.num_graphs
+    train = scored.windows("train")
+    train.drop_absent = False
+    mean = torch.stack([w.y.double() for w in train]).nanmean(0).float()
+    torch.testing.assert_close(references.predictors["mean"](batch), mean[batch.point])
+    # Where nothing at all is observed, inputs of references are the mean.
+    filled = e.forecaster.filled(batch.x * torch.nan, batch.graphs)
+    assert (filled[..., 0] == e.task.mean[0]).all()
+    # What is fitted to each station is no reference on another mesh.
+    found = errors_of(scored, "valid", references)
+    there = {n: ~of[found.condition == 4].isnan().all() for n, of in found.of.items()}
+    assert there["persistence"] and not there["mean"] and not there["ridge_each"]
 
 
 @pytest.mark.parametrize("name", ["nfs", "mppde"])

@@ -154,7 +154,7 @@ def test_points_between_gaps_are_refused(gaps: Path) -> None:
 def test_the_training_mean_is_that_of_the_observed_values(gaps: Path) -> None:
     with nfsgeo.open(gaps) as file:
         train = WindowDataset(file, range(6), 2, 3, every_point(file))
-        batch = type("Batch", (), {"y": train[0].y, "num_graphs": 1})
+        batch = type("Batch", (), {"y": train[0].y, "point": train[0].point})
         found = training_mean(train)(batch)  # type: ignore[arg-type]
         expected = torch.stack([train[n].y for n in range(6)]).nanmean(0)
     known = ~expected.isnan()
