@@ -50,7 +50,7 @@ def fitted(u: Any, **more: Any) -> tuple[StationReferences, Batch]:
     return StationReferences(used, season, mesh, 3, **more), batch
 
 
-def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height() -> None:
+def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height():
     u = SEASON.copy()
     u[:, 3] = np.nan  # a station that was never observed
     found, batch = fitted(u)
@@ -59,7 +59,7 @@ def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height() -> 
     torch.testing.assert_close(field, expected, atol=0.02, rtol=0)
 
 
-def test_anomalies_of_an_autoregression_decay_as_they_should() -> None:
+def test_anomalies_of_an_autoregression_decay_as_they_should():
     u, random = np.zeros((1500, 30)), np.random.default_rng(3)
     for step in range(1, 1500):
         u[step] = 0.8 * u[step - 1] + random.normal(size=30)
@@ -72,7 +72,7 @@ def test_anomalies_of_an_autoregression_decay_as_they_should() -> None:
         torch.testing.assert_close(ahead, factor * last, atol=0.4, rtol=0)
 
 
-def test_trees_find_what_no_regression_does() -> None:
+def test_trees_find_what_no_regression_does():
     pytest.importorskip("sklearn")
     u = np.random.default_rng(4).normal(size=(1500, 30))
     for step in range(3, 1500, 3):
@@ -84,9 +84,7 @@ def test_trees_find_what_no_regression_does() -> None:
     assert of.pop("boosting").std() < 0.7 * min(each.std() for each in of.values())
 
 
-def test_stations_at_one_place_have_climatologies_of_their_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_stations_at_one_place_have_climatologies_of_their_own(monkeypatch):
     monkeypatch.setitem(globals(), "POINTS", POINTS[[0, 0, *range(2, 30)]])
     u = SEASON + 3 * (np.arange(30) == 1)
     found, batch = fitted(u)
@@ -95,7 +93,7 @@ def test_stations_at_one_place_have_climatologies_of_their_own(
     torch.testing.assert_close(field, expected, atol=0.05, rtol=0)
 
 
-def test_a_series_that_some_stations_leave_for_a_while() -> None:
+def test_a_series_that_some_stations_leave_for_a_while():
     u = (SEASON + np.random.default_rng(7).normal(size=SEASON.shape))[:300]
     u[90:130, :15] = u[-30:, 15:20] = np.nan
     given: dict[str, Any] = {"data.n_in": 4, "data.n_out": 3, "data.points": 24}
@@ -122,9 +120,7 @@ def test_a_series_that_some_stations_leave_for_a_while() -> None:
 
 
 @pytest.mark.parametrize("name", ["nfs", "mppde"])
-def test_a_single_series_has_references_at_observed_and_at_other_points(
-    name: str,
-) -> None:
+def test_a_single_series_has_references_at_observed_and_at_other_points(name):
     u = 5 * HEIGHT[:, 0] + np.random.default_rng(6).normal(size=(300, 30))
     u[100, 2] = u[200:260, 7] = np.nan
     file = stations(u).write(Path("stations.nc"))

@@ -39,9 +39,7 @@ def unequal(samples: int = 10, times: Any = UNEQUAL, **more: Any) -> Fields:
 
 @settings(max_examples=30, deadline=None)
 @given(n_in=st.integers(1, 4), n_out=st.integers(1, 6), turn=st.integers(0, 99))
-def test_a_pair_is_inputs_in_a_row_and_a_later_time(
-    n_in: int, n_out: int, turn: int
-) -> None:
+def test_a_pair_is_inputs_in_a_row_and_a_later_time(n_in, n_out, turn):
     file = unequal()
     windows = WindowDataset(file, [0, 3, 3], n_in, n_out, MeshOfFile(file))
     windows.pairs, windows.turn = True, turn
@@ -57,7 +55,7 @@ def test_a_pair_is_inputs_in_a_row_and_a_later_time(
         assert torch.equal(windows[number].y, item.y)
 
 
-def test_all_pairs_come_with_equally_likely_leads() -> None:
+def test_all_pairs_come_with_equally_likely_leads():
     file = unequal()
     windows = WindowDataset(file, range(10), 2, 3, MeshOfFile(file))
     windows.pairs = True
@@ -73,7 +71,7 @@ def test_all_pairs_come_with_equally_likely_leads() -> None:
     assert len(counted) == 6 and min(leads) > 150, counted
 
 
-def test_unequal_time_steps_train_evaluate_and_predict(tiny: dict[str, Any]) -> None:
+def test_unequal_time_steps_train_evaluate_and_predict(tiny):
     data = unequal()
     with pytest.raises(UserError, match=r"unequal time steps.*data.lead_times=true"):
         nfsgeo.prepare(data, tiny | {"data.n_in": 3, "data.n_out": 4})
@@ -115,7 +113,7 @@ def test_unequal_time_steps_train_evaluate_and_predict(tiny: dict[str, Any]) -> 
         nfsgeo.evaluate(run, data=slow)
 
 
-def test_windows_of_the_test_part_may_reach_further(tiny: dict[str, Any]) -> None:
+def test_windows_of_the_test_part_may_reach_further(tiny):
     times = np.append(np.arange(26.0), 26 + 3 * np.arange(8.0))
     chosen = tiny | LEADS | {"data.split_by": "time"}
     e = nfsgeo.prepare(unequal(times=times), chosen)
@@ -125,9 +123,7 @@ def test_windows_of_the_test_part_may_reach_further(tiny: dict[str, Any]) -> Non
     assert np.isfinite(found.pooled()["model"]["mae"])
 
 
-def test_a_file_of_forcings_has_them_at_the_times_that_are_asked_for(
-    tiny: dict[str, Any],
-) -> None:
+def test_a_file_of_forcings_has_them_at_the_times_that_are_asked_for(tiny):
     forcing = np.broadcast_to(np.sin(UNEQUAL), (10, 16, 12))
     data = unequal(forcing=forcing, forcing_names=["sun"])
     chosen = tiny | LEADS | {"trainer.epochs": 1}
@@ -145,7 +141,7 @@ def test_a_file_of_forcings_has_them_at_the_times_that_are_asked_for(
 
 
 @pytest.mark.parametrize("model", ["gcgru", "mppde"])
-def test_models_with_a_loss_of_their_own_train(model: str) -> None:
+def test_models_with_a_loss_of_their_own_train(model):
     chosen = LEADS | {"model.name": model, "trainer.epochs": 1, "trainer.device": "cpu"}
     chosen |= {"model.settings.width": 32, "model.settings.depth": 1}
     if model == "mppde":
@@ -155,7 +151,7 @@ def test_models_with_a_loss_of_their_own_train(model: str) -> None:
     assert errors["test"]["mae"] < 0.5 * errors["baselines"]["mean"]["mae"]
 
 
-def test_the_command_line_asks_by_time(tiny: dict[str, Any]) -> None:
+def test_the_command_line_asks_by_time(tiny):
     data = unequal(times=np.arange(12.0)).write("data.nc")
     run = nfsgeo.fit(nfsgeo.prepare(data, tiny | LEADS), "run")
     command = ["predict", "run", "--input", str(data), "--json", "--output"]
@@ -177,7 +173,7 @@ def test_the_command_line_asks_by_time(tiny: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_unequal_time_steps_cost_little(tmp_path: Path) -> None:
+def test_unequal_time_steps_cost_little(tmp_path):
     """The figures of docs/tutorials/any-horizon.md."""
     found = {}
     for kind in ("equal", "unequal"):

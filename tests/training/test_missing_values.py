@@ -57,7 +57,7 @@ def run_on(file: Path, out: Path, settings: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "gino"])
-def test_every_model_trains_and_predicts_with_gaps(name: str, gaps: Path) -> None:
+def test_every_model_trains_and_predicts_with_gaps(name, gaps):
     chosen = {"model.name": name, "trainer.epochs": 1, "trainer.device": "cpu"}
     chosen |= {"data.query_points": 0, "data.max_train": 3, "data.n_in": 4}
     chosen |= {"data.n_out": 4, "data.points": 16, "data.point_sets": 1}
@@ -73,7 +73,7 @@ def test_every_model_trains_and_predicts_with_gaps(name: str, gaps: Path) -> Non
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
-def test_losses_of_observed_values_are_those_of_them_alone(name: str) -> None:
+def test_losses_of_observed_values_are_those_of_them_alone(name):
     torch.manual_seed(0)
     prediction, target = torch.randn(2, 9, 4, 1)
     weight = torch.rand(9) + 0.5
@@ -88,7 +88,7 @@ def test_losses_of_observed_values_are_those_of_them_alone(name: str) -> None:
     )
 
 
-def test_absent_sensors_are_no_points_of_a_window(sensors: Path) -> None:
+def test_absent_sensors_are_no_points_of_a_window(sensors):
     with nfsgeo.open(sensors) as file:
         mesh = every_point(file)
         for n_in, n_out, left in ((2, 2, [3, 5]), (4, 4, [3]), (2, 6, [3])):
@@ -106,9 +106,7 @@ def test_absent_sensors_are_no_points_of_a_window(sensors: Path) -> None:
             assert everywhere.mesh == 0
 
 
-def test_a_run_with_sensors_that_appear_and_vanish(
-    sensors: Path, tiny: dict[str, Any]
-) -> None:
+def test_a_run_with_sensors_that_appear_and_vanish(sensors, tiny):
     chosen = tiny | {"data.n_in": 2, "data.n_out": 2, "data.window_stride": 1}
     root = run_on(sensors, Path("run"), chosen)
     summary = evaluate_run(root)
@@ -118,7 +116,7 @@ def test_a_run_with_sensors_that_appear_and_vanish(
         assert np.isfinite(ahead.read(0, slice(None))).all()
 
 
-def test_too_many_missing_values_are_refused(waves: Path) -> None:
+def test_too_many_missing_values_are_refused(waves):
     path = with_gaps(waves, Path("few.nc"), 0.95)
     with pytest.raises(UserError, match=r"9\d\.?\d* % of the values of u missing"):
         nfsgeo.prepare(path)
@@ -127,9 +125,7 @@ def test_too_many_missing_values_are_refused(waves: Path) -> None:
 
 
 @pytest.mark.parametrize(("part", "samples"), [("validation", [7]), ("test", [8, 9])])
-def test_a_part_without_values_is_refused(
-    part: str, samples: list[int], tiny: dict[str, Any]
-) -> None:
+def test_a_part_without_values_is_refused(part, samples, tiny):
     u = np.random.default_rng(0).normal(size=(10, 16, 20))
     u[samples] = NAN
     pos = np.random.default_rng(1).random((16, 2))
@@ -138,20 +134,18 @@ def test_a_part_without_values_is_refused(
         nfsgeo.prepare(data, tiny)
 
 
-def test_nothing_is_scored_without_values(
-    waves: Path, gaps: Path, tiny: dict[str, Any]
-) -> None:
+def test_nothing_is_scored_without_values(waves, gaps, tiny):
     run = run_on(gaps, Path("run"), tiny | {"trainer.epochs": 1})
     with pytest.raises(UserError, match="without any value of u to predict"):
         evaluate_run(run, data=with_gaps(waves, Path("none.nc"), 1.0))
 
 
-def test_points_between_gaps_are_refused(gaps: Path) -> None:
+def test_points_between_gaps_are_refused(gaps):
     with pytest.raises(UserError, match="missing values.*every grid point"):
         nfsgeo.prepare(gaps, {"data.mesh": "off-grid"})
 
 
-def test_the_training_mean_is_that_of_the_observed_values(gaps: Path) -> None:
+def test_the_training_mean_is_that_of_the_observed_values(gaps):
     with nfsgeo.open(gaps) as file:
         train = WindowDataset(file, range(6), 2, 3, every_point(file))
         batch = type("Batch", (), {"y": train[0].y, "point": train[0].point})
@@ -163,9 +157,7 @@ def test_the_training_mean_is_that_of_the_observed_values(gaps: Path) -> None:
 
 
 @pytest.mark.slow
-def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(monkeypatch):
     """The figures of docs/tutorials/long-series.md."""
     complete = Path("ns.nc")
     generate("navier-stokes", complete, samples=150, resolution=32, num_steps=20)
@@ -193,9 +185,7 @@ def waves_of(num: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.filterwarnings("error:Mean of empty slice")
 @pytest.mark.parametrize("part", ["valid", "test"])
-def test_a_component_that_a_part_lacks(
-    part: str, tiny: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_component_that_a_part_lacks(part, tiny, caplog):
     u, pos = waves_of(40)
     u = np.stack([u, u[::-1]], axis=-1)
     u[nfsgeo.from_arrays(u, pos, np.arange(6.0)).split[part], ..., 1] = NAN
@@ -214,7 +204,7 @@ def test_a_component_that_a_part_lacks(
     assert again["test"] == found["test"]
 
 
-def test_a_rollout_of_as_many_steps_has_the_same_errors(tiny: dict[str, Any]) -> None:
+def test_a_rollout_of_as_many_steps_has_the_same_errors(tiny):
     """Also where points without any value are left out."""
     u, pos = waves_of(40)
     for number, sample in enumerate(u):
