@@ -50,10 +50,10 @@ def test_accumulated_gradients_are_those_of_larger_batches(train):
         torch.testing.assert_close(found[name], value, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("per_node", ["1", "4"])
+@pytest.mark.parametrize("per_node", [{}, {"NTASKS_PER_NODE": "4"}])
 def test_a_job_of_slurm_trains_as_any_other_process(train, monkeypatch, per_node):
     """Of four tasks, where Lightning refuses one device, and no checkpoint is taken."""
-    about = {"NTASKS": "4", "JOB_ID": "1", "JOB_NAME": "x", "NTASKS_PER_NODE": per_node}
+    about = {"NTASKS": "4", "JOB_ID": "1", "JOB_NAME": "x"} | per_node
     about |= {"PROCID": "0", "LOCALID": "0", "NODEID": "0", "NNODES": "1"}
     for name, value in about.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
