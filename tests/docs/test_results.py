@@ -163,3 +163,15 @@ def test_the_table_of_apebench():
         values = [errors.get(place, math.nan) for place in places]
         texts = ["–" if math.isnan(value) else f"{value:.3g}" for value in values]
         assert [cell.strip("*") for cell in cells] == texts, problem
+
+
+def test_errors_on_the_files_of_neuraloperator():
+    errors = results("foreign").groupby(BY).rel_l2.agg(["mean", "std", "count"])
+    found = rows(page("docs/benchmarks.md"), "| relative L2 | Darcy | Burgers |")
+    assert len(found) > 3
+    for name, *cells in found:
+        for problem, text in zip(("darcy", "burgers"), cells, strict=True):
+            if text != "–":
+                of = errors.loc[f"{problem}-neuralop", name.strip("`")]
+                assert text == f"{of['mean']:.5f} ± {of['std']:.5f}", (problem, name)
+                assert of["count"] == 3
