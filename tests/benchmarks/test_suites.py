@@ -186,7 +186,8 @@ def test_shipped_suites_have_every_model_and_stand_on_the_site():
     runs = [run for each in all_of for run in each if not run.network]
     assert {run.settings["model.name"] for run in runs} == set(MODELS)
     page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
-    listed = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+    (table,) = (part for part in page.split("\n\n") if "| `irregular` |" in part)
+    listed = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
     assert sorted(listed) == sorted(shipped)
 
 
