@@ -129,7 +129,8 @@ def generate(
     settings = solver.model_dump(), resolution, num_steps, seed, GENERATOR
     header, about = folder / "about.json", json.dumps([solver.name, *settings])
     folder.mkdir(exist_ok=True)
-    tick("waiting for another process", 0, samples)
+    if cached:  # which another process may be making
+        tick("waiting for the file", 0, samples)
     with only_here(folder, "data", wait=cached):
         if cached and out.exists():
             return out
