@@ -83,7 +83,7 @@ def test_each_component_has_errors_in_its_own_unit(run, summary):
     assert 0.1 < summary["test"]["rel_l2"] < 2
 
 
-def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets(tiny):
+def test_a_component_that_starts_at_zero_has_the_scale_of_its_targets(tiny):
     u = np.random.default_rng(0).normal(size=(10, 8, 8, 2))
     u[:, :, :4, 1] = 0
     u[..., 1] *= 1e-3

@@ -22,7 +22,7 @@ from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
 EDGES = 8 + 8 + 2 * 4 + 4  # bytes of source and target, displacement, weight
 
 
-def test_the_deviation_is_what_the_formula_says():
+def test_the_relative_difference_is_what_the_formula_says():
     one = np.array([1.0, -2.0, 0.0, 3.0], dtype=np.float32)
     other = np.array([3.0, 2.0, 0.0, 3.0], dtype=np.float32)
     assert relative_difference(one, [other]) == pytest.approx(
