@@ -161,6 +161,8 @@ class GuardedRun:
 
     def __call__(self) -> None:
         if self.threads:
+            # A shell starts a job in the background with Ctrl-C ignored.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             threading.Thread(target=end_with_parent, daemon=True).start()
             torch.set_num_threads(self.threads)
         try:

@@ -5,7 +5,10 @@ import multiprocessing
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -69,3 +72,19 @@ def test_kills_at_random_moments(runs_with, tmp_path, table, monkeypatch, kills,
     assert last.exitcode == 0
     assert table(runs, tmp_path / "out") == table(runs, tmp_path / "undisturbed")
     assert {row["status"] for row in table(runs, tmp_path / "out")} == {"ok"}
+
+
+@pytest.mark.slow
+def test_ends_within_seconds_in_the_background(tmp_path):
+    """SIGTERM ends its runs, too, where a shell has started it with Ctrl-C ignored."""
+    command = [sys.executable, "-c", "from nfsgeo_cli import main; main()", "bench"]
+    command += ["accuracy", "--scale", "smoke", "--out", str(tmp_path)]
+    command += ["--only", "burgers-steep", "--only", "transolver-long"]
+    ignored = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    process = subprocess.Popen(command, preexec_fn=ignored, stderr=subprocess.PIPE)
+    while process.poll() is None and not [*tmp_path.glob("runs/*/metrics.csv")]:
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(timeout=20) == 130
+    (run,) = tmp_path.glob("runs/*")
+    assert not (run / "result.json").exists()
