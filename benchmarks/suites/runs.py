@@ -191,15 +191,15 @@ def with_files(runs: Sequence[Run], folder: Path) -> tuple[list[Run], list[str]]
 def in_equal_time(runs: Sequence[Run], folder: Path) -> list[Run]:
     """The runs with as many epochs as take the time of the first variant.
 
-    Times are means over the seeds in ``results.csv`` of ``folder``. Runs whose time is
-    not there are left out.
+    Times are the shortest of the seeds in ``results.csv`` of ``folder``, those with the
+    least work beside them. Runs whose time is not there are left out.
 
     Raises:
         UserError: It has the times of none.
     """
     columns = ["problem", "variant", "epochs", "seconds_per_epoch"]
     table = pd.DataFrame(read_table(folder / RESULTS), columns=columns).dropna()
-    times = table.astype(dict.fromkeys(columns[2:], float)).groupby(columns[:2]).mean()
+    times = table.astype(dict.fromkeys(columns[2:], float)).groupby(columns[:2]).min()
     firsts = {run.problem: run.variant for run in reversed(runs)}
     found = []
     for run in runs:
