@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import io
 import os
 import shutil
@@ -62,7 +63,8 @@ def check_room(path: Path, size: int) -> None:
 def growing(path: Path) -> Iterator[Path]:
     """A name to write to beside ``path``, moved over it when the block ends well.
 
-    Two processes have two names. What a failed block leaves is removed.
+    Two processes have two names. What a failed block leaves is removed, and what a
+    process that was killed has left of the same file.
 
     Raises:
         UserError: The folder does not exist, or the disk is full, which HDF5 says in
@@ -70,6 +72,13 @@ def growing(path: Path) -> Iterator[Path]:
     """
     _check_folder(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*.partial"):
+        try:
+            os.kill(int(left.suffixes[-2][1:]), 0)
+        except ProcessLookupError:
+            left.unlink(missing_ok=True)
+        except (ValueError, OverflowError, PermissionError):
+            pass  # not ours
     try:
         yield partial
         os.replace(partial, path)

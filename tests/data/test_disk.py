@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,17 @@ def test_a_limit_on_the_size_of_files(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not [*tmp_path.iterdir()]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    with subprocess.Popen(["true"]) as killed:
+        pass
+    target, beside = tmp_path / "a.nc", tmp_path / "a.nc.old.partial"
+    written_now = tmp_path / f"a.nc.{os.getppid()}.partial"
+    for path in (beside, written_now, tmp_path / f"a.nc.{killed.pid}.partial"):
+        path.touch()
+    write_bytes(target, b"new")
+    assert {*tmp_path.iterdir()} == {target, beside, written_now}
 
 
 def test_a_user_without_a_home(monkeypatch, one_line):
