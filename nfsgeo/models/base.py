@@ -43,7 +43,7 @@ BatchLoss = Callable[[Tensor, Tensor], Tensor]
 class ModelSettings(BaseModel):
     """Base of the settings classes of models: typed fields with defaults."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     def completed(self, problem: Problem) -> Self:
         """The settings with what they leave to the problem; by default, themselves."""

@@ -41,6 +41,8 @@ __all__ = [
     "TrainerSection",
 ]
 
+Share = Annotated[float, Field(ge=0, lt=1)]
+
 
 def _one_of(key: str, names: Collection[str]) -> AfterValidator:
     def check(name: str) -> str:
@@ -54,7 +56,7 @@ def _one_of(key: str, names: Collection[str]) -> AfterValidator:
 class Section(BaseModel):
     """Base of all sections: unknown keys are errors, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     def changed(self, **values: Any) -> Self:
         """A copy with other values, which are checked already."""
@@ -140,7 +142,7 @@ class DataSection(Section):
     mesh: Annotated[str, _one_of("data.mesh", MESH_KINDS)] | None = None
     points: PositiveInt | None = None
     grid: PositiveInt | None = None
-    hold_out: float = Field(default=0.0, ge=0, lt=1)
+    hold_out: Share = 0.0
     mesh_per_sample: bool = False
     point_sets: PositiveInt | None = None
     query_points: NonNegativeInt | None = None
@@ -156,7 +158,7 @@ class DataSection(Section):
     evaluation_stride: PositiveInt | None = None
     split_by: Literal["series", "time"] | None = None
     boundary_inputs: bool = False
-    max_missing: float = Field(default=0.9, ge=0, lt=1)
+    max_missing: Share = 0.9
     max_train: PositiveInt | None = None
     max_valid: PositiveInt | None = None
     max_test: PositiveInt | None = None
@@ -215,9 +217,8 @@ class ModelSection(Section):
             raise unknown(f"model {name}", "a known model", str(name), MODELS)
         settings = section.get("settings") or {}
         kind = MODELS[name].Settings
-        with explained(
-            "model.settings", [f"model.settings.{key}" for key in kind.model_fields]
-        ):
+        known = [f"model.settings.{key}" for key in kind.model_fields]
+        with explained("model.settings", known):
             checked = kind.model_validate(settings)
         return {**section, "name": name, "settings": checked.model_dump(mode="json")}
 
@@ -259,12 +260,12 @@ class OptimiserSection(Section):
     name: Literal["adam", "adamw"] = "adam"
     lr: PositiveFloat | None = 2e-3
     find_lr: bool = False
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Share, Share] = (0.9, 0.98)
     eps: PositiveFloat = 1e-9
     weight_decay: NonNegativeFloat = 0.0
     gradient_clip: PositiveFloat | None = 5.0
     schedule: Literal["one-cycle", "step", "constant"] = "one-cycle"
-    one_cycle_rise: float = 0.3
+    one_cycle_rise: float = Field(default=0.3, ge=0, le=1)
     step_epochs: PositiveInt = 100
     step_factor: PositiveFloat = 0.5
 

@@ -40,6 +40,7 @@ def load_config(
         UserError: A key or a value is wrong; names the nearest key that exists.
     """
     given = {} if file is None else read_yaml(file)
+    of_file: Any = given.get("model")
     for key, value in (overrides or {}).items():
         for name in reversed(key.split(".")):
             value = {name: value}
@@ -54,6 +55,11 @@ def load_config(
             model = merged(shared, model)
             given = given | {"model": model}
     name = str(model.get("name", "nfs"))
+    other = of_file.get("name", name) if isinstance(of_file, dict) else name
+    if other != name and of_file.get("settings"):
+        what = f"model {name} with the settings of {other} in {file}"
+        todo = f"take them out of the file, or train {other}"
+        raise UserError(what, f"settings of {name}", todo)
     if given.get("preset") == "paper":
         given = merged(_paper_preset(name), given)
     fields = MODELS[name].Settings.model_fields if name in MODELS else ()

@@ -180,6 +180,10 @@ def _with_points(data: DataSection, file: Fields, model: type[Model]) -> DataSec
         given = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
         advice = "choose another --mesh or leave it out"
         raise UserError(f"{given} with --mesh {name}", "points that are drawn", advice)
+    for key in ("points", "grid"):
+        if getattr(data, key) is not None and kind.size not in (key, "grid"):
+            given = f"--{key} {getattr(data, key)} with --mesh {name}"
+            raise UserError(given, "one of the two", "leave the other out")
     sets, points, grid = data.point_sets, None, None
     if sets is None:
         sets = model.point_sets if kind.drawn and not data.mesh_per_sample else 1

@@ -256,7 +256,7 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
         workers=os.cpu_count() or 1,
         progress=progress,
     )
-    fields, split = open_as(data, path), data.split
+    fields, split = nfsgeo.data.open(path, columns=data.columns), data.split
     if data.test_file is not None:
         num, share = fields.num_samples, split[1] if split else 1 / 8
         fields = concatenated([path, data.test_file], partial(open_as, data), "samples")
@@ -275,7 +275,7 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
 
 
 def open_as(data: DataSection, path: Path) -> Fields:
-    """A file with the columns of the run, where its format leaves these open."""
+    """Another file than that of training, which may leave its columns open or not."""
     given = data.columns if data.columns and takes_columns(path) else None
     return nfsgeo.data.open(path, columns=given)
 

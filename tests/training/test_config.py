@@ -72,6 +72,11 @@ def test_unlike_names_bring_up_some_of_the_section():
         ("trainer.device", "tpu"),
         ("trainer.precision", "8"),
         ("optimiser.betas", [0.9]),
+        ("optimiser.betas", [0.9, 1.0]),
+        ("optimiser.one_cycle_rise", -1.0),
+        ("optimiser.lr", float("inf")),
+        ("optimiser.lr", float("nan")),
+        ("model.settings.radius_factor", float("inf")),
         ("seed", 2**63),
         ("model.settings.width", "wide"),
         ("trainer", 3),
@@ -104,6 +109,12 @@ def test_a_setting_needs_key_and_value(setting, refuses):
 def test_a_file_that_is_no_configuration(content, refuses):
     Path("c.yaml").write_text(content)
     refuses(r"^[^\n]+$", load_config, Path("c.yaml"))
+
+
+def test_the_configuration_of_another_model(refuses):
+    write_yaml(Path("nfs.yaml"), load_config().model_dump(mode="json"))
+    chosen = Path("nfs.yaml"), {"model.name": "fno"}
+    refuses("model fno with the settings of nfs in nfs.yaml", load_config, *chosen)
 
 
 def test_a_saved_configuration_reads_back_the_same():

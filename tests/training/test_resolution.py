@@ -75,6 +75,9 @@ def test_nothing_is_left_open(waves, given, chosen):
             "data.point_sets=3 data.mesh=grid data.grid=8",
             r"data\.point_sets with --mesh",
         ),
+        ("data.mesh=all data.points=64", "--points 64 with --mesh all"),
+        ("data.mesh=all data.grid=8", "--grid 8 with --mesh all"),
+        ("data.mesh=clustered data.grid=8", "--grid 8 with --mesh clustered"),
         ("model.prediction=rate", "model.prediction=rate with"),
         (
             "data.lead_times=true data.n_out=4 model.prediction=damped",

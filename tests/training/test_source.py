@@ -57,6 +57,11 @@ def test_splits_that_are_none(split):
         nfsgeo.prepare(written(Path("a.nc")), SIZES | {"data.split": split})
 
 
+def test_columns_of_a_file_that_tells_its_own(refuses):
+    told = SIZES | {"data.columns": {"time": "t"}}
+    refuses("columns of a.nc", nfsgeo.prepare, written(Path("a.nc")), told)
+
+
 def test_a_test_file_of_its_own():
     train, test = (written(Path(f"{k}.nc"), k * WAVE) for k in (1, -1))
     found = parts(train_file=train, test_file=test)

@@ -43,7 +43,7 @@ class Solver(BaseModel, ABC):
     steady problem, with ``resolution`` points on each axis.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: ClassVar[str]  # on the command line
     title: ClassVar[str]  # the equation in one line
