@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.search import Search
@@ -13,7 +14,7 @@ from nfsgeo.geometry.sphere import lattice, unit_vectors
 
 __all__ = ["equispaced_grid", "quadrature_weights"]
 
-# Grid nodes per point by which volumes are counted: an error of about 1 / sqrt(64).
+# Nodes per point by which volumes are counted: an error of about 1 / sqrt(64).
 NODES = 64
 
 
@@ -69,9 +70,9 @@ def equispaced_grid(
 def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
     """Volumes of the Voronoi cells of points, as fractions of the domain.
 
-    Cells are periodic where the domain is, and end at its walls. Their
-    volumes are counted on a grid of about 64 nodes per point; a cell without a node
-    counts as one node.
+    Cells are periodic where the domain is, and end at its walls. Their volumes are
+    counted on 64 nodes per point, of a Sobol sequence, or on a sphere of a Fibonacci
+    lattice; a cell without a node counts as one node.
 
     Args:
         pos: Points of one sample ``[n, d]``, one or more, in the domain.
@@ -85,12 +86,12 @@ def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
     """
     if not len(pos):
         raise ValueError("no points; expected at least one; leave the sample out")
-    lengths = torch.tensor(domain.lengths, dtype=torch.float64)
-    spacing = (lengths.prod() / (NODES * len(pos))) ** (1 / domain.dim)
-    shape = [max(2, round(float(n))) for n in lengths / spacing]
+    num = NODES * len(pos)
     if domain.curved:
-        shape = [NODES * len(pos)]
-    nodes = equispaced_grid(domain, shape, torch.float64)
+        nodes = equispaced_grid(domain, [num], torch.float64)
+    else:
+        low, lengths = torch.tensor([domain.lower, domain.lengths], dtype=torch.float64)
+        nodes = low + lengths * SobolEngine(domain.dim).draw(num, dtype=torch.float64)
     nearest = Search(pos, nodes, domain).nearest(1)[:, 0]
     nearest = nearest[nearest >= 0]
     counts = torch.bincount(nearest, minlength=len(pos)).clamp(min=1).double()

@@ -36,6 +36,15 @@ def test_cells_in_one_dimension_are_halfway_between_the_points(periodic):
     assert volumes.tolist() == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.parametrize("dim", [2, 3])
+def test_cells_of_a_grid_end_at_the_boundary(dim):
+    pos = equispaced_grid(Domain.unit(dim, False), [7] * dim, torch.float64)
+    outside = ((pos == 0) | (pos == 1)).sum(1)  # each cuts a cell into halves
+    found = quadrature_weights(pos, Domain.unit(dim, False)) * 6**dim * 2.0**outside
+    for num in range(dim + 1):
+        assert float(found[outside == num].mean()) == pytest.approx(1, abs=0.05)
+
+
 def test_an_integral_by_cells_does_not_see_the_density():
     """Of a field whose mean over the points is far from that over the domain."""
     cells, count = [], []
