@@ -28,11 +28,12 @@ class Sample(NamedTuple):
     volume: Floats  # quadrature weights [n] where they are wanted, else ones
     num_observed: int
     has_queries: bool
+    numbers: Indices | None  # of the points in the file [n]
 
     @property
     def nbytes(self) -> int:
         """Bytes of its arrays."""
-        return sum(array.nbytes for array in self[1:-2])
+        return sum(array.nbytes for array in self[1:-3])
 
 
 def read_sample(
@@ -74,4 +75,5 @@ def read_sample(
     volume = np.ones(len(mesh), np.float32)
     if volumes:
         volume[:num] = observed.volumes(file.domain)
-    return Sample(steps, u, a[:num], f, pos, volume, num, mesh is not observed)
+    about = num, mesh is not observed, mesh.index
+    return Sample(steps, u, a[:num], f, pos, volume, *about)

@@ -24,8 +24,8 @@ from nfsgeo.geometry import Graphs
 
 __all__ = ["Cache", "Connect", "ConnectedBatches", "WindowDataset", "batches"]
 
-# Makes the graphs of one sample from its positions, ``pos [n, d]``, and the keyword
-# ``query_pos [m, d]`` where it has query points.
+# Makes the graphs of one sample from its positions, ``pos [n, d]``, and the keywords
+# ``query_pos [m, d]`` and ``numbers`` where it has query points and numbers.
 Connect = Callable[..., Graphs]
 
 
@@ -68,6 +68,7 @@ class WindowDataset(Dataset[Data]):
     - with forcings in the file, ``forcing`` ``[n, n_in + n_out, C_f]``
     - ``pos`` float64 ``[n, d]``, ``point`` ``[n]``, their numbers in the mesh, and
       ``mesh``, a number that is the same for the same positions
+    - ``numbers`` of all points in the file, unless they lie between its points
     - ``sample``, its number in the file, and ``times`` float64 ``[n_in + n_out]``
     - with ``volumes``, ``volume`` float32 ``[n]``: quadrature weights of mean 1
     - where the mesh has unobserved query points, ``query_pos`` float64 ``[n + m, d]``,
@@ -166,7 +167,7 @@ class WindowDataset(Dataset[Data]):
         at = np.searchsorted(found.steps, numbers)
         u, f = (np.take(each, at, axis=1) for each in (found.u, found.f))
         pos, volume, a, num = found.pos, found.volume, found.a, found.num_observed
-        point = np.arange(len(pos))
+        point, index = np.arange(len(pos)), found.numbers
         if self.drop_absent and n_in:
             there = ~np.isnan(u).all(axis=(1, 2))
             if there[:num].any() and not there.all():
@@ -174,6 +175,7 @@ class WindowDataset(Dataset[Data]):
                 mesh = self._left.setdefault(key, -1 - len(self._left))
                 u, pos, volume, point = (v[there] for v in (u, pos, volume, point))
                 a, f = a[there[:num]], f[there[:num]]
+                index = None if index is None else index[there]
                 num = len(a)
         # Copies, so that nothing done to an item reaches the cache.
         everywhere, places = torch.from_numpy(u), torch.tensor(pos)
@@ -191,6 +193,8 @@ class WindowDataset(Dataset[Data]):
             sample=sample,
             times=torch.from_numpy(self.file.times[numbers]),
         )
+        if index is not None:
+            item.numbers = torch.from_numpy(index)
         if self.file.forcing_names:
             item.forcing = torch.from_numpy(f)
         if self.volumes:
@@ -274,8 +278,8 @@ class ConnectedBatches:
         return batch
 
     def _graphs(self, item: Data) -> Graphs:
-        queries = {"query_pos": item.query_pos} if "query_pos" in item else {}
-        return self.connect(item.pos, **queries)
+        known = {key: item[key] for key in ("query_pos", "numbers") if key in item}
+        return self.connect(item.pos, **known)
 
 
 def batches(windows: WindowDataset, size: int, connect: Connect) -> Iterator[Batch]:

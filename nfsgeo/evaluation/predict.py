@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -193,11 +194,11 @@ def _ends(file: Fields) -> dict[str, str]:
 
 
 def _connect(
-    forecaster: Forecaster, queries: Tensor | None, around: bool, pos: Tensor
+    forecaster: Forecaster, queries: Tensor | None, around: bool, pos: Tensor, **of: Any
 ) -> Graphs:
     if queries is not None and around:
         queries = torch.cat([pos, queries.to(pos)])
-    return forecaster.connect(pos, query_pos=queries)
+    return forecaster.connect(pos, query_pos=queries, **of)
 
 
 def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indices:

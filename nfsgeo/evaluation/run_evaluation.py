@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch.utils.data import Subset
 
@@ -240,11 +239,10 @@ def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
     truth = file.read(windows.samples[0], slice(int(at[-1]) + 1), mesh.index)[:, at]
     chosen = np.argsort(np.isnan(truth).sum((1, 2)), kind="stable")[:STATIONS]
     found = np.full_like(truth[chosen], np.nan)
-    places = torch.from_numpy(mesh.pos[chosen])[:, None]
     some: Any = Subset(windows, last)
     for window, (batch, u) in enumerate(predictions(forecaster, some, 1)):
         # Windows may lack points.
-        station, point = (batch.pos.cpu() == places).all(-1).nonzero(as_tuple=True)
+        station, point = np.nonzero(chosen[:, None] == batch.point.cpu().numpy())
         found[station, window * n_out : (window + 1) * n_out] = u.cpu()[point]
     arrays = (np.array(names)[mesh.index[chosen]], file.times[at], truth[chosen], found)
     return dict(zip(SERIES, arrays, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
 
@@ -100,13 +101,16 @@ class Forecaster(nn.Module):
         batch: Tensor | None = None,
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
+        numbers: Tensor | None = None,
     ) -> Graphs:
         """The graphs of a batch, a function of positions alone.
 
         As :meth:`nfsgeo.models.Model.connect`, with what transforms need. ``pos``,
-        ``batch``, ``query_pos`` and ``query_batch`` are those of a call.
+        ``batch``, ``query_pos`` and ``query_batch`` are those of a call; ``numbers`` of
+        the points of one sample in a file tell stations at one place apart.
         """
         graphs = self.model.connect(pos, batch, query_pos, query_batch)
+        graphs = replace(graphs, numbers=numbers)
         for transform in self.stack:
             graphs = transform.connect(graphs)
         if self.bands is None:

@@ -75,10 +75,10 @@ class InputStatistics:
         self.rows: list[dict[str, Tensor]] = []
         self.pos = torch.empty(0)
 
-    def connect(self, pos: Tensor, **_: Any) -> Graphs:
+    def connect(self, pos: Tensor, numbers: Tensor | None = None, **_: Any) -> Graphs:
         """The graphs of one sample that the inputs need, without those of the model."""
         pos = self.task.domain.normalise(pos, torch.float64)
-        graphs = Graphs(pos, (len(pos),))
+        graphs = Graphs(pos, (len(pos),), numbers=numbers)
         return reduce(lambda made, each: each.connect(made), self.before, graphs)
 
     def add(self, batch: Batch) -> None:

@@ -37,6 +37,8 @@ class Graphs:
             row-major, for models that need one.
         boundary: Distance and direction of the observed points to the nearest wall
             ``[N, 1 + d]``, where they are inputs.
+        numbers: Of the query points of one sample in its file ``[M]``, to connect it;
+            None where they are unknown.
     """
 
     pos: Tensor
@@ -46,6 +48,7 @@ class Graphs:
     edges: Mapping[str, BipartiteGraph] = field(default_factory=dict)
     grid_shape: tuple[int, ...] | None = None
     boundary: Tensor | None = None
+    numbers: Tensor | None = None
 
     @property
     def num_samples(self) -> int:

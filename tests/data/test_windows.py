@@ -188,7 +188,7 @@ class Connect:
 
     calls = 0
 
-    def __call__(self, pos: Tensor) -> Graphs:
+    def __call__(self, pos: Tensor, **_: Tensor) -> Graphs:
         self.calls += 1
         near = BUILDER.points_to_points(pos.float())
         return Graphs(pos.float(), (len(pos),), edges={"near": near})

@@ -93,6 +93,28 @@ def test_stations_at_one_place_have_climatologies_of_their_own(monkeypatch):
     torch.testing.assert_close(field, expected, atol=0.05, rtol=0)
 
 
+@pytest.mark.parametrize("unobserved", [0.0, 0.1])
+def test_models_know_the_climatology_of_each_of_two_stations_at_one_place(
+    monkeypatch, unobserved
+):
+    monkeypatch.setitem(globals(), "POINTS", POINTS[[0, 0, *range(2, 30)]])
+    u = SEASON + np.random.default_rng(5).normal(size=SEASON.shape)
+    u[:, 1] += 30
+    u[-200:-100, 0] = np.nan  # windows without one of the two
+    given = {"data.n_in": 4, "data.n_out": 3, "data.window_stride": 9}
+    given |= {"data.hold_out": unobserved, "model.settings.width": 4}
+    e = nfsgeo.prepare(stations(u), given)
+    forecaster = e.forecaster.eval()
+    for batch in batches(
+        RunData(e.config, e.file).windows("test"), 4, forecaster.connect
+    ):
+        known = ~batch.y.isnan()
+        assert (forecaster.predict_batch(batch) - batch.y)[known].abs().max() < 8
+    x = np.stack(np.broadcast_arrays(u[-7:-3].T, HEIGHT), axis=2)
+    ahead = forecaster.predict(x, POINTS, times=e.file.times[-7:])
+    np.testing.assert_allclose(ahead[..., 0], u[-3:].T, atol=8)
+
+
 def test_a_series_that_some_stations_leave_for_a_while():
     u = (SEASON + np.random.default_rng(7).normal(size=SEASON.shape))[:300]
     u[90:130, :15] = u[-30:, 15:20] = np.nan

@@ -11,12 +11,14 @@ from torch import Tensor
 
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
-from nfsgeo.geometry import Graphs
+from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
 
 __all__ = ["Climatology", "harmonics"]
+
+SAME = 1e-6  # distance of equal points in float32, in the normalised domain
 
 
 def harmonics(times: Tensor, periods: Sequence[float]) -> Tensor:
@@ -39,8 +41,8 @@ class Climatology(Transform):
     .. math:: m_c(x, t) = \sum_k \beta_{kc}(x) \, h_k(t)
 
     with a constant and harmonics :math:`h` of the year and the day. At other points
-    than those of the training file the coefficients are means of the nearest ones,
-    weighted by 1 / distance².
+    than those of the training file, which are in the same order, the coefficients are
+    means of the nearest ones, weighted by 1 / distance².
 
     Args:
         pos: points of the training file ``[S, d]``, in the normalised domain.
@@ -76,15 +78,21 @@ class Climatology(Transform):
         return problem
 
     def connect(self, graphs: Graphs) -> Graphs:
-        known, domain = self.pos.to(graphs.pos.device), self.domain
-        made = graphs.with_edges(
-            "climatology", lambda pos, _: nearest_graph(known, pos, domain)
-        )
+        known, numbers = self.pos.to(graphs.pos.device), graphs.numbers
+        numbers = torch.arange(len(known)) if numbers is None else numbers
+
+        def edges(pos: Tensor) -> BipartiteGraph:
+            # Of stations at one place each has its own.
+            own = numbers[: len(pos)].clamp(max=len(known) - 1).to(known.device)
+            if len(own) < len(pos) or (known[own] - pos).abs().max() > SAME:
+                return nearest_graph(known, pos, self.domain)
+            pairs = torch.stack([own, torch.arange(len(pos)).to(own)])
+            return BipartiteGraph.from_edges(pairs, (known, pos.double()), self.domain)
+
+        made = graphs.with_edges("climatology", lambda pos, _: edges(pos))
         if graphs.query_pos is None:
             return made
-        return made.with_edges(
-            "climatology_queries", lambda _, pos: nearest_graph(known, pos, domain)
-        )
+        return made.with_edges("climatology_queries", lambda _, pos: edges(pos))
 
     def inputs(self, given: Given) -> Given:
         num, steps = self.coefficients.size(-1), given.x.size(1)
