@@ -22,6 +22,7 @@ from xarray import Variable
 from nfsgeo.data.disk import check_room, new_hdf5
 from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, STATION, Fields, reading
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
+from nfsgeo.data.times import EPOCH, time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 
@@ -29,6 +30,7 @@ __all__ = ["is_own", "of_each_sample", "read_own", "write_own"]
 
 LAYOUT = 4  # of the file, its attribute `nfsgeo_layout`
 CHUNK_BYTES = 2**19
+PACKED = "scale_factor", "add_offset"  # attributes of packed values
 FIELDS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 
 
@@ -67,6 +69,14 @@ def read_own(path: Path) -> Fields:
                 )
             elif each.load().dtype == object:  # names, as text of numpy
                 found[name] = each.astype(str)
+        # Another program may have packed values, and counts dates as it likes.
+        packed = [n for n, v in found.items() if {*PACKED}.intersection(v.attrs)]
+        decoded = xarray.decode_cf(dataset[packed], decode_times=False).load()
+        found |= {name: decoded[name].variable for name in packed}
+        unit = dataset["time"].attrs.get("units", "") if "time" in found else ""
+        if "since" in unit and unit != EPOCH:
+            when = xarray.decode_cf(dataset[["time"]])["time"].values
+            found["time"] = time_variable(when, f"time of {path}")
     about = {k: v for k, v in dataset.attrs.items() if k != "nfsgeo_layout"}
     whole = xarray.Dataset(found, attrs=about).set_coords(dataset.coords)
     return Fields(whole, path, reopens=True)

@@ -153,3 +153,18 @@ def test_a_disk_that_fills_up(mounted, one_line):
     assert [each.name for each in folder.iterdir()] == ["other"]
     (folder / "other").unlink()
     assert fields(5).write(folder / "a.nc").exists()
+
+
+def test_what_xarray_packed_and_counts_in_other_units_is_read_as_it_is(tmp_path):
+    days = np.datetime64("2001-01-01") + np.arange(6)
+    u = np.random.default_rng(0).random((2, 5, 6)).round(3)
+    given = nfsgeo.from_arrays(u, np.random.default_rng(1).random((5, 2)), days)
+    path = tmp_path / "again.nc"
+    with xarray.open_dataset(given.write(tmp_path / "once.nc")) as found:
+        encoding = {"u": {"dtype": "i4", "scale_factor": 0.001, "add_offset": 0.5}}
+        encoding["time"] = {"units": "hours since 1900-01-01", "dtype": "f8"}
+        found.drop_encoding().to_netcdf(path, encoding=encoding, engine="h5netcdf")
+    with nfsgeo.open(path) as again:
+        np.testing.assert_allclose(again.read(1, slice(None))[..., 0], u[1], atol=1e-9)
+        assert again.times.tolist() == given.times.tolist()
+        assert again.units == given.units
