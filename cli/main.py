@@ -9,7 +9,8 @@ import threading
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from io import TextIOWrapper
+from typing import Any, NoReturn, cast
 
 import click
 
@@ -51,6 +52,8 @@ class OneLineErrors(click.Group):
     ) -> NoReturn:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for stream in (sys.stdout, sys.stderr):  # names may be of any bytes
+            cast(TextIOWrapper, stream).reconfigure(errors="backslashreplace")
         try:
             status = super().main(args, prog_name, standalone_mode=False)
         except click.Abort:

@@ -52,7 +52,7 @@ def check_target(path: Path, *endings: str) -> None:
 
 def check_room(path: Path, size: int) -> None:
     """Raises a UserError if the disk cannot hold ``size`` more bytes at a path."""
-    folder = path if path.is_dir() else path.resolve().parent
+    folder = path if path.is_dir() else path.parent
     free = shutil.disk_usage(folder).free
     if free < size:
         given = f"the disk is full, with {free / 1e6:,.1f} MB free"
@@ -112,6 +112,7 @@ def save_array(path: Path, values: NDArray[Any]) -> None:
 def new_hdf5(path: Path) -> Iterator[h5py.File]:
     """An HDF5 file that takes its name when the block ends well, as :func:`growing`."""
     with growing(path) as partial:
+        partial.touch()  # where it cannot be made, HDF5 does not tell its name
         # Metadata with checksums: a damaged file gives an error, not another file.
         file = h5py.File(partial, "w", libver=("v110", "v110"), track_order=True)
         try:

@@ -41,8 +41,8 @@ def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
         raise UserError(
             f"{path}", "a checkpoint", "go on with the run: nfsgeo train --resume"
         )
+    raw = io.BytesIO(path.read_bytes())
     try:
-        raw = io.BytesIO(path.read_bytes())
         # torch.load takes weights with a wrong checksum for whole.
         if zipfile.ZipFile(raw).testzip() is not None:
             raise ValueError("a wrong checksum")

@@ -55,6 +55,7 @@ def spoilt(waves: Path, path: Path, spoil: Callable[[h5py.File], None]) -> Path:
         ("export RUN --out x --format tflite", "tflite"),
         ("export RUN --out mine.nc", "mine.nc"),
         ("convert WAVES --out mine.nc", "mine.nc"),
+        ("convert WAVES --out /proc/new.nc", "/proc/new.nc|a usable path"),
         ("predict RUN --input WAVES --output mine.nc", "mine.nc"),
         ("convert WAVES --out c.nc --times 0:10", "--times 0:10|START:STOP:STEP"),
         ("convert WAVES --out c.nc --times 0:1e12:1", "START:STOP:STEP"),

@@ -67,6 +67,10 @@ def test_a_terminated_command_leaves_nothing(nfsgeo, waves, monkeypatch):
     assert not [*Path().glob("a.nc*")]
 
 
+def test_names_of_any_bytes(nfsgeo, waves):
+    ok(nfsgeo("convert", waves, "--out", os.fsdecode(b"\xff.nc")))
+
+
 def test_convert_with_columns_and_times(nfsgeo):
     rows = [f"{p},{t},{p + t}" for p in (3, 4) for t in (0, 1, 2)]
     Path("a.csv").write_text("\n".join(["where,frame,u", *rows]))

@@ -75,8 +75,8 @@ class Look:
 
     @cached_property
     def is_hdf5(self) -> bool:
-        """Whether it is an HDF5 file."""
-        return self.path.is_file() and bool(h5py.is_hdf5(self.path))
+        """Whether it is an HDF5 file; the head tells why one cannot be read."""
+        return bool(self.head) and bool(h5py.is_hdf5(self.path))
 
     @cached_property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
