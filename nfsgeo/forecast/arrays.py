@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -135,7 +136,8 @@ def _tensor(values: Any, what: str, device: torch.device) -> Tensor:
         return torch.as_tensor(as_times(values, what), device=device)
     numbers = as_real(values, what, gaps=what == "x")
     (not_infinite if what == "x" else finite)(numbers, what)
-    given = values if isinstance(values, Tensor) else numbers
+    # A copy, as arrays may be flipped, and those of pandas must not be written to.
+    given = values if isinstance(values, Tensor) else np.array(numbers, order="C")
     return torch.as_tensor(given, device=device)
 
 

@@ -191,7 +191,8 @@ def test_predicts_in_memory_what_it_was_given(everything, refuses):
     assert isinstance(found, Tensor) and module.training
     assert torch.equal(found, expected) and not found.requires_grad
     of_arrays = {name: value.numpy() for name, value in known.items()}
-    for array in module.predict([x.numpy()] * 2, pos.numpy(), **of_arrays):
+    flipped = x.numpy()[::-1].copy()[::-1]  # a view of what is stored upside down
+    for array in module.predict([x.numpy(), flipped], pos.numpy(), **of_arrays):
         assert isinstance(array, np.ndarray)
         np.testing.assert_array_equal(array, expected)
     graph = Data(x=x, pos=pos, name="here", **known)
