@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from nfsgeo_benchmarks.suites.tables import learns
 
@@ -163,6 +164,22 @@ def test_the_table_of_apebench():
         values = [errors.get(place, math.nan) for place in places]
         texts = ["–" if math.isnan(value) else f"{value:.3g}" for value in values]
         assert [cell.strip("*") for cell in cells] == texts, problem
+
+
+def test_the_table_in_equal_time():
+    equal, same = (results(f"accuracy{end}") for end in ("-in-equal-time", ""))
+    errors, epochs = (equal.groupby(BY)[key].mean() for key in ("mae", "epochs"))
+    before = same.groupby(BY).mae.mean()
+    problems = "navier-stokes-rough", "burgers-steep", "kdv-long"
+    problems += "darcy-lognormal", "darcy-256", "elasticity"
+    found = rows(page("docs/benchmarks.md"), "| in the time of `nfs` |")
+    for problem, (_, *cells) in zip(problems, found, strict=True):
+        nfs, dse = (errors[problem, name] for name in ("nfs", "dse"))
+        assert nfs == pytest.approx(before[problem, "nfs"], rel=0.01)
+        texts = [f"{mae:.2e}" for mae in (nfs, dse, before[problem, "dse"])]
+        texts = [text.replace("e-0", "e-") for text in texts]
+        texts.insert(2, f"{epochs[problem, 'dse']:.0f}")
+        assert cells == [*texts, f"{dse / nfs:.2f}"], problem
 
 
 def test_errors_on_the_files_of_neuraloperator():
