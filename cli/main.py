@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import click
 
@@ -53,7 +53,8 @@ class OneLineErrors(click.Group):
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         for stream in (sys.stdout, sys.stderr):  # names may be of any bytes
-            cast(TextIOWrapper, stream).reconfigure(errors="backslashreplace")
+            if isinstance(stream, TextIOWrapper):  # not in a notebook
+                stream.reconfigure(errors="backslashreplace")
         try:
             status = super().main(args, prog_name, standalone_mode=False)
         except click.Abort:
