@@ -182,9 +182,8 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
     errors = {name: scored.errors() for name in ("model", *names)}
     connect = scored.forecaster.connect
 
-    def observed(pos: Tensor, query_pos: Tensor, numbers: Tensor) -> Graphs:
-        queries = query_pos if able else None
-        return connect(pos, query_pos=queries, numbers=numbers)
+    def observed(pos: Tensor, query_pos: Tensor, **of: Tensor) -> Graphs:
+        return connect(pos, query_pos=query_pos if able else None, **of)
 
     for batch, prediction in predictions(scored.forecaster, test, 1, connect=observed):
         known = with_given(scored, batch)
