@@ -76,7 +76,8 @@ def growing(path: Path) -> Iterator[Path]:
         try:
             os.kill(int(left.suffixes[-2][1:]), 0)
         except ProcessLookupError:
-            left.unlink(missing_ok=True)
+            with suppress(PermissionError):  # it is another user's
+                left.unlink(missing_ok=True)
         except (ValueError, OverflowError, PermissionError):
             pass  # not ours
     try:

@@ -209,16 +209,11 @@ def the_well(path: Path) -> Expected:
             file[f"t{order}_fields/{name}"].attrs.update(about)
     wide = np.broadcast_to(strain[None, :, :, None], (N, T, X, Y, 2, 2))
     u = [density[..., None], velocity, wide.reshape(N, T, X, Y, 4)]
-    return Expected(
-        np.concatenate(u, axis=-1),
-        [2 * np.pi * unit(X), np.linspace(-1, 1, Y)],
-        np.linspace(0, 3, T),
-        (True, False),
-        np.broadcast_to(depth[:, None], (N, X, Y))[..., None],
-        "static",
-        lower=(0.0, -1.0),
-        upper=(2 * np.pi, 1.0),
-    )
+    axes, times = [2 * np.pi * unit(X), np.linspace(-1, 1, Y)], np.linspace(0, 3, T)
+    a = np.broadcast_to(depth[:, None], (N, X, Y))[..., None]
+    ends: Any = {"lower": (0.0, -1.0), "upper": (2 * np.pi, 1.0)}
+    joined = np.concatenate(u, axis=-1)
+    return Expected(joined, axes, times, (True, False), a, "static", **ends)
 
 
 def authors_grid(path: Path) -> Expected:
@@ -234,17 +229,10 @@ def npz_grid(path: Path) -> Expected:
     arrays = {"u": u, "a": a, "x": unit(X), "y": np.linspace(-1, 2, Y)}
     arrays |= {"upper": np.array([1, 2]), "periodic": np.array([True, False])}
     np.savez(path, t=np.arange(T) / 2, parameter_nu=np.arange(N) / 10, **arrays)
-    return Expected(
-        u,
-        [unit(X), arrays["y"]],
-        np.arange(T) / 2,
-        (True, False),
-        a,
-        "static",
-        lower=(0.0, -1.0),
-        upper=(1.0, 2.0),
-        parameters={"nu": np.arange(N) / 10},
-    )
+    axes, times = [unit(X), arrays["y"]], np.arange(T) / 2
+    more: Any = {"lower": (0.0, -1.0), "upper": (1.0, 2.0)}
+    more["parameters"] = {"nu": np.arange(N) / 10}
+    return Expected(u, axes, times, (True, False), a, "static", **more)
 
 
 def camlab(path: Path, **arrays: np.ndarray) -> Path:
@@ -280,10 +268,8 @@ def trajectories(
     """As the converted files of cylinder_flow: a group for each trajectory."""
     made = []
     for n in sizes:
-        arrays = {
-            "mesh_pos": RNG.random((n, 2)),
-            "node_type": RNG.choice([0, 4], (n, 1)),
-        }
+        kinds = RNG.choice([0, 4], (n, 1))
+        arrays = {"mesh_pos": RNG.random((n, 2)), "node_type": kinds}
         if cells:
             arrays["cells"] = RNG.integers(0, n, (n + 1, 3)).astype("i4")
         if tiled:
