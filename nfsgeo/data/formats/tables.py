@@ -70,15 +70,16 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         if (names := apart.drop_duplicates()["name"]).is_unique and names.notna().all():
             at = apart
     point = at.groupby(list(at)).ngroup().to_numpy()
-    for name in tells:
+    for name in [name for name in frame if name not in kinds]:
+        if name not in tells and frame[name].nunique() > point.max():
+            continue  # as many as there are points where all stay
         row = pandas.DataFrame({"of": frame[name], "sample": sample, "time": time})
         places = row.assign(place=point).drop_duplicates(["of", "sample", "place"])
         several = places.duplicated(["of", "sample"])
         if several.any() and not row.duplicated().any():  # a row of each at a time
             given_ = f"{path} with {name} {places['of'][several].iloc[0]} at two places"
-            todo = (
-                f"interpolate the fields to such points, or say --columns ignore={name}"
-            )
+            todo = "interpolate the fields to such points, or say --columns "
+            todo += f"ignore={name}, or field={name}, if it tells no points apart"
             raise UserError(given_, "points that stay where they are", todo)
     where = np.empty(point.max() + 1, np.int64)
     where[point] = np.arange(len(point))

@@ -350,12 +350,15 @@ def test_points_that_move(tmp_path, one_line):
     path = written(tmp_path / "b.csv", ["sample", "x", "t", "u"], rows)
     assert "every sample at the same times" in one_line(nfsgeo.data.open, path)
     # Drifters that come by where others have been.
-    rows = [[f"D{k}", k + t, t, 1] for t in range(3) for k in range(4)]
-    path = written(tmp_path / "c.csv", ["id", "x", "t", "u"], rows)
-    message = one_line(nfsgeo.data.open, path)
-    assert "id D0 at two places: expected points that stay where" in message
-    with nfsgeo.data.open(path, columns={"ignore": "id"}) as file:
-        assert file.num_points(0) == 6
+    rows = [[k, k + t, t, k % 3] for t in range(3) for k in range(4)]
+    for name in ("id", "buoy"):  # whether or not the name tells what it is
+        path = written(tmp_path / "c.csv", [name, "x", "t", "u"], rows)
+        message = one_line(nfsgeo.data.open, path)
+        assert f"{name} 0 at two places: expected points that stay where" in message
+        with nfsgeo.data.open(path, columns={"ignore": name}) as file:
+            assert file.num_points(0) == 6 and file.component_names == ["u"]
+        with nfsgeo.data.open(path, columns={"field": [name, "u"]}) as file:
+            assert file.component_names == [name, "u"]
 
 
 def test_a_large_table_is_read_nearly_as_fast_as_pandas_reads_it(tmp_path):
