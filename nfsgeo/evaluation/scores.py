@@ -18,7 +18,7 @@ from nfsgeo.forecast.matching import check_times
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training import ErrorByTimeStep, FieldErrors
+from nfsgeo.training import FieldErrors
 from nfsgeo.training.experiment import check_observed
 from nfsgeo.training.metrics import errors_by_sample
 from nfsgeo.training.run_data import queried
@@ -120,7 +120,9 @@ def score(
     names = ("model", *predictors)
     errors = {name: scored.errors() for name in names}
     last: dict[str, list[Tensor]] = {name: [] for name in names}
-    by_time_step = {name: ErrorByTimeStep().to(forecaster.device) for name in names}
+    # Sums over points, of each predicted time step and component, and their numbers.
+    zero = torch.zeros((), dtype=torch.float64)
+    absolute, count = dict.fromkeys(names, zero), zero
     examples: list[tuple[Tensor, ...]] = []
     # Samples on meshes of their own do not stack, and windows of one sample differ in
     # their times: only the first is an example.
@@ -132,10 +134,12 @@ def score(
         known = with_given(scored, batch)
         fields = {"model": prediction}
         fields |= {name: predict(known) for name, predict in predictors.items()}
-        mean = fields["mean"].double().mean(dim=(0, 1))
+        mean, gaps = fields["mean"].double().mean(dim=(0, 1)), batch.y.isnan()
+        count = count + (~gaps).sum(0).cpu()
         for name, field in fields.items():
             errors[name].update(field, batch.y, batch.batch)
-            by_time_step[name].update(field, batch.y)
+            error = (field.double() - batch.y).abs().masked_fill(gaps, 0)
+            absolute[name] = absolute[name] + error.sum(0).cpu()
             ends = field[:, -1:], batch.y[:, -1:], batch.batch
             std = errors[name].std
             of_samples = errors_by_sample(*ends, mean=mean, std=std)
@@ -153,7 +157,7 @@ def score(
         test,
         forecaster.task.std,
         errors,
-        {name: metric.compute().cpu().numpy() for name, metric in by_time_step.items()},
+        {name: (e / count).squeeze(-1).numpy() for name, e in absolute.items()},
         {name: torch.cat(each) for name, each in last.items()},
         (min(sizes), max(sizes)),
         shown | {"pos": pos[0].numpy(), "times": test[0].times.numpy()},

@@ -15,13 +15,12 @@ from nfsgeo.training.checkpoints import restore, start_from
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.loading import load_config, parse_settings, read_config
-from nfsgeo.training.metrics import ErrorByTimeStep, FieldErrors
+from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.module import TrainingModule
 from nfsgeo.training.run import begin_run, fit, resume_run
 from nfsgeo.training.run_paths import RunPaths
 
 __all__ = [
-    "ErrorByTimeStep",
     "Experiment",
     "FieldErrors",
     "Forecaster",

@@ -10,7 +10,7 @@ from torchmetrics import Metric
 
 from nfsgeo.measures import MEASURES
 
-__all__ = ["ErrorByTimeStep", "FieldErrors", "errors_by_sample"]
+__all__ = ["FieldErrors", "errors_by_sample"]
 
 # The smallest root mean square that an error is relative to, in standard deviations.
 FLOOR = 1e-3
@@ -158,28 +158,3 @@ class FieldErrors(Metric):
         """How many samples have no relative error, of each component."""
         counts = dict(zip(MEASURES, self.count, strict=True))
         return [int(n) for n in (counts["mae"] - counts["rel_l2"]).flatten()]
-
-
-class ErrorByTimeStep(Metric):
-    """Mean absolute error at each predicted time step, gaps in the truth left out."""
-
-    full_state_update = False
-    total: Tensor
-    count: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        for name in ("total", "count"):
-            zero = torch.zeros((), dtype=DOUBLE)
-            self.add_state(name, zero, dist_reduce_fx="sum")
-
-    def update(self, prediction: Tensor, truth: Tensor) -> None:
-        """Adds a ``prediction`` and the ``truth``, ``[N, n_t, C]`` in the same unit."""
-        gaps = truth.isnan()
-        error = (prediction.double() - truth.double()).abs().masked_fill(gaps, 0)
-        self.total = self.total + error.sum(0)
-        self.count = self.count + (~gaps).sum(0)
-
-    def compute(self) -> Tensor:
-        """The errors so far, ``[n_t]``, or ``[n_t, C]`` of several components."""
-        return (self.total / self.count).squeeze(-1)

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfsgeo.training import ErrorByTimeStep, FieldErrors
+from nfsgeo.training import FieldErrors
 
 NAN, MEASURES = float("nan"), ("mae", "rmse", "rel_l2", "rel_l1")
 
@@ -93,12 +93,3 @@ def test_a_prediction_that_is_not_a_number_is_seen():
     errors = FieldErrors([0.0, 0.0], [1.0, 1.0])
     errors.update(truth * torch.tensor([1.0, math.nan]), truth)
     assert all(math.isnan(value) for value in errors.compute().values())
-
-
-def test_error_of_each_record_and_component():
-    truth = torch.zeros(3, 2, 2)
-    errors = ErrorByTimeStep()
-    errors.update(truth + torch.tensor([[1.0, 5.0], [-2.0, 0.0]]), truth)
-    errors.update(truth, truth)
-    errors.update(truth + 7, truth + NAN)
-    assert errors.compute().tolist() == [[0.5, 2.5], [1.0, 0.0]]
