@@ -18,7 +18,7 @@ import torch
 import nfsgeo
 from nfsgeo.data.generation import generate
 from nfsgeo.evaluation.scored_model import open_run
-from nfsgeo.forecast.training_inputs import TrainingInputs, input_statistics
+from nfsgeo.forecast.training_inputs import InputStatistics, TrainingInputs
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training.run_data import RunData
 
@@ -117,7 +117,7 @@ def report(
     name: str, forecaster: Any, known: TrainingInputs, cases: dict[str, Any]
 ) -> None:
     distance = {
-        case: known.distance(input_statistics(forecaster, windows)[1])
+        case: known.distance(InputStatistics.of(forecaster, windows).table()[1])
         for case, windows in cases.items()
     }
     usual = distance["test samples"]

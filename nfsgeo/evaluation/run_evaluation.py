@@ -21,7 +21,7 @@ from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
-from nfsgeo.forecast.training_inputs import unlike
+from nfsgeo.forecast.training_inputs import InputStatistics
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import RunPaths
@@ -93,7 +93,8 @@ def evaluate_run(
         errors on larger meshes, and ``"unseen_points"`` where their further points lie.
         With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. A run
         with error bands has their scores as ``"bands"``, see
-        :func:`~nfsgeo.evaluation.bands.band_scores`. ``"unlike"``: :func:`.unlike`.
+        :func:`~nfsgeo.evaluation.bands.band_scores`. ``"unlike"`` is what
+        :meth:`~nfsgeo.forecast.training_inputs.InputStatistics.unlike` tells.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it, or there are no
@@ -139,7 +140,8 @@ def evaluate_run(
             summary["bands"] = band_scores(scored, bands, references)
         if own:
             scored.keep_training_inputs(paths)
-        summary |= unlike(forecaster, scored.windows())[0]
+        if forecaster.trained_on is not None:
+            summary |= InputStatistics.of(forecaster, scored.windows()).unlike()[0]
         rows: list[dict[str, Any]] = []
         if factors:
             rows, points = evaluate_unseen(

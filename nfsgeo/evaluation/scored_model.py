@@ -16,7 +16,7 @@ from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.forecast.bands import Bands
-from nfsgeo.forecast.training_inputs import TrainingInputs, input_statistics
+from nfsgeo.forecast.training_inputs import InputStatistics, TrainingInputs
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.setting_errors import explained
 from nfsgeo.training import FieldErrors, RunConfig, RunPaths, read_config, restore
@@ -64,7 +64,8 @@ class ScoredModel:
         windows = self.windows("train", mesh=self.used.training_mesh)
         if (num := len(windows)) >= 20 and self.forecaster.trained_on is None:
             some: Any = Subset(windows, range(0, num, 1 + num // 512))
-            known = TrainingInputs.fit(*input_statistics(self.forecaster, some, 0.2))
+            statistics = InputStatistics.of(self.forecaster, some, gaps=0.2)
+            known = TrainingInputs.fit(*statistics.table())
             write_tensors(paths.inputs, vars(known))
             self.forecaster.trained_on = known
 

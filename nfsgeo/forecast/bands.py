@@ -158,7 +158,8 @@ class Scale:
         if len(self.weights):  # products as a quadratic form, faster than each
             x = self._standard(features)
             own, products = self.weights.tensor_split([num])
-            square = x.new_zeros(num, num).index_put(_pairs(num), products)
+            square = torch.zeros(num, num).to(x)
+            square[*torch.triu_indices(num, num)] = products
             found = found + x @ own + ((x @ square) * x).sum(-1)
         return found.clamp(-30, 30).exp()
 
@@ -187,7 +188,8 @@ class Scale:
         some = features.flatten(0, 2)[rows]
         ends = some.quantile(torch.tensor([0.005, 0.995]).to(some), dim=0)
         limits = torch.stack([*ends, some.mean(0), some.std(0, correction=0) + 1e-6])
-        x, (i, j) = cls(mean, mean, limits, mean)._standard(some), _pairs(len(limits.T))
+        x = cls(mean, mean, limits, mean)._standard(some)
+        i, j = torch.triu_indices(x.size(1), x.size(1))
         place = nn.functional.one_hot(rows % mean.numel(), mean.numel())
         a = torch.cat([place.to(x), x, x[:, i] * x[:, j]], dim=1)
         e, ridge = (error.abs() / mean).flatten()[rows], torch.full_like(a[0], PENALTY)
@@ -209,11 +211,6 @@ class Scale:
     def _standard(self, features: Tensor) -> Tensor:
         low, high, mean, std = self.limits
         return (features.clamp(low, high) - mean) / std
-
-
-def _pairs(num: int) -> tuple[Tensor, Tensor]:
-    i, j = torch.triu_indices(num, num)
-    return i, j
 
 
 def conformal(ratio: Tensor, sample: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from nfsgeo.geometry.search import Search
 if TYPE_CHECKING:
     from nfsgeo.forecast.forecaster import Forecaster
 
-__all__ = ["InputStatistics", "TrainingInputs", "input_statistics", "unlike"]
+__all__ = ["InputStatistics", "TrainingInputs"]
 
 POINTS, NEAREST = 512, (1, 5, 17, 65)  # most points, and how many a mean is of
 # Some statistics never vary in training, such as the spacing of one mesh.
@@ -74,6 +74,19 @@ class InputStatistics:
         ]
         self.rows: list[dict[str, Tensor]] = []
         self.pos = torch.empty(0)
+
+    @classmethod
+    def of(
+        cls, forecaster: Forecaster, windows: WindowDataset, gaps: float = 0.0
+    ) -> Self:
+        """Of all windows, every other one of which has a share of ``gaps``."""
+        task, draw = forecaster.task, torch.Generator().manual_seed(0)
+        made = cls(forecaster)
+        for number, batch in enumerate(batches(windows, 1, made.connect)):
+            lost = torch.rand(batch.x.shape[:2], generator=draw) < gaps * (number % 2)
+            batch.x[..., : len(task.components) * task.has_time][lost] = torch.nan
+            made.add(batch.to(forecaster.device))
+        return made
 
     def connect(self, pos: Tensor, numbers: Tensor | None = None, **_: Any) -> Graphs:
         """The graphs of one sample that the inputs need, without those of the model."""
@@ -154,25 +167,3 @@ class InputStatistics:
         self.box: dict[str, Tensor] = {}
         for k, u in enumerate(domain.normalise(pos, torch.float64).T):
             self.box |= {f"lowest {'xyz'[k]}": u.min(), f"highest {'xyz'[k]}": u.max()}
-
-
-def unlike(forecaster: Forecaster, windows: WindowDataset) -> list[dict[str, Any]]:
-    """What :meth:`InputStatistics.unlike` gives of all windows, read for it alone."""
-    statistics = InputStatistics(forecaster)
-    if forecaster.trained_on is not None:
-        for batch in batches(windows, 1, statistics.connect):
-            statistics.add(batch.to(forecaster.device))
-    return statistics.unlike()
-
-
-def input_statistics(
-    forecaster: Forecaster, windows: WindowDataset, gaps: float = 0.0
-) -> tuple[list[str], Tensor]:
-    """Names and values ``[S, K]``; of every other window with a share of ``gaps``."""
-    task, draw = forecaster.task, torch.Generator().manual_seed(0)
-    statistics = InputStatistics(forecaster)
-    for number, batch in enumerate(batches(windows, 1, statistics.connect)):
-        lost = torch.rand(batch.x.shape[:2], generator=draw) < gaps * (number % 2)
-        batch.x[..., : len(task.components) * task.has_time][lost] = torch.nan
-        statistics.add(batch.to(forecaster.device))
-    return statistics.table()

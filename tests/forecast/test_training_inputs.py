@@ -1,6 +1,7 @@
 """Inputs that are unlike those of training."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import nfsgeo
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.training_inputs import TrainingInputs, input_statistics, unlike
+from nfsgeo.forecast.training_inputs import InputStatistics, TrainingInputs
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.geometry import Domain
 
@@ -68,11 +69,15 @@ def trained(forecaster_of: Make) -> Callable[[float], Forecaster]:
         transform = Normalise(**scale, out_mean=[0.0], out_std=scale["std"])
         task = {"n_in": 2, "num_points": 200, "domain": Domain.unit(2)}
         made = forecaster_of(lambda x, graphs: x, transform, **task)
-        seen = input_statistics(made, waves(0, unit=unit), 0.2)
-        made.trained_on = TrainingInputs.fit(*seen)
+        seen = InputStatistics.of(made, waves(0, unit=unit), gaps=0.2)
+        made.trained_on = TrainingInputs.fit(*seen.table())
         return made
 
     return make
+
+
+def unlike(of: Forecaster, windows: WindowDataset) -> list[dict[str, Any]]:
+    return InputStatistics.of(of, windows).unlike()
 
 
 def test_samples_as_in_training_are_not_told_of(trained, caplog):
