@@ -91,13 +91,7 @@ def read_run_folder(path: Path) -> RunFolder:
     Raises:
         UserError: The folder holds no run, or one of its files is damaged.
     """
-    paths = RunPaths(path)
-    if not (paths.summary.is_file() or paths.config.is_file()):
-        raise UserError(
-            f"{path}",
-            "a run folder with a config.yaml or summary.json",
-            "give the folder that 'nfsgeo train' wrote",
-        )
+    paths = RunPaths.existing(path)
     files: dict[str, tuple[Path, Callable[[Path], Any]]] = {
         "config": (paths.config, _mapping),
         "environment": (paths.environment, _mapping),
