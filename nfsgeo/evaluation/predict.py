@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ from nfsgeo.data.times import (
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import open_run, predictions
-from nfsgeo.forecast import Forecaster, matched
+from nfsgeo.forecast import matched
 from nfsgeo.forecast.bands import Surroundings
 from nfsgeo.forecast.matching import check_asked, times_of
 from nfsgeo.forecast.training_inputs import InputStatistics
@@ -133,7 +132,6 @@ def predict(
         bands = bands if level else None
         ends = _ends(file) if bands else {}
         fields = [*file.component_names, *ends]
-        around = queries is not None and bands is not None  # it takes points nearby
         numbers = np.concatenate([observed, ahead_known := _known_ahead(file, ahead)])
         bytes_each = 4 * len(ahead) * len(fields) + 8 * domain.dim
         check_room(target, num * most * bytes_each)
@@ -142,13 +140,20 @@ def predict(
         )
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]
+
+        def connect(pos: Tensor, **of: Any) -> Graphs:
+            wanted = queries
+            if queries is not None and bands is not None:  # which need points nearby
+                wanted = torch.cat([pos, queries.to(pos)])
+            return forecaster.connect(pos, query_pos=wanted, **of)
+
         staged, where = list[Path](), list[Doubles]()
         statistics = InputStatistics(forecaster)
         for batch, u in predictions(
             forecaster,
             windows,
             max(1, min(data.batch_size, POINTS // most)),
-            connect=partial(_connect, forecaster, queries, around),
+            connect=connect,
             steps=steps,
             ahead=torch.from_numpy(ahead),
         ):
@@ -191,14 +196,6 @@ def _ends(file: Fields) -> dict[str, str]:
     """Names and units of the ends of bands, all lower ones first."""
     pairs = product(("lower", "upper"), file.component_names)
     return {f"{name}_{end}": file.units.get(name, "") for end, name in pairs}
-
-
-def _connect(
-    forecaster: Forecaster, queries: Tensor | None, around: bool, pos: Tensor, **of: Any
-) -> Graphs:
-    if queries is not None and around:
-        queries = torch.cat([pos, queries.to(pos)])
-    return forecaster.connect(pos, query_pos=queries, **of)
 
 
 def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indices:

@@ -51,7 +51,11 @@ class Statistics:
             own = window.x[..., : window.y.size(-1)]
             fields = torch.cat([own, window.y], dim=1)
             self.fields.add(fields)
-            self._add_trend(fields.double().diff(dim=1))
+            steps = fields.double().diff(dim=1)
+            pairs = steps[:, 1:] * steps[:, :-1]
+            squares = steps[:, :-1].square().where(~pairs.isnan(), 0)
+            self._product = self._product + pairs.nansum((0, 1))
+            self._square = self._square + squares.sum((0, 1))
             change = window.y[:, : self.n_out] - own[:, -1:]
             self.changes.add(change)
             leads = window.times - window.times[self.n_in - 1]
@@ -77,9 +81,3 @@ class Statistics:
             return []
         trend = self._product / self._square.clamp_min(1e-300)
         return torch.atleast_1d(trend.clamp(0, 1)).tolist()
-
-    def _add_trend(self, change: Tensor) -> None:
-        pairs = change[:, 1:] * change[:, :-1]
-        squares = change[:, :-1].square().where(~pairs.isnan(), 0)
-        self._product = self._product + pairs.nansum((0, 1))
-        self._square = self._square + squares.sum((0, 1))

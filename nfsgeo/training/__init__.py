@@ -10,7 +10,6 @@
 >>> fit(experiment, begin_run(experiment))
 """
 
-from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.training.checkpoints import restore, start_from
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.experiment import Experiment, prepare
@@ -23,7 +22,6 @@ from nfsgeo.training.run_paths import RunPaths
 __all__ = [
     "Experiment",
     "FieldErrors",
-    "Forecaster",
     "RunConfig",
     "RunPaths",
     "TrainingModule",
@@ -36,5 +34,4 @@ __all__ = [
     "restore",
     "resume_run",
     "start_from",
-    "rollout",
 ]

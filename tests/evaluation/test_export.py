@@ -10,9 +10,9 @@ import torch
 
 import nfsgeo
 from nfsgeo.evaluation import export_run, program_inputs
+from nfsgeo.forecast import Forecaster
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import MODELS
-from nfsgeo.training import Forecaster
 
 # Its weights are complex numbers.
 WITHOUT_ONNX = "nfs-fnet"
