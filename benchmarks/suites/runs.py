@@ -31,7 +31,8 @@ from nfsgeo_benchmarks.suites.suite import (
 from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, is_finished, read_table
 
 EPOCHS = "trainer.epochs"
-OPTIONAL = ("options", "columns", "test_file")  # no part of a name where it is empty
+# No part of a name where they are empty.
+OPTIONAL = ("seed", "options", "columns", "test_file")
 
 
 class DataFiles(Part):
@@ -146,6 +147,8 @@ def runs_of(suite: Suite, scale: str, folder: Path | None = None) -> list[Run]:
                     # As slow as a training, and the same for all of them.
                     more["boosting"] = suite.stations and variant == variants[0]
                     data = at.data(name, folder)
+                    if suite.data_seeds and isinstance(data, DataSet):
+                        data = data.model_copy(update={"seed": seed})
                     runs.append(Run(name, variant, seed, data, settings, **more))
         return runs
 

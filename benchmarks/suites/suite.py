@@ -86,6 +86,7 @@ class DataSet(Part):
     samples: PositiveInt | None = None
     resolution: PositiveInt | None = None
     records: PositiveInt | None = None
+    seed: NonNegativeInt = 0
     options: Settings = {}
 
     def obtain(self, progress: Progress = silent) -> Settings:
@@ -181,6 +182,7 @@ class Suite(Part):
     meshes: tuple[str, ...] = ()
     memory: bool = False
     seeds: dict[str, PositiveInt] = {}
+    data_seeds: bool = False  # each seed has samples of its own
     search: Search | None = None
     published: bool = False
     stations: bool = False

@@ -48,6 +48,15 @@ def test_later_settings_override_earlier_ones(runs_with):
     assert only.variant == "wide"
 
 
+def test_each_seed_may_have_samples_of_its_own(runs_with):
+    changes = {"scales/tiny/seeds": 2, "problems/waves/variants": ["wide"]}
+    first, second = runs_with(**changes)
+    assert first.data == second.data
+    same, other = runs_with(**changes, data_seeds=True)
+    assert same == first and other.name != second.name
+    assert other.data == first.data.model_copy(update={"seed": 1})
+
+
 def test_a_name_belongs_to_everything_that_determines_a_run(runs_with):
     first = runs_with()[0].name
     assert re.fullmatch(r"waves-dse-seed0-[0-9a-f]{8}", first)
