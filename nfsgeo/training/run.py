@@ -32,7 +32,7 @@ __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 
 
 def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
-    """Makes the folder of an ``experiment``, with its configuration and environment.
+    """Makes the folder of an ``experiment``, with its configuration.
 
     ``out`` is a new or empty folder, None for the next free one in ``runs``.
 
@@ -42,8 +42,6 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
     config = experiment.config
     data = experiment.file.equation or experiment.file.path.stem
     paths = RunPaths.new(out, f"{config.model.name}-{data}")
-    paths.last.parent.mkdir()
-    write_json(paths.environment, describe_environment(config))
     write_yaml(paths.config, config.model_dump(mode="json"))
     return paths
 
@@ -92,6 +90,8 @@ def fit(
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
     own = [History(paths.metrics), *stopping, *callbacks]
     with only_here(paths.root, "a run"), quiet_lightning(), errors_of_workers():
+        if not paths.environment.exists():
+            write_json(paths.environment, describe_environment(config))
         logger = _logger(config, paths)
         trainer = make_trainer(
             config,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -58,19 +59,26 @@ class RunPaths:
 
     @staticmethod
     def check_free(folder: Path | None) -> None:
-        """Makes sure that the ``folder`` for a new run is new or empty.
+        """Makes sure that the ``folder`` for a new run is new or empty, or can be.
 
         Raises:
-            UserError: The folder holds something or is a file.
+            UserError: The folder holds something, is a file, or is where this process
+                may not write.
         """
-        if folder is None or not folder.exists():
-            return
-        if folder.is_file() or any(folder.iterdir()):
-            raise UserError(
-                f"--out {folder}",
-                "a folder that is new or empty",
-                f"give another, or go on with it: nfsgeo train --resume {folder}",
-            )
+        place = (folder or Path("runs")).absolute()
+        there = next(each for each in (place, *place.parents) if each.exists())
+        expected = "a folder that is new or empty"
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            given = f"--out {folder or 'runs'}, but {there} is no folder to write to"
+            raise UserError(given, expected, "choose another place")
+        # A process that was killed has left a part of config.yaml.
+        if (
+            folder
+            and there == place
+            and any(path.suffix != ".partial" for path in place.iterdir())
+        ):
+            todo = f"give another, or go on with it: nfsgeo train --resume {folder}"
+            raise UserError(f"--out {folder}", expected, todo)
 
     @classmethod
     def existing(cls, folder: Path) -> RunPaths:
