@@ -165,20 +165,28 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
         )
     experiment.forecaster.transforms = saved.transforms
     if not is_finished(checkpoint, experiment.config):
-        _check_schedule(checkpoint, experiment.config, paths)
+        _check_optimiser(checkpoint, experiment.config, paths)
     return checkpoint
 
 
-def _check_schedule(
+def _check_optimiser(
     checkpoint: dict[str, Any], config: RunConfig, paths: RunPaths
 ) -> None:
-    """Makes sure that a schedule over all epochs is over those of the run."""
-    done, epochs = checkpoint["epoch"] + 1, config.trainer.epochs
+    """Makes sure that settings of the optimiser are those that a checkpoint keeps."""
+    group = checkpoint["optimizer_states"][0]["param_groups"][0]
+    kept = {f"optimiser.{key}": group[key] for key in ("betas", "eps", "weight_decay")}
+    # The highest of a schedule that rises.
+    kept["optimiser.lr"] = group.get("max_lr", group["initial_lr"])
     for schedule in checkpoint["lr_schedulers"]:
-        planned = schedule.get("total_steps", 0) * done // checkpoint["global_step"]
-        if planned and planned != epochs:
+        if total := schedule.get("total_steps"):
+            done = checkpoint["epoch"] + 1
+            kept["trainer.epochs"] = total * done // checkpoint["global_step"]
+    settings = config.model_dump()
+    for name, value in kept.items():
+        section, key = name.split(".")
+        if (given := settings[section][key]) != value:
             raise UserError(
-                f"{paths.config} with trainer.epochs {epochs}",
-                f"{planned}, over which the learning rate rises and falls",
+                f"{paths.config} with {name} {given}",
+                f"{value}, with which the run began",
                 "put it back, or go on in a new run with --start-from",
             )

@@ -1,5 +1,6 @@
 """Runs that were cut short come out as if they had not been."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -100,19 +101,19 @@ def test_a_run_whose_folder_moved_keeps_its_best(train, resume):
     assert not first.paths.root.exists()
 
 
-@pytest.mark.parametrize("epochs", [2, 4])
-def test_epochs_that_the_learning_rate_was_not_planned_for_are_refused(
-    train, resume, epochs, refuses
+@pytest.mark.parametrize(("key", "given"), [("epochs", 2), ("epochs", 4), ("lr", 0.5)])
+def test_settings_of_the_optimiser_that_have_changed_are_refused(
+    train, resume, key, given, refuses
 ):
     paths = train("run", {"trainer.epochs": 3}).paths
     checkpoint = torch.load(paths.last, weights_only=True)
-    if epochs < 3:  # as if it had been stopped after the first
+    if given < 3:  # as if it had been stopped after the first
         checkpoint["global_step"] //= checkpoint["epoch"] + 1
         checkpoint["epoch"] = 0
     torch.save(checkpoint, paths.last)
     config = paths.config.read_text()
-    paths.config.write_text(config.replace("  epochs: 3\n", f"  epochs: {epochs}\n"))
-    refuses(f"trainer.epochs {epochs}: expected 3, over", resume, paths.root)
+    paths.config.write_text(re.sub(rf"(?m)^  {key}: .*", f"  {key}: {given}", config))
+    refuses(rf"{key} {given}: expected .*the run began", resume, paths.root)
 
 
 def test_data_that_have_changed_are_noticed(train, resume, waves, refuses):
