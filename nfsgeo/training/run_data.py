@@ -193,25 +193,32 @@ class RunData:
     def trained_points(self, sample: int) -> Indices:
         """Numbers of the points of a sample that training has seen, on any point set.
 
-        Also as query points. They are told by their coordinates, so that meshes of the
-        file that share points are one.
+        Also as query points. Of samples on several meshes they are told by their
+        coordinates, so that meshes of the file that share points are one.
         """
         mesh = int(self.file.sample_mesh[sample])
+        numbers = [each.index for each in self._seen if each.index is not None]
+        if not self._many and len(numbers) == len(self._seen):
+            return np.unique(np.concatenate(numbers))
         if mesh not in self._by_mesh:
             away = self._trained.query(self.file.coordinates(sample))[0]
             self._by_mesh[mesh] = np.flatnonzero(away == 0)
         return self._by_mesh[mesh]
 
     @cached_property
-    def _trained(self) -> cKDTree:
-        """All training points."""
+    def _seen(self) -> list[Mesh]:
+        """All training meshes."""
         observation = self.training_mesh
         meshes = getattr(observation, "meshes", None)
         if meshes is None:
             samples = self.samples("train")
             samples = samples if len(samples) else np.arange(self.file.num_samples)
             meshes = {observation(int(sample)) for sample in samples}
-        return cKDTree(np.concatenate([m.with_queries_joined().pos for m in meshes]))
+        return [mesh.with_queries_joined() for mesh in meshes]
+
+    @cached_property
+    def _trained(self) -> cKDTree:
+        return cKDTree(np.concatenate([mesh.pos for mesh in self._seen]))
 
     @cached_property
     def _by_mesh(self) -> dict[int, Indices]:

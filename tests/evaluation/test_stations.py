@@ -9,6 +9,7 @@ import pytest
 
 import nfsgeo
 from nfsgeo.training import RunPaths
+from nfsgeo.training.run_data import RunData
 
 NAMES = [f"{number:03d}" for number in range(10)]
 COLUMNS = {"static": "height"}
@@ -93,6 +94,18 @@ def test_held_out_stations_are_never_seen(months, settings, refuses):
     assert summary["scored"]["points"] == 8 and summary["unobserved"]["num_points"] == 2
     for also in ({"data.points": 5}, {"data.mesh": "all"}, {"data.hold_out": 0.97}):
         refuses("data.hold_out=", nfsgeo.prepare, table, held | also)
+
+
+def test_a_held_out_station_is_unseen_where_another_is_observed(months, settings):
+    table = write_table(Path("a.csv"), months)
+    frame = pandas.read_csv(table, dtype={"station": str})
+    places = frame[["lon", "lat"]].to_numpy()[:: len(months)]
+    pairs = places[frame["station"].astype(int) // 2]
+    frame.assign(lon=pairs[:, 0], lat=pairs[:, 1]).to_csv(table, index=False)
+    experiment = nfsgeo.prepare(table, settings | {"data.hold_out": 0.2})
+    used = RunData(experiment.config, experiment.file)
+    assert used.trained_points(0).tolist() == used.mesh(0).index.tolist()
+    assert len(used.mesh(0)) == 8
 
 
 def test_forecasts_of_a_season_have_error_bands(settings):
