@@ -57,7 +57,7 @@ def predict(
     source: Fields | Path | str,
     target: Path | str,
     *,
-    query_points: Path | str | None = None,
+    query_points: Path | str | Doubles | None = None,
     first: int | None = None,
     steps: int | None = None,
     lead_times: Sequence[float] | None = None,
@@ -83,7 +83,7 @@ def predict(
         target: The file to make; its ending chooses the format, see
             :meth:`~nfsgeo.data.Fields.write`.
         query_points: Where to predict, a file for :func:`read_points`; None for the
-            observed points.
+            observed points. In Python also an array ``[M, d]``.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
             in the file.
         steps: Number of time steps to predict, by an autoregressive rollout where they
@@ -118,7 +118,7 @@ def predict(
         points, queries, most = None, None, max(map(file.num_points, range(num)))
         names: list[str] = []
         if query_points is not None:
-            points, names = _named_points(Path(query_points), domain)
+            points, names = _named_points(query_points, domain)
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
             names = names * num
         observed = _observed(task, data.time_stride, file, first)
@@ -308,15 +308,19 @@ def read_points(path: Path, domain: Domain) -> Doubles:
     return _named_points(path, domain)[0]
 
 
-def _named_points(path: Path, domain: Domain) -> tuple[Doubles, list[str]]:
+def _named_points(
+    source: Path | str | Doubles, domain: Domain
+) -> tuple[Doubles, list[str]]:
     """What :func:`read_points` reads, and the names of the points if it has any."""
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
-    if path.suffix not in readers or not path.is_file():
+    array = source if isinstance(source, np.ndarray) else None
+    path = Path("query_points") if isinstance(source, np.ndarray) else Path(source)
+    if array is None and (path.suffix not in readers or not path.is_file()):
         raise UserError(
             f"{path}", "an existing .npy, .npz or .csv file", "check the name"
         )
     try:
-        read, names = readers[path.suffix](path)
+        read, names = (array, []) if array is not None else readers[path.suffix](path)
         points = as_real(read, str(path)).astype(np.float64)
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
             raise ValueError(f"an array of shape {points.shape}")
@@ -351,7 +355,7 @@ def _numpy(path: Path) -> tuple[Doubles, list[str]]:
 def _table(path: Path) -> tuple[Doubles, list[str]]:
     """Coordinates of points, and their names where a column holds them."""
     names, separator, *_ = cells.first_lines(path)
-    if all(name and cells.is_number(name) for name in names):
+    if names and all(name and cells.is_number(name) for name in names):
         one = None if separator == cells.SPACES else separator
         return np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig"), []
     table = cells.frame_of(path)

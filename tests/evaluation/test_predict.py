@@ -125,9 +125,19 @@ def test_points_beside_a_periodic_axis_are_brought_back():
     assert found.tolist() == [[-180.0, 10.0], [-90.0, 90.0], [170.0, 0.0]]
 
 
+def test_points_may_be_an_array(run, waves, refuses):
+    points = np.random.default_rng(0).random((7, 2))
+    found = predict(run.root, waves, Path("out.nc"), query_points=points)
+    assert np.array_equal(found.coordinates(1), points)
+    given = run.root, waves, Path("new.nc")
+    refuses("one row of 2 coordinates", predict, *given, query_points=points[0])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", ["", "no points here\n"])
 @pytest.mark.parametrize("name", ["q.npy", "q.npz", "q.csv", "q.txt"])
-def test_files_that_hold_no_points(name, refuses):
-    (Path(name)).write_text("no points here\n")
+def test_files_that_hold_no_points(name, text, refuses):
+    (Path(name)).write_text(text)
     refuses(name, read_points, Path(name), Domain.unit(2))
     refuses("missing", read_points, Path(f"missing-{name}"), Domain.unit(2))
 
