@@ -64,7 +64,7 @@ def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
         wanted = wanted.removeprefix("Value error, ")
         if first["type"] == "missing":
             wanted, key = f"{key} as well", key.rpartition(".")[0]
-        given = f"{key}={first['input']!r}"
+        given = f"{key}={first['input']!r}".lstrip("=")  # of all settings
         raise UserError(given, wanted, "change it") from None
 
 

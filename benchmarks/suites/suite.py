@@ -282,7 +282,7 @@ def read_suite(path: Path) -> Suite:
         problems = content.get("problems")
         if isinstance(problems, dict):
             content["problems"] = {n: _whole(n, own) for n, own in problems.items()}
-        return Suite.model_validate(content | {"path": path})
+        return Suite.model_validate(content).model_copy(update={"path": path})
 
 
 def _whole(name: str, own: Any) -> Any:

@@ -170,6 +170,13 @@ def test_published_figures_are_of_problems_and_measures_there_are():
     assert {0.0083, 0.0203} <= set(both)  # as they contradict each other
 
 
+def test_an_empty_suite_is_told_what_it_lacks(tmp_path):
+    (tmp_path / "own.yaml").write_text("")
+    with pytest.raises(UserError, match="title") as error:
+        read_suite(tmp_path / "own.yaml")
+    assert error.value.given == "own.yaml: {}"
+
+
 @pytest.mark.parametrize("theirs", ["null", "{other: {}}", "{p: null}"])
 def test_a_problem_as_in_a_suite_without_it_is_refused(tmp_path, theirs):
     there, own = tmp_path / "there.yaml", tmp_path / "own.yaml"
