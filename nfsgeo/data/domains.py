@@ -9,7 +9,7 @@ axis)`` with the attribute ``inside``, see :class:`~nfsgeo.geometry.Region`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,11 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, WHAT):
         if path.suffix.lower() in (".geojson", ".json"):
-            parts = shapely.get_parts([*_shapes(json.loads(path.read_text("utf-8")))])
+            told = json.loads(path.read_text("utf-8"))
+            # A collection of features, one, or its geometry.
+            each = (f.get("geometry", f) for f in told.get("features", [told]))
+            # It closes rings that rounding left open.
+            parts = shapely.get_parts([*map(shapely.geometry.shape, each)])
             while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
                 parts = shapely.get_parts(parts)
             if kinds := {part.geom_type for part in parts} - {"Polygon"}:
@@ -176,14 +180,3 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
 
         mesh = trimesh.load_mesh(path, process=False)
         return Region.surface(mesh.vertices, mesh.faces, inside=inside)
-
-
-def _shapes(content: Any) -> Iterator[Any]:
-    """The geometries of GeoJSON; rings that rounding left open are closed."""
-    if content["type"] == "FeatureCollection":
-        for part in content["features"]:
-            yield from _shapes(part)
-    elif content["type"] == "Feature":
-        yield from _shapes(content["geometry"])
-    else:
-        yield shapely.geometry.shape(content)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
 
-__all__ = ["Elasticity", "hole_radius", "rings"]
+__all__ = ["Elasticity", "hole_radius"]
 
 Doubles = NDArray[np.float64]
 Radius = Callable[[Doubles], Doubles]
@@ -65,27 +65,21 @@ class Elasticity(Solver):
 
     def shape(self, resolution: int) -> tuple[int, ...]:
         """Corners and centres of all squares between the sides and the hole."""
-        hole = resolution - 2 * rings(resolution)
-        corners = (resolution + 1) ** 2 - (hole - 1) ** 2
-        return (corners + resolution**2 - hole**2,)
-
-    def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        return ()
+        return (len(np.unique(self.cells(resolution)["triangle"])),)
 
     def cells(self, resolution: int) -> dict[str, np.ndarray]:
         from nfsgeo.data.pde.finite_elements import reference_mesh
 
-        mesh = reference_mesh(resolution, rings(resolution))
-        return {"triangle": mesh.t.T.astype(np.int64)}
+        return {"triangle": reference_mesh(resolution).t.T.astype(np.int64)}
 
     def solution(
         self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
         from nfsgeo.data.pde import finite_elements as fem
 
+        coarse = fem.reference_mesh(resolution)
         # Refining keeps the vertices and their numbers.
-        reference = fem.reference_mesh(resolution, rings(resolution)).refined()
-        (num,) = self.shape(resolution)
+        num, reference = coarse.nvertices, coarse.refined()
         lame = fem.plane_stress(self.nu)
         angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
         rays = np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -104,11 +98,6 @@ class Elasticity(Solver):
         )
         limits = {"relative residual": (residuals, 1e-8)}
         return Solution(u[:, None, :, None], a[..., None], limits, pos=pos)
-
-
-def rings(resolution: int) -> int:
-    """Rings of squares around the hole: as many as make them about square."""
-    return (resolution + 2) // 4
 
 
 def hole_radius(rng: np.random.Generator, cutoff: int) -> Radius:

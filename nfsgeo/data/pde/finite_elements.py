@@ -30,13 +30,14 @@ Lame = tuple[float, float]
 NEAR = 1e-9
 
 
-def reference_mesh(resolution: int, rings: int) -> skfem.MeshTri1:
+def reference_mesh(resolution: int) -> skfem.MeshTri1:
     """The square [-1, 1] x [-1, 1] with a square hole, its squares cut crosswise.
 
-    ``resolution`` squares along each outer side, and ``rings`` of them around the hole.
-    Their diagonals lie on those of the whole, on which :func:`hole_mesh` has kinks.
+    ``resolution`` squares along each outer side, and as many rings of them around the
+    hole as make them about square on the mesh of a sample. Their diagonals lie on those
+    of the whole, on which :func:`hole_mesh` has kinks.
     """
-    axis = np.linspace(-1, 1, resolution + 1)
+    axis, rings = np.linspace(-1, 1, resolution + 1), (resolution + 2) // 4
     hole = 1 - 2 * rings / resolution
     whole = skfem.MeshQuad.init_tensor(axis, axis)
     ring = whole.remove_elements(lambda x: np.abs(x).max(axis=0) < hole)

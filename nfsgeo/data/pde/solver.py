@@ -72,9 +72,9 @@ class Solver(BaseModel, ABC):
         """Points along each axis, or in all where a sample has a mesh of its own."""
         return (resolution,) * self.domain.dim
 
-    @abstractmethod
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
         """Coordinates of each axis; none where a sample has a mesh of its own."""
+        return ()
 
     def cells(self, resolution: int) -> dict[str, np.ndarray]:
         """Cells of each such mesh by type, point numbers ``[cells, k]``."""

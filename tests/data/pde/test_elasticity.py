@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.func import jacrev, vmap
 
 from nfsgeo.data.pde import finite_elements as fem
-from nfsgeo.data.pde.elasticity import Elasticity, hole_radius, rings
+from nfsgeo.data.pde.elasticity import Elasticity, hole_radius
 from nfsgeo.data.pde.random_fields import sample_rng
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ def a_hole(angle: Array) -> Array:
 
 
 def a_mesh(resolution: int, radius: Callable[[Array], Array] = a_hole) -> Any:
-    return fem.hole_mesh(fem.reference_mesh(resolution, rings(resolution)), radius)
+    return fem.hole_mesh(fem.reference_mesh(resolution), radius)
 
 
 def waves(x: Tensor) -> Tensor:
