@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import warnings
 import zipfile
-from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ import torch
 from numpy.typing import NDArray
 from scipy.io import loadmat, whosmat
 from xarray import Variable
+from xarray.conventions import decode_cf_variable
 
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
 
-__all__ = ["FILLS", "arrays_of", "as_text", "attributes", "within_range"]
+__all__ = ["arrays_of", "as_text", "attributes", "decoded", "within_range"]
 
 NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
@@ -159,32 +160,32 @@ def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:
     return np.where((values < low) | (values > high), np.float32(np.nan), values)
 
 
+def decoded(variable: Variable) -> Variable:
+    """With NaN in place of fill values, unpacked; decoded by xarray before or not."""
+    found = variable.copy(deep=False)
+    for key in found.attrs.keys() & {*FILLS}:
+        mark = np.asarray(found.attrs.pop(key))
+        if mark.dtype.kind in "biuf":  # 1e20 in double precision marks single 1e20
+            kind = found.dtype if found.dtype.kind == "f" else mark.dtype
+            with np.errstate(over="ignore"):
+                found.attrs[key] = mark.astype(kind)[()]
+    found.encoding = {k: v for k, v in found.encoding.items() if k not in found.attrs}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return decode_cf_variable("", found, decode_times=False)
+
+
 def _of_hdf5(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
     about = {k: source.attrs[k] for k in (*FILLS, *RANGE) if k in source.attrs}
     dims, shape = _dims(source.ndim), source.shape or ()
-    read: Any = partial(read_hdf5, opened, source.name)
-    stored = within_range(deferred(dims, shape, source.dtype, read, about))
-    fills = [np.ravel(about[key]) for key in FILLS if key in about]
-    marks, dtype = [mark for mark in fills if mark.dtype.kind in "biuf"], stored.dtype
-    if dtype.kind == "f":  # 1e20 in double precision marks single 1e20
-        marks = [mark.astype(dtype) for mark in marks]
-    elif marks:
-        dtype = np.result_type(dtype, np.float32)
-    read = partial(_marked, stored, marks)
+    read = partial(read_hdf5, opened, source.name)
+    held = deferred(dims, shape, source.dtype, read, about)
+    stored = decoded(within_range(held))
     if not _head(path).startswith(MATLAB):
-        return deferred(dims, shape, dtype, read)
-    row = dtype.itemsize * math.prod(shape[:-1])
-    return deferred(
-        dims, shape[::-1], dtype, _Reversed(read, BLOCK_BYTES // (row or 1))
-    )
-
-
-def _marked(stored: Variable, marks: Sequence[Any], key: Key) -> NDArray[Any]:
-    """A part of an array of HDF5, NaN in place of values that mark missing ones."""
-    values = stored[key].values
-    for mark in marks:
-        values = np.where(np.isin(values, mark), np.float32(np.nan), values)
-    return values
+        return stored
+    row = stored.dtype.itemsize * math.prod(shape[:-1])
+    reversed_ = _Reversed(stored, BLOCK_BYTES // (row or 1))
+    return deferred(dims, shape[::-1], stored.dtype, reversed_)
 
 
 class _Whole:
@@ -215,18 +216,18 @@ class _Reversed:
     in blocks, of which the last one is kept.
     """
 
-    def __init__(self, stored: Callable[[Key], Any], step: int) -> None:
+    def __init__(self, stored: Variable, step: int) -> None:
         self.stored, self.step = stored, max(1, step)
         self._block, self._values = -1, np.empty(0)
 
     def __call__(self, key: Key) -> NDArray[Any]:
         first, *rest = key
         if isinstance(first, slice):
-            return self.stored(key[::-1]).T
+            return self.stored[key[::-1]].values.T
         block = int(first) // self.step
         if block != self._block:
             part = slice(block * self.step, (block + 1) * self.step)
-            self._values = self.stored((*(slice(None) for _ in rest), part)).T
+            self._values = self.stored[..., part].values.T
             self._block = block
         return np.asarray(self._values[(int(first) - block * self.step, *rest)])
 

@@ -20,7 +20,7 @@ from xarray import DataArray, Dataset, Variable
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
-from nfsgeo.data.formats.containers import FILLS, within_range
+from nfsgeo.data.formats.containers import decoded, within_range
 from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, unit_of_times
@@ -177,22 +177,15 @@ def _of_numpy(dataset: Dataset) -> dict[Any, Any]:
 
 
 def _decoded(dataset: Dataset) -> Dataset:
-    """With NaN in place of fill values, unpacked; decoded by xarray before or not."""
-    each_ = {n: v for n, v in dataset.variables.items() if n not in dataset.dims}
-    dataset = dataset.assign(
-        {name: within_range(values) for name, values in each_.items()}
-    )
-    for each in dataset.variables.values():
-        for key in each.attrs.keys() & {*FILLS}:
-            mark = np.asarray(each.attrs.pop(key))
-            if mark.dtype.kind in "biuf":  # of the type of the values
-                kind = each.dtype if each.dtype.kind == "f" else mark.dtype
-                with np.errstate(over="ignore"):
-                    each.attrs[key] = mark.astype(kind)[()]
-        each.encoding = {k: v for k, v in each.encoding.items() if k not in each.attrs}
+    """With NaN where a value is missing, and coordinates told from fields."""
+    found = {
+        name: decoded(each if name in dataset.dims else within_range(each))
+        for name, each in dataset.variables.items()
+    }
+    whole = dataset.assign(found)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return xarray.decode_cf(dataset, decode_times=False, decode_coords="all")
+        return xarray.decode_cf(whole, decode_times=False, decode_coords="all")
 
 
 def _own(path: Path, dataset: Dataset) -> Fields:
