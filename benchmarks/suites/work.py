@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -163,7 +162,7 @@ class GuardedRun:
         if self.threads:
             # A shell starts a job in the background with Ctrl-C ignored.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            threading.Thread(target=end_with_parent, daemon=True).start()
+            end_with_parent()
             torch.set_num_threads(self.threads)
         try:
             carry_out(self.run, self.folder)

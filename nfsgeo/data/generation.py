@@ -199,7 +199,7 @@ def _solved(
         made,
         batch_size=None,
         collate_fn=_as_it_is,
-        worker_init_fn=_watch_parent,
+        worker_init_fn=end_with_parent,
         num_workers=workers if workers > 1 else 0,
         multiprocessing_context="spawn" if workers > 1 else None,
         in_order=False,
@@ -224,16 +224,17 @@ def _as_it_is(batch: Any) -> Any:
     return batch
 
 
-def _watch_parent(_: int) -> None:
-    threading.Thread(target=end_with_parent, daemon=True).start()
+def end_with_parent(_: int = 0) -> None:
+    """Has this process, a worker of any number, leave when its parent is gone: their
+    queue would be waited on for ever.
+    """
+    if (parent := multiprocessing.parent_process()) is not None:
 
+        def leave() -> None:
+            parent.join()
+            os._exit(1)
 
-def end_with_parent() -> None:
-    """Leaves when the parent is gone: its queue would be waited on for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+        threading.Thread(target=leave, daemon=True).start()
 
 
 def _staged_at(folder: Path, name: str, batch: range) -> Path:
