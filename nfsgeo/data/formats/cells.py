@@ -52,17 +52,13 @@ def is_table(look: Look) -> bool:
     return len(names) > 1 and fits
 
 
-def frame_of(
-    path: Path, dtype: Any = None, *, in_pieces: bool = True
-) -> pandas.DataFrame:
+def frame_of(path: Path, dtype: Any = None) -> pandas.DataFrame:
     """The columns of a table: numbers, text, or of the types that Parquet has.
 
     Raises:
         UserError: The file is no table of named columns in UTF-8 or UTF-16.
     """
-    with path.open("rb") as stream:
-        parquet = stream.read(4) == b"PAR1"
-    if parquet:
+    if Look(path).head.startswith(b"PAR1"):
         require("pyarrow", f"{path}, a Parquet file")
         frame = pandas.read_parquet(path, engine="pyarrow", partitioning=None)
         if isinstance(frame.index, pandas.DatetimeIndex):
@@ -80,8 +76,7 @@ def frame_of(
         # Names of stations may begin with zeros.
         kept = {name: str for name in names if bare_name(name) in STATIONS}
         with warnings.catch_warnings(), _source(path, encoding) as source:
-            for kind in (pandas.errors.ParserWarning, pandas.errors.DtypeWarning):
-                warnings.simplefilter("error", kind)
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
             frame = pandas.read_csv(
                 source,
                 sep=separator,
@@ -93,13 +88,11 @@ def frame_of(
                 dtype=dtype or kept,
                 na_values=MISSING,
                 keep_default_na=False,
-                low_memory=in_pieces,
+                low_memory=False,  # else 007 is text in one part, 7 in another
             )
         if frame[names[-1]].isna().any():  # perhaps filled by pandas
             _check_cells(path)
         return frame
-    except pandas.errors.DtypeWarning:  # 007 is a number in one piece, text in another
-        return frame_of(path, dtype, in_pieces=False)
     except UnicodeDecodeError as error:
         given = f"{path} with the byte {error.object[error.start]:#x} ({error.reason})"
         todo = f"convert it, as in iconv -f ISO-8859-1 -t UTF-8 {path} > NAME.csv"
@@ -203,8 +196,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 def _opened(path: Path) -> BinaryIO:
     """The bytes of a file, those within where gzip has packed it."""
-    with path.open("rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
+    packed = Look(path).head.startswith(b"\x1f\x8b")
     return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
 
 
