@@ -158,11 +158,11 @@ def with_kinds(
             in time, a static input changes, or a name or a kind is not there.
     """
     path, names = fields.path, [*fields.component_names, *fields.static_names]
-    pairs = {kind: [*np.ravel(of)] for kind, of in (columns or {}).items()}
-    columns = {
-        k: [o if o in names else field_name(o)[0] for o in v] for k, v in pairs.items()
+    given = {
+        kind: [name if name in names else field_name(name)[0] for name in np.ravel(of)]
+        for kind, of in (columns or {}).items()
     }
-    if not roles and (wrong := {*(columns or ())} - {*KINDS}):
+    if not roles and (wrong := given.keys() - {*KINDS}):
         wrong_keys = f"columns with {', '.join(wrong)}= of {path}"
         raise UserError(wrong_keys, "static=, field= or ignore=", "change it")
     own = "nfsgeo_layout" in fields.dataset.attrs  # which has roles
@@ -170,12 +170,12 @@ def with_kinds(
     whole = {s for s in stems.values() if s not in names and f"{s}_0" in names}
     array = {name: s if s in whole else name for name, s in stems.items()}
     wanted = ("static", "field") if roles else KINDS
-    given = {kind: of for kind, of in (columns or {}).items() if kind in wanted}
-    told_kinds, _ = told(path, [*names, *array.values()], given)
-    told_kinds |= dict.fromkeys(np.ravel((columns or {}).get("ignore", [])), "ignore")
+    there = {kind: given.get(kind, ()) for kind in wanted}
+    told_kinds, _ = told(path, [*names, *array.values()], there)
+    told_kinds |= dict.fromkeys(given.get("ignore", ()), "ignore")
     kinds = {n: told_kinds.get(n) or told_kinds.get(array[n], "") for n in names}
-    marked = [n for n in fields.component_names if not (own or kinds[n])]
-    marked = [name for name in marked if is_static(name)]
+    fine = [] if own else fields.component_names
+    marked = [name for name in fine if is_static(name) and not kinds[name]]
     kinds |= {n: "static" for n in (*marked, *fields.static_names) if not kinds[n]}
     timed = [n for n in names if "time" in fields.dataset[n].dims]
     several, left = len(fields.times) > 1, (("ignore", "") if own else ("ignore",))
