@@ -30,7 +30,7 @@ __all__ = ["is_own", "of_each_sample", "read_own", "write_own"]
 
 LAYOUT = 4  # of the file, its attribute `nfsgeo_layout`
 CHUNK_BYTES = 2**19
-PACKED = "scale_factor", "add_offset"  # attributes of packed values
+PACKED = {"scale_factor", "add_offset"}  # how xarray has unpacked values
 FIELDS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 
 
@@ -56,12 +56,13 @@ def read_own(path: Path) -> Fields:
                 "make it again, or export it to .csv with the nfsgeo that wrote it",
             )
     opened = opened_hdf5(path)
-    with xarray.open_dataset(
-        path, engine="h5netcdf", mask_and_scale=False, decode_times=False
-    ) as dataset:
+    with xarray.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
         found = dict(dataset.variables)
         for name, each in dataset.variables.items():
-            if _is_large(each.dims, each.attrs) and each.dtype.kind in "biuf":
+            # Another program may have packed values, and counts dates as it likes.
+            plain = each.dtype.kind in "biuf" and each.dtype == each.encoding["dtype"]
+            plain &= PACKED.isdisjoint(each.encoding)
+            if plain and _is_large(each.dims, each.attrs):
                 # By h5py alone, in half the time that h5netcdf takes.
                 read = partial(read_hdf5, opened, str(name))
                 found[name] = deferred(
@@ -69,10 +70,6 @@ def read_own(path: Path) -> Fields:
                 )
             elif each.load().dtype == object:  # names, as text of numpy
                 found[name] = each.astype(str)
-        # Another program may have packed values, and counts dates as it likes.
-        packed = [n for n, v in found.items() if {*PACKED}.intersection(v.attrs)]
-        decoded = xarray.decode_cf(dataset[packed], decode_times=False).load()
-        found |= {name: decoded[name].variable for name in packed}
         unit = dataset["time"].attrs.get("units", "") if "time" in found else ""
         if "since" in unit and unit != EPOCH:
             when = xarray.decode_cf(dataset[["time"]])["time"].values
