@@ -50,7 +50,8 @@ class DataFiles(Part):
 
     def obtain(self, progress: Progress = silent) -> dict[str, Any]:
         """The settings of a run on them."""
-        path, columns = self.find(), dict(self.columns)
+        path, columns = self.first(), dict(self.columns)
+        assert path is not None
         if "points" in columns:
             columns["points"] = str(path.with_name(str(columns["points"])))
         test = path.with_name(self.test_file) if self.test_file else None
@@ -60,26 +61,25 @@ class DataFiles(Part):
             "data.test_file": test,
         }
 
-    def find(self) -> Path:
-        """The first file.
+    def first(self) -> Path | None:
+        """The first file, None where it is not there.
 
         Raises:
-            AbsentFile: One of the files is not there.
-            UserError: There are several of a name.
+            UserError: There are several of that name.
         """
         found = sorted(self.folder.rglob(self.files[0])) if self.folder else []
         if len(found) > 1:
             given = f"{found[0]} and {found[1]}"
             raise UserError(given, "one file of that name", "give its folder")
+        return found[0] if found else None
+
+    def absent(self) -> str:
+        """Which of the files is not there, empty where all are."""
+        first = self.first()
         for name in filter(None, (*self.files, self.test_file)):
-            if not found or not found[0].with_name(name).exists():
-                given = f"no {name}" + (f" in {self.folder}" if self.folder else "")
-                raise AbsentFile(given, "the file", "put it there")
-        return found[0]
-
-
-class AbsentFile(UserError):
-    """A file of a data set is not there."""
+            if first is None or not first.with_name(name).exists():
+                return f"no {name}" + (f" in {self.folder}" if self.folder else "")
+        return ""
 
 
 @dataclass(frozen=True)
@@ -179,13 +179,8 @@ def with_files(runs: Sequence[Run], folder: Path) -> tuple[list[Run], list[str]]
     """The runs that are finished in ``folder`` or whose files are there, and what is
     absent.
     """
-    absent: dict[str, str] = {}
-    for problem, data in {run.problem: run.data for run in runs}.items():
-        try:
-            if isinstance(data, DataFiles):
-                data.find()
-        except AbsentFile as error:
-            absent[problem] = error.given
+    files = {r.problem: r.data for r in runs if isinstance(r.data, DataFiles)}
+    absent = {problem: what for problem, of in files.items() if (what := of.absent())}
     left = [r for r in runs if r.problem not in absent or is_finished(r, folder)]
     there = {run.problem for run in left}
     return left, [f"{k}: {v}" for k, v in absent.items() if k not in there]
