@@ -141,7 +141,8 @@ def suite(
         raise click.UsageError(f"--slurm {slurm[0]} is for --launcher slurm")
     name = str(context.info_name)
     content = suites.read_suite(path := suites.find_suite(name))
-    if data_folder is not None and not content.needs_files:
+    named = any(problem.files for problem in content.problems.values())
+    if data_folder is not None and not named:
         expected = "none, since the data of this suite are generated"
         raise UserError(f"--data-folder {data_folder}", expected, "leave it out")
     planned = suites.runs_of(content, scale, data_folder)

@@ -210,11 +210,6 @@ class Suite(Part):
         return any(problem.scenario for problem in self.problems.values())
 
     @property
-    def needs_files(self) -> bool:
-        """Whether a problem is on files that the user has."""
-        return any(problem.files for problem in self.problems.values())
-
-    @property
     def rivals(self) -> tuple[str, ...]:
         """The variants that compete."""
         return tuple(name for name in self.variants if name not in self.references)

@@ -49,10 +49,8 @@ def relative_difference(one: Array, others: Sequence[Array]) -> float:
         one: States :math:`H` of one network.
         others: States :math:`H_j` of :math:`K` other networks, for the same sample.
     """
-    sizes = [np.abs(one) + np.abs(other) for other in others]
-    pairs = zip(others, sizes, strict=True)
-    each = [np.abs(one - other) / np.where(size > 0, size, 1) for other, size in pairs]
-    return float(np.mean([np.mean(found) for found in each]))
+    size = np.abs(one) + np.abs(others)
+    return float(np.mean(np.abs(one - others) / np.where(size > 0, size, 1)))
 
 
 @torch.no_grad()

@@ -130,7 +130,8 @@ def predict(
             raise UserError(given, wanted, "leave it out, or train with --bands")
         level = 0.9 if level is None else level
         bands = bands if level else None
-        ends = _ends(file) if bands else {}
+        pairs = product(("lower", "upper"), file.component_names if bands else ())
+        ends = {f"{name}_{end}": file.units.get(name, "") for end, name in pairs}
         fields = [*file.component_names, *ends]
         numbers = np.concatenate([observed, ahead_known := _known_ahead(file, ahead)])
         bytes_each = 4 * len(ahead) * len(fields) + 8 * domain.dim
@@ -190,12 +191,6 @@ def predict(
         for name in fields[file.components :]:
             predicted.dataset[name].attrs["level"] = level
         return nfsgeo.data.open(predicted.write(target))
-
-
-def _ends(file: Fields) -> dict[str, str]:
-    """Names and units of the ends of bands, all lower ones first."""
-    pairs = product(("lower", "upper"), file.component_names)
-    return {f"{name}_{end}": file.units.get(name, "") for end, name in pairs}
 
 
 def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indices:

@@ -171,7 +171,7 @@ class StationReferences:
         *,
         boosting: bool = False,
     ) -> None:
-        self.n_in, self.season = used.config.data.n_in or 0, season
+        self.n_in, self.periods = used.config.data.n_in or 0, season.periods
         joined, self.num = mesh.with_queries_joined(), len(mesh)
         assert joined.index is not None
         self.domain, self.pos = used.file.domain, season.pos[joined.index]
@@ -229,7 +229,8 @@ class StationReferences:
         pos = self.pos[: self.num].numpy()
         near = cKDTree(pos).query(pos, min(1 + NEIGHBOURS, len(pos)))[1][:, 1:]
         others = lags[:, :, -1][near].swapaxes(1, 2)
-        now, mean = self._basis(times)[None], self.coefficients[: self.num, :1]
+        now = harmonics(times, self.periods)[None].numpy()
+        mean = self.coefficients[: self.num, :1]
         each = (lags, others, now + 0 * lags[..., -1, :1], mean + 0 * lags[:, :, -1])
         return np.concatenate([of.reshape(*lags.shape[:2], -1) for of in each], axis=2)
 
@@ -277,13 +278,9 @@ class StationReferences:
         found = interpolate_along(field.cpu().double() - here, self.known[1]) + there
         return torch.cat([field, found.to(field)])
 
-    def _basis(self, times: Tensor) -> Doubles:
-        """Harmonics of the climatology ``[..., K]``."""
-        return harmonics(times, self.season.periods).numpy()
-
     def _expected(self, at: Indices, batch: Batch) -> Doubles:
         """The climatology at points of the windows ``[n, n_in + n_out, C]``."""
-        basis = self._basis(_times(batch))
+        basis = harmonics(_times(batch), self.periods).numpy()
         of = batch.batch.cpu().numpy() if len(basis) > 1 else np.zeros(len(at), int)
         each = basis[of], self.coefficients[at]
         return np.asarray(np.einsum("ntk,nkc->ntc", *each, optimize=True))
