@@ -19,22 +19,15 @@ def models(as_json: bool) -> None:
     """
     from nfsgeo.models import MODELS, PAPER_PARAMETERS, parameters_at_paper_setting
 
-    rows = [
-        {
-            "name": name,
-            "points": model.points,
-            "unseen_meshes": model.unseen_meshes,
-            "source": model.source,
-            "parameters_paper": PAPER_PARAMETERS.get(name),
-        }
-        for name, model in MODELS.items()
-    ]
     line = "{:<14} {:<7} {:<7} {:>12} {:>12}".format
-    lines = [line("name", "points", "unseen", "parameters", "paper's")]
+    rows, lines = [], [line("name", "points", "unseen", "parameters", "paper's")]
     for name, model in MODELS.items():
+        row = {"name": name, "points": model.points}
+        row |= {"unseen_meshes": model.unseen_meshes, "source": model.source}
+        ours, paper = parameters_at_paper_setting(name), PAPER_PARAMETERS.get(name)
+        rows.append(row | {"parameters_paper": paper})
         points = "yes" if model.points else "grids"
         unseen = "yes" if model.unseen_meshes else "no"
-        ours, paper = parameters_at_paper_setting(name), PAPER_PARAMETERS.get(name)
         counts = f"{ours:,}", f"{paper:,}" if paper else ""
         lines += [line(name, points, unseen, *counts), f"    {model.source}"]
     lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
