@@ -209,7 +209,7 @@ def settled(
         fields = fields.with_times(times)
     last = len(fields.times) - 1
     if last and "time" not in fields.dataset.variables:
-        given = f"{path} with {last + 1} time steps and no times"
+        given = f"{path} with {last + 1} time steps and no times, or several alike"
         say = f"give them: nfsgeo convert {path} --out NAME.nc --times START:STOP:STEP"
         todo = todo or f"{say}, as in --times 0:{last}:1"
         raise UserError(given, "a file that tells them", todo)
