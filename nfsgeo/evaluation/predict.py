@@ -18,7 +18,7 @@ import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real
-from nfsgeo.data.disk import check_room, save_array
+from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.formats import cells
 from nfsgeo.data.formats.columns import role_of
@@ -107,7 +107,7 @@ def predict(
     writer_of(target)
     task, data = forecaster.task, config.data
     with (
-        tempfile.TemporaryDirectory(dir=target.parent, prefix=target.name) as scratch,
+        tempfile.TemporaryFile(dir=target.parent) as scratch,  # also gone after a kill
         open_as(data, source) as file,
     ):
         file, domain, num = matched(file, task), task.domain, file.num_samples
@@ -148,7 +148,7 @@ def predict(
                 wanted = torch.cat([pos, queries.to(pos)])
             return forecaster.connect(pos, query_pos=wanted, **of)
 
-        staged, where = list[Path](), list[Doubles]()
+        staged, where = list[tuple[Any, ...]](), list[Doubles]()
         statistics = InputStatistics(forecaster)
         for batch, u in predictions(
             forecaster,
@@ -168,11 +168,13 @@ def predict(
             parts = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)
             for values in parts:
                 values = values if points is None else values[-len(points) :]
-                staged.append(Path(scratch) / f"{len(where)}.npy")
-                save_array(staged[-1], values.numpy())
+                array = values.numpy()
+                staged.append((array.dtype, "r", scratch.tell(), array.shape))
+                scratch.write(array.tobytes())
                 where.append(mesh(len(where)).pos if points is None else points)
             progress("samples", len(where), num)
-        maps = [np.load(path, "r", allow_pickle=False) for path in staged]
+        scratch.flush()
+        maps = [np.memmap(scratch, *of) for of in staged]
         each = [Variable([*"ptc"], values) for values in maps]
         predicted = build(
             Path(source.name),
