@@ -167,13 +167,11 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, str]:
 def _charts(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
     """Validation error over epochs, and test error over the horizon."""
     charts: dict[tuple[str, str, str], dict[str, Curve]] = {}
-    looks = list(zip(RUNS, runs.items(), strict=False))
-    for look, (name, run) in looks:
+    for look, (name, run) in zip(RUNS, runs.items(), strict=False):
         if {"epoch", "valid_mae"} <= set(run.metrics):
             key = "Validation error after each epoch.", "epoch", "validation MAE"
             curve = run.metrics["epoch"] + 1, run.metrics["valid_mae"], look
             charts.setdefault(key, {})[name] = curve
-    for look, (name, run) in looks:
         e = run.predictions
         if e is None or e.steady or "model" not in e.error_by_time_step:
             continue
