@@ -81,9 +81,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
             todo = "interpolate the fields to such points, or say --columns "
             todo += f"ignore={name}, or field={name}, if it tells no points apart"
             raise UserError(given_, "points that stay where they are", todo)
-    where = np.empty(point.max() + 1, np.int64)
-    where[point] = np.arange(len(point))
-    points = at[space].to_numpy()[where]
+    points = at[space].groupby(point).first().to_numpy()
     for name in [name for name in frame if name not in kinds]:
         names, order = _names(frame[name], point, len(points))
         if names is not None:
@@ -91,10 +89,8 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
             del frame[name]
             break
     # Places are the points of one sample after those of the other.
-    place, there = point, np.arange(len(points))
-    if len(samples) > 1:
-        place = sample * np.int64(len(points)) + point
-        place, there = pandas.factorize(place, sort=True)
+    place = sample * np.int64(len(points)) + point
+    place, there = pandas.factorize(place, sort=True)
     starts = np.searchsorted(there, np.arange(len(samples)) * len(points))
     own, there = len(there) < len(samples) * len(points), there % len(points)
     _check_rows(path, sample, time, place, points[there], times, unit)

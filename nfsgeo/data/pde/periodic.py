@@ -81,9 +81,8 @@ class ETDRK4:
         self.nonlinear = nonlinear
         # All coefficients are complex like the state: mixed products are slow in torch.
         z = linear.to(torch.complex128) * dt
-        real = not linear.is_complex()
-        phi1_half, phi2_half, _ = _phi_functions(z / 2, real=real)
-        phi1, phi2, phi3 = _phi_functions(z, real=real)
+        phi1_half, phi2_half, _ = _phi_functions(z / 2)
+        phi1, phi2, phi3 = _phi_functions(z)
         self.full, self.half = torch.exp(z), torch.exp(z / 2)
         self.a0 = dt / 2 * phi1_half
         self.b0, self.b1 = dt * (phi1_half / 2 - phi2_half), dt * phi2_half
@@ -106,7 +105,7 @@ class ETDRK4:
         return out.addcmul_(self.last, nc)
 
 
-def _phi_functions(z: Tensor, *, real: bool) -> list[Tensor]:
+def _phi_functions(z: Tensor) -> list[Tensor]:
     """Averages of phi_1, phi_2 and phi_3 over unit circles around ``z``, complex."""
     points = torch.arange(CONTOUR_POINTS, dtype=torch.float64) + 0.5
     angle = points * (2 * torch.pi / CONTOUR_POINTS)
@@ -117,7 +116,7 @@ def _phi_functions(z: Tensor, *, real: bool) -> list[Tensor]:
         for order, total in enumerate(sums):
             phi = (phi - 1 / math.factorial(order)) / s
             total += phi / CONTOUR_POINTS
-    if real:
+    if not z.imag.any():
         for total in sums:
             total.imag.zero_()
     return sums
