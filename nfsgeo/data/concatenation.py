@@ -55,8 +55,7 @@ def concatenated(paths: Sequence[Path], opener: Opener, along: str | None) -> Fi
     else:
         several = len(meshes) > 1 or None in meshes
         several |= len({(*part.stations(),) for part in parts}) > 1
-        own = first.shape is None and several
-        dataset = _by_sample(parts, ragged=own)
+        dataset = _by_sample(parts, ragged=several and first.shape is None)
     if (domain := domain_of(first.dataset)) is not None:
         dataset = with_domain(dataset, domain)
     return Fields(dataset, first.path)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import numpy as np
+import pandas
 from numpy.typing import NDArray
 from xarray import Variable
 
@@ -71,11 +72,8 @@ def as_times(values: Any, what: str) -> Doubles:
         if len(zoned) > 1:
             todo = 'convert them: times.tz_localize("UTC") in pandas'
             raise UserError(f"{what}, some with a time zone", "all or none", todo)
-        plain = [
-            d.astimezone(UTC).replace(tzinfo=None) if True in zoned else d
-            for d in array.flat
-        ]
-        return as_times(np.array(plain, "M8[us]"), what)
+        found = pandas.to_datetime(array.ravel(), utc=True).tz_localize(None)
+        return as_times(found.to_numpy(), what)
     return finite(as_real(values, what).astype(np.float64), what)
 
 
@@ -121,13 +119,9 @@ def check_no_dates(times: Doubles, what: str) -> None:
     if not len(texts) == len(days) > 0 or len(texts[0]) != len(texts[-1]):
         return
     for form in FORMS.get(len(texts[0]), ()):
-        try:
-            found = [datetime.strptime(t, form).replace(tzinfo=UTC) for t in texts]
-        except ValueError:
-            continue
-        if not 1800 <= found[0].year <= found[-1].year < 2200:
-            continue
-        if len(texts[0]) < 8 and chance:
+        found = pandas.to_datetime(texts, format=form, errors="coerce")  # or NaT
+        between = 1800 <= found[0].year <= found[-1].year < 2200
+        if found.hasnans or not between or (len(texts[0]) < 8 and chance):
             continue
         given = f"{what} with {texts[0]}, a number or the date {found[0]:%Y-%m-%d}"
         expected = "dates such as 2026-01-31, or times that are none"
