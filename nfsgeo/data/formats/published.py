@@ -304,11 +304,14 @@ PDEBENCH = (
     _Set("", DARCY, _pdebench, "t-coordinate"),
     _Set("ns_incom", PARTICLES, _pdebench_flow),
 )
-GEO = "|".join(map(re.escape, GEO_FNO))
+CAMLAB_CLOUDS = _Set("", {"u": 4, "x": 4}, _camlab, "c")
+GEO_FNO_MESHES = _Set("|".join(map(re.escape, GEO_FNO)), {}, _geo_fno)
 
 
-def _format(name: str, content: str | None, *sets: _Set) -> Format:
-    """One of several sets, of which the first paragraph of ``content`` tells."""
+def _format(name: str, *sets: _Set, content: str | None = None) -> Format:
+    """One of several sets, of which ``content`` tells, or the docstring of the first
+    one's reader.
+    """
 
     def set_of(path: Path, shapes: Mapping[str, Sequence[int]]) -> _Set | None:
         ranks = {(name, len(shape)) for name, shape in shapes.items()}
@@ -323,28 +326,20 @@ def _format(name: str, content: str | None, *sets: _Set) -> Format:
         left_out(path, [name for name in rest if not re.fullmatch(one.beside, name)])
         return one.read(path, there)
 
-    read.__doc__ = content
+    read.__doc__ = content or sets[0].read.__doc__
     return Format(name, lambda look: bool(set_of(look.path, look.shapes)), read)
 
 
 PUBLISHED = (
-    _format("PDEBench (.hdf5, .h5)", _pdebench.__doc__, *PDEBENCH),
-    _format(
-        "CAMLab point clouds of RIGNO and GAOT (.nc)",
-        _camlab.__doc__,
-        _Set("", {"u": 4, "x": 4}, _camlab, "c"),
-    ),
-    _format(
-        "Geo-FNO elasticity, pipe and airfoil (.npy)",
-        _geo_fno.__doc__,
-        _Set(GEO, {}, _geo_fno),
-    ),
+    _format("PDEBench (.hdf5, .h5)", *PDEBENCH),
+    _format("CAMLab point clouds of RIGNO and GAOT (.nc)", CAMLAB_CLOUDS),
+    _format("Geo-FNO elasticity, pipe and airfoil (.npy)", GEO_FNO_MESHES),
     _format(
         "FNO's Burgers, Darcy and Navier-Stokes (.mat)",
-        "Arrays of Li et al. (2021): Burgers ``a`` and ``u``, or ``input`` and "
-        "``output``, Navier-Stokes ``a`` and ``u``, Darcy ``coeff`` and ``sol``.",
         *FNO,
+        content="Arrays of Li et al. (2021): Burgers ``a`` and ``u``, or ``input`` and "
+        "``output``, Navier-Stokes ``a`` and ``u``, Darcy ``coeff`` and ``sol``.",
     ),
-    _format("neuraloperator (.pt)", _from_x_to_y.__doc__, *TENSORS),
-    _format("NFS authors' data (.pkl)", _nfs.__doc__, *NFS),
+    _format("neuraloperator (.pt)", *TENSORS),
+    _format("NFS authors' data (.pkl)", *NFS),
 )
