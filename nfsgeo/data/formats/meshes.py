@@ -98,9 +98,7 @@ def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
         arrays, names = at_cells, inside
         points = np.concatenate([points[each.data].mean(axis=1) for each in mesh.cells])
     else:
-        for kind in dict.fromkeys(each.type for each in mesh.cells):
-            nodes = [each.data for each in mesh.cells if each.type == kind]
-            cells |= {kind: np.concatenate(nodes)} if kind != "vertex" else {}
+        cells = {kind: n for kind, n in mesh.cells_dict.items() if kind != "vertex"}
     if bad := int(np.count_nonzero(arrays.get(GHOST, 0))):
         raise missing_values(f"fields of {path}, by its {GHOST},", bad, len(points))
     if not names:
