@@ -28,7 +28,7 @@ from nfsgeo.data.disk import (
     save_array,
     write_bytes,
 )
-from nfsgeo.data.fields import FIELD, INITIAL, STATIC, Fields
+from nfsgeo.data.fields import INITIAL, STATIC, Fields
 from nfsgeo.data.formats import OWN, require
 from nfsgeo.data.pde import Solver, find_equation
 from nfsgeo.data.pde.periodic import PeriodicSolver, flush_denormals
@@ -253,12 +253,11 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
     axes = solver.axes(made.resolution)
     space = "xyz"[: len(axes)] or "p"
     where, steps = dict[str, Any](axes=axes), dict[str, Any]()
+    axes_u, axes_a = f"t{space}c", f"{space}c"
+    role = STATIC if steady else INITIAL
     arrays = [
-        Array(samples(name, letters), letters, names, role)
-        for name, letters, names, role in (
-            ("u", f"t{space}c", solver.component_names, FIELD),
-            ("a", f"{space}c", solver.static_names, STATIC if steady else INITIAL),
-        )
+        Array(samples("u", axes_u), axes_u, solver.component_names),
+        Array(samples("a", axes_a), axes_a, solver.static_names, role),
     ]
     if not axes:
         points = [each.values for each in samples("pos", "pd")]

@@ -47,7 +47,7 @@ def every_point(
 
 def points_there(file: Fields, sample: int) -> Indices:
     """Numbers of the points of a sample of a file; none of a grid's in obstacles."""
-    sample = _owner(file, sample)
+    sample %= file.num_samples  # more draws than samples are of a mesh that they share
     if file.domain.walls is None or file.shape is None:
         return np.arange(file.num_points(sample))
     pos = file.domain.wrap(torch.from_numpy(file.coordinates(sample)))
@@ -82,7 +82,7 @@ def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh
     """
     check_flat(file, "clustered")
     there = points_there(file, sample)
-    pos = file.coordinates(_owner(file, sample))[there]
+    pos = file.coordinates(sample % file.num_samples)[there]
     rng = philox(seed, Stream.CLUSTERED, sample)
     _check_enough(file, num_points, len(pos))
     lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
@@ -191,12 +191,6 @@ def with_queries(
     return replace(mesh, queries=queries)
 
 
-def _owner(file: Fields, number: int) -> int:
-    """The sample among whose points the draw of this number is made."""
-    # One mesh that all samples share is drawn from more often than there are samples.
-    return 0 if number >= file.num_samples and not file.sample_mesh.any() else number
-
-
 def _drawn(
     file: Fields, sample: int, numbers: Indices, num: int, rng: np.random.Generator
 ) -> Mesh:
@@ -212,7 +206,7 @@ def _drawn(
 
 def _subset(file: Fields, sample: int, chosen: Indices) -> Mesh:
     index = np.sort(chosen)
-    return Mesh(file.coordinates(_owner(file, sample))[index], index)
+    return Mesh(file.coordinates(sample % file.num_samples)[index], index)
 
 
 def _check_enough(file: Fields, wanted: int, there: int) -> None:
