@@ -1,5 +1,5 @@
 # make demo        train NFS on a small Navier-Stokes set and write a report (minutes)
-# make test        run the tests but those marked slow (five minutes on two cores)
+# make test        run the tests but those marked slow (four minutes on two cores)
 # make test-all    run every test (a quarter of an hour)
 # make docs        build the documentation into site/
 # make pretrained  train the models that come with nfsgeo (ten minutes)

@@ -13,6 +13,7 @@ from typing import Literal, get_type_hints
 import click
 import pytest
 from click.testing import CliRunner
+from numpy.typing import NDArray
 
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.training import RunConfig, load_config
@@ -85,7 +86,10 @@ def test_options_are_what_the_library_says_once_it_is_imported(verb):
             assert default == inspect.signature(of).parameters[key].default
         if option in chosen:
             continue
-        known = vars(sys.modules[of.__module__]) | {"Literal": Literal}
+        known = vars(sys.modules[of.__module__]) | {
+            "Literal": Literal,
+            "NDArray": NDArray,
+        }
 
         class Read:
             it: eval(" | ".join(map(ast.unparse, types)), known)  # noqa: F821

@@ -78,6 +78,7 @@ def test_the_same_content_is_cached_once():
     assert len({first, *made_of}) == 1 + len(others)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(data=st.data())
 def test_what_is_cached_opens_as_it_was(any_fields, contents, data):

@@ -20,6 +20,7 @@ TIMES = np.arange(50.0)
 relaxed = settings(max_examples=20)
 
 
+@pytest.mark.slow
 @relaxed
 @given(data=st.data())
 def test_every_layout_comes_back(any_fields, contents, tmp_path, data):

@@ -192,3 +192,17 @@ def test_errors_on_the_files_of_neuraloperator():
                 of = errors.loc[f"{problem}-neuralop", name.strip("`")]
                 assert text == f"{of['mean']:.5f} ± {of['std']:.5f}", (problem, name)
                 assert of["count"] == 3
+
+
+def test_the_table_of_data_sets_from_other_seeds():
+    errors = results("data-seeds").set_index([*BY, "seed"]).mae
+    found = rows(page("docs/benchmarks.md"), "| test MAE, data from seed |")
+    problem = ""
+    for name, *cells in found:
+        heading, _, variant = name.rpartition(": ")
+        if heading:
+            problem = "darcy-256" if heading.startswith("Darcy") else "burgers-steep"
+        texts = [
+            f"{errors[problem, variant.strip('`'), seed]:.2e}" for seed in range(3)
+        ]
+        assert cells == [text.replace("e-0", "e-") for text in texts], name

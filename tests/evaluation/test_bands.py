@@ -56,6 +56,7 @@ def test_a_constant_band_is_of_one_width():
     assert (each[:, 0, :, 180] < one[:, 0, :, 180]).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.floats(-3, 3), st.floats(0.1, 10))
 def test_crps_of_a_normal_distribution(error, sigma):
@@ -91,6 +92,7 @@ def banded(waves: Path, tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out).root
 
 
+@pytest.mark.slow
 def test_scores_stand_beside_those_of_references(banded):
     found = nfsgeo.evaluate(banded)["bands"]
     assert (found["level"], found["samples"]) == (0.9, 10)
@@ -139,6 +141,7 @@ def test_predictions_have_bands_of_a_level(banded, trained, waves, refuses):
             nfsgeo.predict(run, waves, "none.nc", level=0.9, **more)
 
 
+@pytest.mark.slow
 def test_samples_of_ones_own_calibrate(banded, run, waves, tmp_path, refuses):
     before = RunPaths(banded).bands.read_bytes()
     with nfsgeo.open(waves) as file:

@@ -94,6 +94,7 @@ def test_a_component_that_starts_at_zero_has_the_scale_of_its_targets(tiny):
     assert std == pytest.approx(u[:7, ..., 1].std(), rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prediction", ["residual", "direct"])
 def test_a_component_that_never_changes_is_predicted_as_it_is(
     prediction, tiny, tmp_path

@@ -150,6 +150,7 @@ def test_time_steps_without_values_are_not_observed(run, waves):
         predict(run.root, ahead, Path("q.nc"), first=11)
 
 
+@pytest.mark.slow
 def test_inputs_unlike_those_of_training_are_told(waves, tiny, caplog):
     chosen = tiny | {"trainer.epochs": 1, "data.window_stride": 1}
     run = nfsgeo.fit(nfsgeo.prepare(waves, chosen), "run")

@@ -72,6 +72,7 @@ def test_anomalies_of_an_autoregression_decay_as_they_should():
         torch.testing.assert_close(ahead, factor * last, atol=0.4, rtol=0)
 
 
+@pytest.mark.slow
 def test_trees_find_what_no_regression_does():
     pytest.importorskip("sklearn")
     u = np.random.default_rng(4).normal(size=(1500, 30))
@@ -141,6 +142,7 @@ def test_a_series_that_some_stations_leave_for_a_while():
     assert there["persistence"] and not there["mean"] and not there["ridge_each"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nfs", "mppde"])
 def test_a_single_series_has_references_at_observed_and_at_other_points(name):
     u = 5 * HEIGHT[:, 0] + np.random.default_rng(6).normal(size=(300, 30))

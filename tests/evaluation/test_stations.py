@@ -108,6 +108,7 @@ def test_a_held_out_station_is_unseen_where_another_is_observed(months, settings
     assert len(used.mesh(0)) == 8
 
 
+@pytest.mark.slow
 def test_forecasts_of_a_season_have_error_bands(settings):
     table = write_table(
         Path("a.csv"), pandas.date_range("1990-01", periods=200, freq="MS")

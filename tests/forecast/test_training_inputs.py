@@ -80,6 +80,7 @@ def unlike(of: Forecaster, windows: WindowDataset) -> list[dict[str, Any]]:
     return InputStatistics.of(of, windows).unlike()
 
 
+@pytest.mark.slow
 def test_samples_as_in_training_are_not_told_of(trained, caplog):
     of = trained(1.0)
     for usual in (waves(1), waves(2, gaps=0.2)):
@@ -96,6 +97,7 @@ def test_samples_as_in_training_are_not_told_of(trained, caplog):
     assert unlike(of, waves(1)) == [{}, {}]
 
 
+@pytest.mark.slow
 def test_neither_units_nor_the_order_of_points_matter(trained):
     of = trained(1.0)
     expected = unlike(of, waves(1))[1]["unlike"]

@@ -133,6 +133,7 @@ def test_cells_export_with_graphs_of_any_size(kind):
         torch.testing.assert_close(program(*given), model(*given))
 
 
+@pytest.mark.slow
 def test_the_mixer_block_compiles_and_exports_at_any_batch():
     mix, residual = SpectralConv(4, 4, (3, 3)), Pointwise(4, 4)
     norm = FieldLayerNorm(4)

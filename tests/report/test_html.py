@@ -110,6 +110,7 @@ SHOWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", SHOWS)
 def test_missing_parts_are_left_out(make_run, part):
     run = make_run(n=100, n_out=2)
@@ -121,6 +122,7 @@ def test_missing_parts_are_left_out(make_run, part):
     assert ("Unseen meshes" in page) == (part != "unseen.csv")
 
 
+@pytest.mark.slow
 def test_hostile_strings_are_escaped(make_run):
     run = make_run(n=200, n_out=2)
     tags = ("<script", "<img")
@@ -160,6 +162,7 @@ TIMES = STEADY | {f"fields-{sample}-vorticity" for sample in (960, 961)}
 SPACE_TIME = {f"space-time-{sample}-vorticity" for sample in (960, 961)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
@@ -179,6 +182,7 @@ def test_every_kind_of_problem_has_its_pictures(make_run, kind, names):
     assert all(picture.std() > 5 for picture in pictures.values())
 
 
+@pytest.mark.slow
 def test_predictions_that_are_not_finite_still_make_a_report(make_run):
     run = make_run(n=100, n_out=2)
 

@@ -183,6 +183,7 @@ def waves_of(num: int) -> tuple[np.ndarray, np.ndarray]:
     return np.sin(6 * pos[:, :1] + phase), pos
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:Mean of empty slice")
 @pytest.mark.parametrize("part", ["valid", "test"])
 def test_a_component_that_a_part_lacks(part, tiny, caplog):

@@ -53,6 +53,7 @@ def test_every_model_trains_and_predicts(train, model):
     assert nfsgeo.load(run.paths).predict(item.x, item.pos).shape == (30, 4, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gcgru", "mppde"])
 def test_what_was_drawn_is_drawn_again(interrupt_and_resume, model):
     """Scheduled sampling and windows, in a run that was cut short and went on."""

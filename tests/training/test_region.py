@@ -68,6 +68,7 @@ def test_a_run_keeps_its_walls(settings):
     assert len(done.output.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_walls_out_of_reach_change_nothing(settings):
     predicted = []
     for name, domain in (("plain", BOX), ("far", FAR)):

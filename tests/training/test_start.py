@@ -104,6 +104,7 @@ def test_frozen_parts_keep_their_weights_bit_for_bit(train, resume):
     assert resume(started.paths.root).rows() == started.rows()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -87,6 +87,7 @@ def test_the_best_epoch_is_kept_and_early_stopping_says_so(train, resume, capsys
     assert nfsgeo.evaluate(again.paths)["stopped_early"] is False
 
 
+@pytest.mark.slow
 def test_a_range_test_finds_a_learning_rate(waves, tiny):
     chosen = tiny | {"data.file": str(waves)}
     plain = prepare(load_config(overrides=chosen))
@@ -100,6 +101,7 @@ def test_a_range_test_finds_a_learning_rate(waves, tiny):
         assert torch.equal(value, other[name]), name
 
 
+@pytest.mark.slow
 def test_a_trainer_of_ones_own(train, tiny):
     run = train("run", {"trainer.epochs": 2})
     shown = ("checkpointing", "progress_bar", "model_summary")

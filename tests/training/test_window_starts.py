@@ -211,6 +211,7 @@ def test_any_number_of_series_has_all_point_sets(kind):
             np.testing.assert_array_equal(mesh.queries.index, same.queries.index)
 
 
+@pytest.mark.slow
 def test_a_run_on_one_series_is_evaluated(series, tiny):
     chosen = tiny | {f"data.{key}": value for key, value in NAMES.items()}
     chosen |= {"data.window_stride": 1, "trainer.epochs": 1}

@@ -77,6 +77,7 @@ def test_files_of_a_run(command, trained, tmp_path, name, data):
         assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=200, **unhurried)
 @given(data=st.data())
 def test_a_configuration(trained, tmp_path, data):
@@ -116,6 +117,7 @@ trees = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, **unhurried)
 @given(content=st.dictionaries(keys, trees, max_size=4))
 def test_configurations_that_make_no_sense(tmp_path, content):

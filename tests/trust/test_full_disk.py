@@ -50,6 +50,7 @@ def test_training(spawn, training, small_disk):
     assert status == 0, errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("free", [0, 1_300_000])
 def test_prediction(spawn, trained, waves, small_disk, free):
     fill(small_disk, free)

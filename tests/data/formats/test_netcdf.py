@@ -74,6 +74,7 @@ def check_grid(fields: nfsgeo.data.Fields, dataset: Any) -> None:
     assert (fields.component_names, fields.static_names) == (["temp"], ["elev"])
 
 
+@pytest.mark.slow
 @FAST
 @given(
     kind=st.sampled_from(KINDS),
@@ -108,6 +109,7 @@ def test_stations_are_read(num, seed, kind, sent):
             assert fields.units["level"] == "m" and not fields.domain_is_known
 
 
+@pytest.mark.slow
 @FAST
 @given(data=st.data())
 def test_files_of_nfsgeo_by_xarray(any_fields, contents, tmp_path, data):

@@ -64,6 +64,7 @@ def test_what_is_told_must_be_there(tmp_path, sensors, one_line):
         assert words in one_line(nfsgeo.data.open, speeds, columns=columns)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(data=st.data())
 def test_any_table_is_that_of_its_rows(tmp_path, data):
@@ -105,6 +106,7 @@ def test_any_table_is_that_of_its_rows(tmp_path, data):
     np.testing.assert_array_equal(u, other.read(0, slice(None)))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data=st.data())
 def test_names_of_stations_go_through_files(tmp_path, data):
