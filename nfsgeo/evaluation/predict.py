@@ -310,15 +310,16 @@ def _named_points(
 ) -> tuple[Doubles, list[str]]:
     """What :func:`read_points` reads, and the names of the points if it has any."""
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
-    array = source if isinstance(source, np.ndarray) else None
-    path = Path("query_points") if isinstance(source, np.ndarray) else Path(source)
-    if array is None and (path.suffix not in readers or not path.is_file()):
-        raise UserError(
-            f"{path}", "an existing .npy, .npz or .csv file", "check the name"
-        )
+    what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
     try:
-        read, names = (array, []) if array is not None else readers[path.suffix](path)
-        points = as_real(read, str(path)).astype(np.float64)
+        if isinstance(source, np.ndarray):
+            read, names = source, list[str]()
+        elif (path := Path(source)).suffix in readers and path.is_file():
+            read, names = readers[path.suffix](path)
+        else:
+            expected = "an existing .npy, .npz or .csv file"
+            raise UserError(what, expected, "check the name")
+        points = as_real(read, what).astype(np.float64)
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
             raise ValueError(f"an array of shape {points.shape}")
     except UserError:
@@ -326,17 +327,17 @@ def _named_points(
     except Exception as error:  # whatever breaks in a damaged file
         reason = (str(error) or type(error).__name__).splitlines()[0]
         each = f"an array of points, one row of {domain.dim} coordinates for each"
-        raise UserError(f"{path} ({reason})", each, "correct the file") from None
+        raise UserError(f"{what} ({reason})", each, "correct the file") from None
     points = domain.wrap_near(torch.from_numpy(points)).numpy()
     inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
     if not inside.all():
         first = int(np.argmin(inside))
         raise UserError(
-            f"{path} with point {first} at {points[first].tolist()}",
+            f"{what} with point {first} at {points[first].tolist()}",
             f"points in the domain, {domain.lower} to {domain.upper}",
             "move or leave out the points outside",
         )
-    domain.check_region(torch.from_numpy(points), f"{path} with ")
+    domain.check_region(torch.from_numpy(points), f"{what} with ")
     return points, names
 
 

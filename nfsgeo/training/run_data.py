@@ -197,12 +197,13 @@ class RunData:
         coordinates, so that meshes of the file that share points are one.
         """
         mesh = int(self.file.sample_mesh[sample])
-        numbers = [each.index for each in self._seen if each.index is not None]
-        if not self._many and len(numbers) == len(self._seen):
-            return np.unique(np.concatenate(numbers))
         if mesh not in self._by_mesh:
-            away = self._trained.query(self.file.coordinates(sample))[0]
-            self._by_mesh[mesh] = np.flatnonzero(away == 0)
+            numbers = [each.index for each in self._seen if each.index is not None]
+            if not self._many and len(numbers) == len(self._seen):
+                self._by_mesh[mesh] = np.unique(np.concatenate(numbers))
+            else:
+                away = self._trained.query(self.file.coordinates(sample))[0]
+                self._by_mesh[mesh] = np.flatnonzero(away == 0)
         return self._by_mesh[mesh]
 
     @cached_property
@@ -218,6 +219,7 @@ class RunData:
 
     @cached_property
     def _trained(self) -> cKDTree:
+        """All training points."""
         return cKDTree(np.concatenate([mesh.pos for mesh in self._seen]))
 
     @cached_property

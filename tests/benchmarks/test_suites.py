@@ -57,6 +57,17 @@ def test_each_seed_may_have_samples_of_its_own(runs_with):
     assert other.data == first.data.model_copy(update={"seed": 1})
 
 
+def test_the_first_data_set_of_an_equation_is_that_of_accuracy():
+    named = {
+        suite: {
+            run.name for run in runs_of(read_suite(suites.find_suite(suite)), "cpu")
+        }
+        for suite in ("accuracy", "data-seeds")
+    }
+    first = {name for name in named["data-seeds"] if "-seed0-" in name}
+    assert first and first <= named["accuracy"]
+
+
 def test_a_name_belongs_to_everything_that_determines_a_run(runs_with):
     first = runs_with()[0].name
     assert re.fullmatch(r"waves-dse-seed0-[0-9a-f]{8}", first)

@@ -76,6 +76,24 @@ def test_examples_are_whole_samples(run, waves):
             assert np.array_equal(kept["truth"][number], u)
 
 
+def test_errors_by_time_step_are_of_each_component_without_gaps(tmp_path):
+    random = np.random.default_rng(0)
+    u, points, times = random.random((20, 30, 6, 2)), random.random((30, 2)), range(6)
+    u[random.random(u.shape) < 0.2] = np.nan
+    data = nfsgeo.from_arrays(u, points, np.array(times, float))
+    settings = {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
+    settings["data.split"] = [15, 4, 1]  # one example is kept
+    experiment = nfsgeo.prepare(data, settings)
+    run = nfsgeo.fit(experiment, tmp_path / "run")
+    evaluate_run(run.root)
+    with np.load(run.evaluation, allow_pickle=False) as arrays:
+        kept = dict(arrays)
+    errors = np.abs(kept["prediction"].astype(float) - kept["truth"])
+    assert len(errors) == 1 and np.isnan(errors).any()
+    expected = np.nanmean(errors, axis=(0, 1))
+    np.testing.assert_allclose(kept["error_by_record"], expected, rtol=1e-5)
+
+
 def test_other_data_leave_the_run_as_it_is(run, waves):
     evaluate_run(run.root)
     before = {p: p.stat().st_mtime_ns for p in run.root.rglob("*")}
