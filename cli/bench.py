@@ -102,6 +102,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @verb
 @run_options
 @option("--data-folder", Path, "Where the files are that the suite's problems name.")
+@option("--data-seeds", bool, "Generate a data set from each seed.")
 @option(
     "--equal-time",
     Path,
@@ -120,6 +121,7 @@ def suite(
     scale: str,
     out: Path,
     data_folder: Path | None,
+    data_seeds: bool,
     equal_time: Path | None,
     launcher: str,
     slurm: tuple[str, ...],
@@ -146,6 +148,8 @@ def suite(
         expected = "none, since the data of this suite are generated"
         raise UserError(f"--data-folder {data_folder}", expected, "leave it out")
     planned = suites.runs_of(content, scale, data_folder)
+    if data_seeds:
+        planned = suites.with_data_seeds(planned)
     runs, absent = suites.with_files(planned, out)
     for line in absent:
         click.echo(f"skipped  {line}", err=as_json or not options["dry_run"])
@@ -158,6 +162,7 @@ def suite(
 
     def write() -> None:
         where = "" if data_folder is None else f" --data-folder {data_folder}"
+        where += " --data-seeds" * data_seeds
         where += "" if equal_time is None else f" --equal-time {equal_time}"
         about = {
             "suite": name if path.stem == name else str(path.absolute()),

@@ -3,6 +3,7 @@
 - :func:`shipped_suites`, :func:`find_suite`: their files, and those of one's own
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants
 - :func:`runs_of`, :func:`trials_of`: its :class:`Run` s, or the trials of its search
+- :func:`with_data_seeds`: the runs, each on samples of its own seed
 - :func:`in_equal_time`: the runs, each as long as the first variant trained
 - :func:`carry_out_all`: trains and evaluates those that are not finished
 - :func:`collect`, :func:`write_tables`: what they found
@@ -16,6 +17,7 @@ from nfsgeo_benchmarks.suites.runs import (
     in_equal_time,
     runs_of,
     trials_of,
+    with_data_seeds,
     with_files,
 )
 from nfsgeo_benchmarks.suites.suite import (
@@ -52,6 +54,7 @@ __all__ = [
     "shipped_scales",
     "shipped_suites",
     "trials_of",
+    "with_data_seeds",
     "with_files",
     "write_choices",
     "write_suite_report",

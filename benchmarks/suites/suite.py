@@ -182,7 +182,6 @@ class Suite(Part):
     meshes: tuple[str, ...] = ()
     memory: bool = False
     seeds: dict[str, PositiveInt] = {}
-    data_seeds: bool = False  # each seed has samples of its own
     search: Search | None = None
     published: bool = False
     stations: bool = False

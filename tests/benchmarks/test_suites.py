@@ -52,20 +52,10 @@ def test_each_seed_may_have_samples_of_its_own(runs_with):
     changes = {"scales/tiny/seeds": 2, "problems/waves/variants": ["wide"]}
     first, second = runs_with(**changes)
     assert first.data == second.data
-    same, other = runs_with(**changes, data_seeds=True)
+    same, other = suites.with_data_seeds([first, second])
     assert same == first and other.name != second.name
     assert other.data == first.data.model_copy(update={"seed": 1})
-
-
-def test_the_first_data_set_of_an_equation_is_that_of_accuracy():
-    named = {
-        suite: {
-            run.name for run in runs_of(read_suite(suites.find_suite(suite)), "cpu")
-        }
-        for suite in ("accuracy", "data-seeds")
-    }
-    first = {name for name in named["data-seeds"] if "-seed0-" in name}
-    assert first and first <= named["accuracy"]
+    assert other.settings == second.settings
 
 
 def test_a_name_belongs_to_everything_that_determines_a_run(runs_with):

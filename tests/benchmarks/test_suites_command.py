@@ -10,6 +10,7 @@ import pytest
 from nfsgeo.data.disk import only_here
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo_benchmarks.suites import in_equal_time, read_suite, runs_of, shipped_suites
+from nfsgeo_benchmarks.suites.suite import shipped_results
 
 OPTIONS = ("small", "--scale", "tiny", "--out", "o")
 
@@ -106,6 +107,24 @@ def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(bench, small):
     assert wrong.exit_code == 2 and len(wrong.stderr.splitlines()) == 1
     for word in ("own.yaml", "problems.waves", "batch_sice", "data.batch_size"):
         assert word in wrong.stderr
+
+
+def test_the_committed_runs_on_data_sets_from_other_seeds_count_as_finished(bench):
+    Path("o").mkdir()
+    shutil.copy(shipped_results("data-seeds", "cpu") / "results.csv", "o")
+    options = ("accuracy", "--scale", "cpu", "--data-seeds", "--dry-run", "--out", "o")
+    lines = bench(*options).stdout.splitlines()
+    finished = {line.split()[1] for line in lines if line.startswith("finished")}
+    with open("o/results.csv") as file:
+        folders = {row["folder"] for row in csv.DictReader(file) if row["folder"]}
+    assert {f"runs/{name}" for name in finished} == folders
+
+
+@pytest.mark.parametrize("name", ["stations", "apebench"])
+def test_data_of_others_cannot_be_generated_from_seeds(bench, name):
+    refused = bench(name, "--scale", "smoke", "--data-seeds", "--out", "o")
+    assert refused.exit_code == 2 and refused.stderr.count("\n") == 1
+    assert "expected data that nfsgeo generates" in refused.stderr
 
 
 def test_in_equal_time_slower_models_have_fewer_epochs(bench, small):
