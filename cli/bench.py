@@ -168,6 +168,7 @@ def suite(
             "suite": name if path.stem == name else str(path.absolute()),
             "scale": scale,
             "command": f"nfsgeo bench {name} --scale {scale}{where} --out {out}",
+            "data_seeds": data_seeds,
         }
         suites.write_tables(suites.collect(runs, out), out, about)
         suites.write_suite_report(out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -24,6 +24,7 @@ from nfsgeo.report.style import Picture, as_source, styled
 from nfsgeo.report.text import bytes_text, count_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
+from nfsgeo_benchmarks.suites.claims import Verdict, judge, read_samples
 from nfsgeo_benchmarks.suites.sources import paper_values, published
 from nfsgeo_benchmarks.suites.suite import (
     BAND_COLUMNS,
@@ -40,7 +41,6 @@ from nfsgeo_benchmarks.suites.tables import (
     SETTINGS_COLUMNS,
     Means,
     Row,
-    judge,
     learns,
     read_table,
     seed_means,
@@ -73,6 +73,7 @@ def write_suite_report(folder: Path) -> Path:
     about = json.loads((folder / ABOUT).read_text())
     suite = read_suite(find_suite(about["suite"]))
     paper, means = paper_values(suite), seed_means(rows)
+    samples = read_samples(rows, folder, apart=about.get("data_seeds", False))
     page = _Page(suite, means, rows, paper, folder)
     failures = {
         f"{row['problem']} {row['variant']}, seed {row['seed']}": [
@@ -88,7 +89,7 @@ def write_suite_report(folder: Path) -> Path:
         command=about["command"],
         status=[row["status"] for row in rows if learns(row["variant"])],
         paper=bool(paper),
-        claims=_claims(suite, means),
+        claims=_claims(judge(suite.claims, means, samples)),
         sections=[page.section(problem) for problem in means.first.index.unique(0)],
         failures=_table(failures),
     )
@@ -103,14 +104,16 @@ def measure_title(measure: str) -> str:
     return TITLES.get(measure) or f"{TITLES[name]} at {factor} n"
 
 
-def _claims(suite: Suite, means: Means) -> dict[str, pd.DataFrame]:
+def _claims(verdicts: Iterable[Verdict]) -> dict[str, pd.DataFrame]:
     """A table for each claim: problems, ratios, and whether it holds."""
     found: dict[str, dict[str, list[str]]] = {}
-    for each in judge(suite.claims, means):
+    for each in verdicts:
         of = each.claim
         least = f"at least {of.at_least:g} and " * bool(of.at_least)
         title = f"{of.title}: {least}at most {of.at_most:g}"
         ratio = "–" if math.isnan(each.ratio) else f"{each.ratio:.3g}"
+        if each.interval:
+            ratio += " (95 %: {:.3g} to {:.3g})".format(*each.interval)
         row = [ratio, each.text, ""]
         if each.text == "does not hold":
             tried = each.claim.tried.get(each.problem, "")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from nfsgeo.data.pde import find_equation
@@ -21,12 +22,13 @@ from nfsgeo.evaluation import kept_states, relative_difference
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.trainer import read_history
-from nfsgeo_benchmarks.suites.suite import BANDS, TRIVIAL, Claim, Ratio, Suite
+from nfsgeo_benchmarks.suites.suite import BANDS, TRIVIAL, Suite
 
 if TYPE_CHECKING:
     from nfsgeo_benchmarks.suites.runs import Run
 
 RESULTS, CURVES, CHOICES = "results.csv", "curves.csv", "tuned.csv"
+SAMPLES = "samples.csv"  # MAE of each run, by its folder, on each test sample
 ABOUT = "suite.json"  # what the tables of a folder are of
 # In the folder of a run: what it has come to, and states of its network.
 RESULT, STATES = "result.json", "states"
@@ -119,14 +121,16 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> None:
-    """Writes ``results.csv`` and ``curves.csv``, from which the report is drawn.
+def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, Any]) -> None:
+    """Writes the tables from which the report is drawn, ``results.csv`` and others.
 
     ``curves.csv`` has the errors of the first seed's runs in the course of training:
     ``minutes`` are those up to the end of the epoch, ``valid_mae`` is the MAE on
-    validation samples. Of runs without a folder the rows stay as they are.
-    ``suite.json`` says what the tables are ``about``: name or file of the ``suite``,
-    the ``scale``, the ``command`` that makes them again.
+    validation samples. ``samples.csv`` has the MAE of each run, by its folder, on each
+    test sample; their mean is that of ``results.csv``. Of runs without a folder the
+    rows of both stay as they are. ``suite.json`` says what the tables are ``about``:
+    name or file of the ``suite``, the ``scale``, the ``command`` that makes them again,
+    and whether ``data_seeds`` made samples for each seed.
     """
     columns = dict.fromkeys(name for row in rows for name in row)
     write_rows(folder / RESULTS, list(columns), rows)
@@ -134,11 +138,20 @@ def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) ->
     names = ["problem", "variant", "epoch", "minutes", "valid_mae"]
     earlier = pd.DataFrame(read_table(folder / CURVES), columns=names)
     curves = [earlier[:0]]
+    known = {row.pop("folder"): row for row in read_table(folder / SAMPLES)}
+    samples: dict[str, Row] = {}
     for row in rows:
-        if row["seed"] == 0 and learns(row["variant"]) and row["status"] == "ok":
+        if row["status"] != "ok" or not learns(row["variant"]):
+            continue
+        paths = RunPaths(folder / row["folder"])
+        samples[row["folder"]] = known.get(row["folder"], {})
+        if paths.evaluation.exists():
+            with np.load(paths.evaluation) as arrays:
+                each = arrays.get("mae_by_sample", ())  # none of earlier versions
+            samples[row["folder"]] = {str(i): error for i, error in enumerate(each)}
+        if row["seed"] == 0:
             of = {name: row[name] for name in ("problem", "variant")}
-            metrics = RunPaths(folder / row["folder"]).metrics
-            curve = pd.DataFrame(read_history(metrics))
+            curve = pd.DataFrame(read_history(paths.metrics))
             if len(curve):
                 curve = curve.assign(minutes=curve["seconds"].cumsum() / 60, **of)
             else:
@@ -147,6 +160,9 @@ def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) ->
     table = pd.concat(curves).astype({"minutes": float, "valid_mae": float})
     text = table.to_csv(index=False, float_format="%.4g")
     write_bytes(folder / CURVES, text.encode())
+    table = pd.DataFrame.from_dict(samples, orient="index").dropna(how="all")
+    text = table.rename_axis("folder").to_csv(float_format="%.4g")
+    write_bytes(folder / SAMPLES, text.encode())
 
 
 def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float]:
@@ -254,46 +270,6 @@ def seed_means(rows: Sequence[Row]) -> Means:
     first = first.reindex(last.index)
     first["status"] = first["status"].where(first["status"] == "ok", last)
     return Means(scored.mean(), scored.std(), first)
-
-
-class Verdict(NamedTuple):
-    """Whether a claim holds on a problem, NaN until all have run."""
-
-    claim: Claim
-    problem: str
-    ratio: float
-
-    @property
-    def text(self) -> str:
-        """``holds``, ``does not hold`` or ``not known yet``."""
-        if math.isnan(self.ratio):
-            return "not known yet"
-        within = self.claim.at_least <= self.ratio <= self.claim.at_most
-        return "holds" if within else "does not hold"
-
-
-def judge(claims: Sequence[Claim], means: Means) -> Iterator[Verdict]:
-    """Every claim on every problem that it is made for and that was run."""
-    for claim in claims:
-        for problem in means.mean.index.unique("problem"):
-            if problem in claim.problems or not claim.problems:
-                ratio = _ratio(claim, problem, means)
-                than = _ratio(claim.than, problem, means) if claim.than else 1
-                yield Verdict(claim, problem, ratio / than)
-
-
-def _ratio(ratio: Ratio, problem: str, means: Means) -> float:
-    """A ratio of errors, NaN until all runs that it needs have ended.
-
-    Left out are variants that failed, ran out of memory or are not for this problem,
-    and references that learn nothing and need more inputs than there are.
-    """
-    there = [name for name in ratio.over if (problem, name) in means.first.index]
-    if any(means.first.at[(problem, name), "status"] == "missing" for name in there):
-        return math.nan
-    own = means.errors(problem, [ratio.variant], ratio.measure).iloc[0]
-    over = means.errors(problem, there, ratio.over_measure or ratio.measure).min()
-    return float(own / over if ratio.over else own)
 
 
 def learns(variant: str) -> bool:

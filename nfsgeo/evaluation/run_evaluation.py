@@ -204,6 +204,7 @@ def _write(
         **stations,
         **file.domain.to_dict(),
         **{key: errors[name] for name, key in BY_TIME_STEP.items() if name in errors},
+        "mae_by_sample": found.mae.numpy(),
         **{name: np.array(each) for name, each in texts.items() if any(each)},
     }
     if file.time_unit:

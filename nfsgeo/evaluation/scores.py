@@ -44,6 +44,9 @@ class Scores:
     # Relative L1 of each window at the last predicted time step, with the mean of the
     # training targets removed from each component [S, C].
     last: dict[str, Tensor]
+    # MAE of the model on each window [S], pooled over components. Its mean is that of
+    # all, but where a window has no true value of one of several components.
+    mae: Tensor
     points: tuple[int, int]  # smallest and largest number of a sample
     # The first samples: sample [S], pos [n, d], times [n_in + n_out], x, truth and
     # prediction [S, n, ...].
@@ -120,6 +123,8 @@ def score(
     names = ("model", *predictors)
     errors = {name: scored.errors() for name in names}
     last: dict[str, list[Tensor]] = {name: [] for name in names}
+    mae, std = list[Tensor](), errors["model"].std
+    scale = 1 if std is None else std.masked_fill(std == 0, torch.nan)
     # Sums over points, of each predicted time step and component, and their numbers.
     zero = torch.zeros((), dtype=torch.float64)
     absolute, count = dict.fromkeys(names, zero), zero
@@ -141,9 +146,10 @@ def score(
             error = (field.double() - batch.y).abs().masked_fill(gaps, 0)
             absolute[name] = absolute[name] + error.sum(0).cpu()
             ends = field[:, -1:], batch.y[:, -1:], batch.batch
-            std = errors[name].std
             of_samples = errors_by_sample(*ends, mean=mean, std=std)
             last[name].append(of_samples["rel_l1"][0].cpu())
+        each = errors_by_sample(prediction, batch.y, batch.batch, mean=mean)["mae"][0]
+        mae.append((each / scale).nanmean(1).cpu())
         if len(examples) < wanted:
             arrays = (batch.pos, batch.x, batch.y, prediction)
             parts = (array.cpu().split(batch.graphs.sizes) for array in arrays)
@@ -159,6 +165,7 @@ def score(
         errors,
         {name: (e / count).squeeze(-1).numpy() for name, e in absolute.items()},
         {name: torch.cat(each) for name, each in last.items()},
+        torch.cat(mae),
         (min(sizes), max(sizes)),
         shown | {"pos": pos[0].numpy(), "times": test[0].times.numpy()},
     )

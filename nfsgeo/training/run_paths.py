@@ -38,7 +38,7 @@ class RunPaths:
     bands = _In("checkpoints/bands.pt")  # error bands, where the run has any
     inputs = _In("checkpoints/inputs.pt")  # statistics of the inputs of training
     summary = _In("summary.json")  # sizes, cost and test errors
-    evaluation = _In("evaluation.npz")  # predictions for a few test samples
+    evaluation = _In("evaluation.npz")  # a few predictions, errors of all samples
     unseen = _In("unseen.csv")  # errors on unseen meshes
     meshes = _In("meshes.csv")  # errors on meshes of every kind
     report = _In("report.html")

@@ -3,14 +3,16 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import carry_out_all, collect, read_suite, runs_of
+from nfsgeo_benchmarks.suites.claims import judge
 from nfsgeo_benchmarks.suites.suite import BAND_COLUMNS, DIFFERENCES
-from nfsgeo_benchmarks.suites.tables import judge, seed_means
+from nfsgeo_benchmarks.suites.tables import seed_means
 
 
 @pytest.mark.parametrize("scale", suites.shipped_scales())
@@ -154,7 +156,7 @@ def test_bands_have_columns_as_have_those_of_one_width(tmp_path):
         assert BAND_COLUMNS.keys() <= rows[name].keys()
     assert rows["persistence"]["mae"] > 0
     means = seed_means([*rows.values()])
-    for verdict in judge(suite.claims, means):
+    for verdict in judge(suite.claims, means, pd.DataFrame()):
         assert verdict.text in ("holds", "does not hold")
     assert means.mean.at[("burgers-steep", "nfs"), "crps"] == rows["nfs"]["crps"]
 
@@ -186,7 +188,7 @@ def test_other_meshes_memory_and_states_have_columns_of_their_own(
     for name in DIFFERENCES:
         one, other = (row[name] for row in rows[:2])
         assert 0 < one < 1 and one == pytest.approx(other)  # of two, each to the other
-    (verdict,) = judge(read_suite(small).claims, seed_means(rows))
+    (verdict,) = judge(read_suite(small).claims, seed_means(rows), pd.DataFrame())
     assert verdict.ratio == rows[0]["diff_end"] / rows[0]["diff_end_0"]
 
 

@@ -2,9 +2,11 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from nfsgeo.data.disk import only_here
@@ -41,6 +43,11 @@ def test_a_suite_ends_as_tables_and_a_report(bench, small):
     assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
     assert page.count("Trained alike: ") == 1 and "data.batch_size=2" in page
+    samples = Path("o/samples.csv").read_text()
+    errors = pd.read_csv("o/samples.csv", index_col="folder").mean(axis=1)
+    mae = {row["folder"]: row["mae"] for row in whole if row["model"]}
+    assert errors.to_dict() == pytest.approx(mae, rel=1e-3)
+    assert re.search(r">[0-9.]+ \(95 %: [0-9.]+ to [0-9.]+\)<", page)
     # The tables alone are enough to go on from, and to draw the report again.
     shutil.rmtree("o/runs")
     plan = bench(*OPTIONS, "--dry-run").stdout.splitlines()
@@ -48,6 +55,7 @@ def test_a_suite_ends_as_tables_and_a_report(bench, small):
     table = Path("o/results.csv").read_text()
     again = json.loads(bench(*OPTIONS, "--json").stdout)["results"]
     assert again == whole and Path("o/results.csv").read_text() == table
+    assert Path("o/samples.csv").read_text() == samples
     Path("o/report.html").unlink()
     assert bench("report", "o").exit_code == 0
     page = Path("o/report.html").read_text()

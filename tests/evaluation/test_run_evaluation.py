@@ -94,6 +94,35 @@ def test_errors_by_time_step_are_of_each_component_without_gaps(tmp_path):
     np.testing.assert_allclose(kept["error_by_record"], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("components", [1, 2])
+def test_the_mean_error_of_samples_is_that_of_all(tmp_path, components):
+    """Also with gaps, and meshes of different sizes."""
+    random = np.random.default_rng(0)
+    fields = []
+    for number in range(20):
+        u = random.random((20 + number, 6, components))
+        u[random.random(u.shape) < 0.2] = np.nan
+        fields.append(u)
+    data = nfsgeo.from_arrays(
+        fields, [random.random((len(u), 2)) for u in fields], np.arange(6.0)
+    )
+    settings = {"data.n_in": 3, "data.n_out": 3, "data.mesh": "all"}
+    settings |= {"trainer.epochs": 1, "data.split": [10, 4, 6]}
+    experiment = nfsgeo.prepare(data, settings)
+    run = nfsgeo.fit(experiment, tmp_path / "run")
+    summary = evaluate_run(run.root)
+    with np.load(run.evaluation) as arrays:
+        each = arrays["mae_by_sample"]
+    assert each.mean() == pytest.approx(summary["test"]["mae"], rel=1e-12)
+    _, forecaster = open_run(run)
+    test = RunData(experiment.config, experiment.file).windows("test")
+    for window, error in zip(map(test.__getitem__, range(6)), each, strict=True):
+        errors = FieldErrors(**forecaster.task.statistics)
+        with torch.no_grad():
+            errors.update(forecaster(window.x, window.pos), window.y)
+        assert error == pytest.approx(errors.compute()["mae"], rel=1e-5)
+
+
 def test_other_data_leave_the_run_as_it_is(run, waves):
     evaluate_run(run.root)
     before = {p: p.stat().st_mtime_ns for p in run.root.rglob("*")}
