@@ -235,7 +235,7 @@ def tune(
 def draw(folder: Path, as_json: bool) -> None:
     """Draw the report of a suite again, from its tables.
 
-    They are results.csv, curves.csv and suite.json, as every suite writes them.
+    They are results.csv, curves.csv, samples.csv and suite.json of any suite.
 
     Example:
       nfsgeo bench report benchmarks/results/cpu/accuracy

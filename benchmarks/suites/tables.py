@@ -86,14 +86,10 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     """A row for each run, and after those of a problem and seed what learns nothing.
 
     Columns are :data:`COLUMNS` and :data:`SETTINGS_COLUMNS`, with a gap for what is not
-    known. Errors on larger meshes come in further ones, ``mae_4`` on four times as many
-    points, and those on meshes of other kinds, ``mae_half``; where states are kept, so
-    do their deviations from those of other variants, and where it is measured, the
-    memory of interpolations, ``kernel_bytes``. Of single series, ``mae_unobserved`` and
-    ``rmse_unobserved`` are errors at points of the file that are not observed. Error
-    bands, also of references, have columns such as ``coverage`` and ``crps_gaps``. The
-    references are those of the first of the runs with the most of them. ``status`` is
-    ``ok``, ``failed``, ``OOM`` or ``missing``.
+    known, and those that keys of the suite add, such as ``mae_half``, ``kernel_bytes``
+    or ``crps_gaps``, see ``docs/extending/suite.md``. The references are those of the
+    first of the runs with the most of them. ``status`` is ``ok``, ``failed``, ``OOM``
+    or ``missing``.
     """
     table, rows = read_table(folder / RESULTS), list[dict[str, Any]]()
     known = {row["folder"]: row for row in table if row["status"] == "ok"}
