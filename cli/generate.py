@@ -14,9 +14,7 @@ from nfsgeo_cli.terminal import option, progress_bar, report, verb
 
 
 @verb
-@click.argument(
-    "equation", metavar="burgers|kdv|darcy|navier-stokes|elasticity|sphere-waves|all"
-)
+@click.argument("equation", metavar="EQUATION|all")
 @option("--out", Path, "File to make; a folder for all.", required=True)
 @generated(
     "nfsgeo.data.generation.generate",

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from nfsgeo.data.pde.burgers import Burgers
-from nfsgeo.data.pde.darcy import Darcy
+from nfsgeo.data.pde.darcy import Darcy, Darcy3D
 from nfsgeo.data.pde.elasticity import Elasticity
+from nfsgeo.data.pde.euler import Euler
 from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
 from nfsgeo.data.pde.solver import Solution, Solver
@@ -21,7 +22,9 @@ __all__ = [
     "EQUATIONS",
     "Burgers",
     "Darcy",
+    "Darcy3D",
     "Elasticity",
+    "Euler",
     "KdV",
     "NavierStokes",
     "Solution",
@@ -33,7 +36,10 @@ __all__ = [
 # Each with the default values of its options.
 EQUATIONS: dict[str, Solver] = {
     of.name: of
-    for of in (Burgers(), KdV(), Darcy(), NavierStokes(), Elasticity(), SphereWaves())
+    for of in (
+        *(Burgers(), KdV(), Darcy(), Darcy3D(), NavierStokes(), Euler()),
+        *(Elasticity(), SphereWaves()),
+    )
 }
 
 

@@ -69,20 +69,26 @@ def periodic_field(
     return field if dim == 2 else field[:, 0]
 
 
-def neumann_field(rngs: Rngs, *, resolution: int, cutoff: int, tau: float) -> Tensor:
-    r"""Gaussian fields on the unit square from their Karhunen-Loeve series.
+def neumann_field(
+    rngs: Rngs, *, dim: int, resolution: int, cutoff: int, tau: float
+) -> Tensor:
+    r"""Gaussian fields on the unit square or cube from their Karhunen-Loeve series.
 
     The orthonormal functions are products of ``1`` and :math:`\sqrt2\cos\pi kx`
     (homogeneous Neumann conditions) with :math:`0 \le k <` ``cutoff`` on each axis, the
     variance of a mode is :math:`\tau^2(\pi^2|k|^2 + \tau^2)^{-2}`, the constant mode is
     left out. The series is summed at the cell centres, so every resolution samples the
-    same function, in float64 ``[B, resolution, resolution]`` on the CPU.
+    same function, in float64 ``[B, resolution, ...]``, ``dim`` axes, on the CPU.
     """
     k = torch.arange(cutoff, dtype=torch.float64)
-    std = tau / (torch.pi**2 * (k[:, None] ** 2 + k**2) + tau**2)
-    std[0, 0] = 0
-    normals = np.stack([rng.standard_normal((cutoff, cutoff)) for rng in rngs])
+    squares = torch.stack(torch.meshgrid([k**2] * dim, indexing="ij")).sum(dim=0)
+    std = tau / (torch.pi**2 * squares + tau**2)
+    std.view(-1)[0] = 0
+    normals = np.stack([rng.standard_normal(std.shape) for rng in rngs])
     centres = (torch.arange(resolution, dtype=torch.float64) + 0.5) / resolution
     basis = torch.cos(torch.pi * centres[:, None] * k) * 2**0.5
     basis[:, 0] = 1
-    return basis @ (torch.from_numpy(normals) * std) @ basis.mT
+    field = torch.from_numpy(normals) * std
+    for _ in range(dim):  # the axis that is summed comes to the end
+        field = torch.tensordot(field, basis, dims=([1], [1]))
+    return field

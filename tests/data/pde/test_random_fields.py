@@ -39,7 +39,7 @@ def test_variance_of_navier_stokes_modes():
 
 
 def test_variance_of_neumann_modes():
-    field = neumann_field(rngs("darcy"), resolution=96, cutoff=96, tau=3.0)
+    field = neumann_field(rngs("darcy"), dim=2, resolution=96, cutoff=96, tau=3.0)
     modes = torch.from_numpy(dctn(field.numpy(), axes=(1, 2), norm="ortho")) / 96
     k = torch.arange(6).double()
     expected = (3 / (torch.pi**2 * (k[:, None] ** 2 + k**2) + 9)) ** 2
@@ -81,7 +81,7 @@ def test_seed_out_of_range(one_line):
 def test_neumann_field_is_one_function():
     def field(resolution: int) -> torch.Tensor:
         rngs = [sample_rng(1, "darcy", 0)]
-        return neumann_field(rngs, resolution=resolution, cutoff=32, tau=3.0)[0]
+        return neumann_field(rngs, dim=2, resolution=resolution, cutoff=32, tau=3.0)[0]
 
     # The centres of a grid are every third centre of one three times as fine.
     assert_close(field(120)[1::3, 1::3], field(40), rtol=0, atol=1e-12)

@@ -20,6 +20,8 @@ SIZES = {
     "navier-stokes": {"resolution": 64, "num_steps": 20},
     "elasticity": {"resolution": 4, "num_steps": 1},
     "sphere-waves": {"resolution": 16, "num_steps": 5},
+    "euler": {"resolution": 16, "num_steps": 3},
+    "darcy-3d": {"resolution": 8, "num_steps": 1},
 }
 
 
