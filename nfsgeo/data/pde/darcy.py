@@ -99,6 +99,7 @@ class Darcy3D(Darcy):
     method = Darcy.method.replace("DST-II", "three-dimensional DST-II")
     # Higher modes hold 2 % of the field's variance.
     cutoff: ClassVar[int] = 32
+    samples = 240
 
 
 def solve_pressure(a: Doubles, f: Doubles) -> tuple[Doubles, float]:

@@ -51,6 +51,7 @@ class Euler(Solver):
     component_names = ("density", "velocity_x", "velocity_y", "pressure")
     static_names = tuple(f"{name}0" for name in component_names)
     method = "finite volumes, van Leer's limiter, HLLC fluxes, Heun's method; float64"
+    samples = 600
 
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
         """Coordinates of the cell centres."""
