@@ -166,6 +166,21 @@ def test_the_table_of_apebench():
         assert [cell.strip("*") for cell in cells] == texts, problem
 
 
+def test_the_table_of_shocks_and_of_a_cube():
+    errors = results("accuracy").groupby(BY).mae
+    mean, count = errors.mean(), errors.count()
+    head = "| test MAE | `nfs` | `dse` | `transolver` |"
+    found = rows(page("docs/benchmarks.md"), head)
+    scales = {"euler": 1.0, "darcy-3d": 1e-4}
+    for (problem, scale), (_, *cells) in zip(scales.items(), found, strict=True):
+        cells[-1], reference = cells[-1].rstrip("`)").split(" (`")
+        names = "nfs", "dse", "transolver", reference
+        for name, cell in zip(names, cells, strict=True):
+            seeds = count.get((problem, name), 0)
+            text = f"{mean[problem, name] / scale:.3g}" if seeds else "–"
+            assert cell == (text if seeds in (0, 3) else f"{text} (one seed)")
+
+
 def test_the_table_in_equal_time():
     equal, same = (results(f"accuracy{end}") for end in ("-in-equal-time", ""))
     errors, epochs = (equal.groupby(BY)[key].mean() for key in ("mae", "epochs"))
