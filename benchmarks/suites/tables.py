@@ -142,7 +142,7 @@ def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, Any]) ->
         paths = RunPaths(folder / row["folder"])
         samples[row["folder"]] = known.get(row["folder"], {})
         if paths.evaluation.exists():
-            with np.load(paths.evaluation) as arrays:
+            with np.load(paths.evaluation, allow_pickle=False) as arrays:
                 each = arrays.get("mae_by_sample", ())  # none of earlier versions
             samples[row["folder"]] = {str(i): error for i, error in enumerate(each)}
         if row["seed"] == 0:
