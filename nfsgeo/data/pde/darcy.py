@@ -96,7 +96,6 @@ class Darcy3D(Darcy):
     title = "-div(a grad u) = 1 on the unit cube, u = 0 on the boundary"
     domain: ClassVar[Domain] = Domain.unit(3, periodic=False)
     resolution: ClassVar[int] = 64
-    method = Darcy.method.replace("DST-II", "three-dimensional DST-II")
     # Higher modes hold 2 % of the field's variance.
     cutoff: ClassVar[int] = 32
     samples = 240
