@@ -93,24 +93,27 @@ def advance(conserved: Tensor, duration: float, length: float) -> Tensor:
     """Mass, momentum and energy ``[4, N, M]`` of cells, ``duration`` later.
 
     Each is the density of its quantity, the mean over a square cell of this ``length``;
-    both axes are periodic.
+    both axes are periodic. They are NaN once a pressure is negative.
     """
     left = duration
     while left > 0:
-        density, v, w, pressure = to_primitive(conserved)
+        primitive = to_primitive(conserved)
+        density, v, w, pressure = primitive
         sound = (GAMMA * pressure / density).sqrt()
         fastest = float((v.abs() + w.abs() + 2 * sound).max())
+        if not math.isfinite(fastest):
+            return torch.full_like(conserved, torch.nan)
         # Equal steps from here on, if speeds stay the same.
         dt = left / math.ceil(left * fastest / (2 * COURANT * length))
-        first = conserved + dt * _rate(conserved, length)
-        conserved = (conserved + first + dt * _rate(first, length)) / 2
+        first = conserved + dt * _rate(primitive, length)
+        second = first + dt * _rate(to_primitive(first), length)
+        conserved = (conserved + second) / 2
         left = left - dt if dt < left else 0.0
     return conserved
 
 
-def _rate(conserved: Tensor, length: float) -> Tensor:
-    """Time derivative of the means of cells of this ``length``."""
-    primitive = to_primitive(conserved)
+def _rate(primitive: Tensor, length: float) -> Tensor:
+    """Time derivative of what is conserved in cells of this ``length``."""
     along_x = _flux_differences(primitive, 1)
     # Across the diagonal, directions and components of the velocity change places.
     turned = _flux_differences(primitive[[0, 2, 1, 3]], 2)[[0, 2, 1, 3]]
