@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from nfsgeo_benchmarks.suites.claims import paired_bootstrap, read_samples
 from nfsgeo_benchmarks.suites.tables import learns
 
 ROOT = Path(__file__).parents[2]
@@ -179,6 +180,27 @@ def test_the_table_of_shocks_and_of_a_cube():
             seeds = count.get((problem, name), 0)
             text = f"{mean[problem, name] / scale:.3g}" if seeds else "–"
             assert cell == (text if seeds in (0, 3) else f"{text} (one seed)")
+
+
+@pytest.mark.parametrize(
+    ("suite", "problem", "over", "share"),
+    [
+        ("accuracy", "euler", "dse", False),
+        ("data-seeds", "burgers-steep", "gino", False),
+        ("data-seeds", "darcy-256", "dse", False),
+        ("data-seeds", "burgers-steep", "fno-spline", True),
+    ],
+)
+def test_intervals_over_test_samples(suite, problem, over, share):
+    """Also as the share of the error that the other variant is worth."""
+    rows, apart = results(suite).to_dict("records"), suite == "data-seeds"
+    samples = read_samples(rows, RESULTS / suite, apart=apart)
+    pair = samples[[(problem, "nfs"), (problem, over)]].dropna()
+    low, high = paired_bootstrap(*pair.to_numpy().T)
+    text = f"{low:.3f} to {high:.3f}"
+    if share:
+        text = f"{100 * (1 - high):.0f} to {100 * (1 - low):.0f} %"
+    assert text in " ".join(page("docs/benchmarks.md").split())
 
 
 def test_the_table_in_equal_time():
