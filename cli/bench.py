@@ -226,7 +226,7 @@ def tune(
     chosen = pd.DataFrame([row for row in rows if row["chosen"]], columns=columns)
     text = table("problem", chosen.set_index("problem"))
     report(as_json, {"trials": rows}, text, f"choices  {out / 'tuned.csv'}")
-    if not all(suites.is_finished(run, out) for run in runs):
+    if len(suites.finished(runs, out)) < len(runs):
         context.exit(1)
 
 
@@ -330,7 +330,7 @@ def _carry_out(
     Nobody else may work in the folder. ``write`` writes the tables in the end.
     """
     from nfsgeo.data.disk import only_here
-    from nfsgeo_benchmarks.suites import carry_out_all, is_finished, result_of
+    from nfsgeo_benchmarks.suites import carry_out_all, finished, result_of
 
     chosen = [*runs]
     known = {part: {getattr(r, part) for r in runs} for part in ("problem", "variant")}
@@ -348,7 +348,8 @@ def _carry_out(
             "leave one out",
         )
     if dry_run:
-        states = {r.name: ("to run", "finished")[is_finished(r, out)] for r in chosen}
+        done = finished(chosen, out)
+        states = {r.name: ("to run", "finished")[r.name in done] for r in chosen}
         lines = [f"{state:<10}{name}" for name, state in states.items()]
         if as_json:
             report(as_json, {"runs": states})

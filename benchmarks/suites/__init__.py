@@ -28,7 +28,7 @@ from nfsgeo_benchmarks.suites.suite import (
 )
 from nfsgeo_benchmarks.suites.tables import (
     collect,
-    is_finished,
+    finished,
     read_table,
     result_of,
     seed_means,
@@ -43,8 +43,8 @@ __all__ = [
     "carry_out_all",
     "collect",
     "find_suite",
+    "finished",
     "in_equal_time",
-    "is_finished",
     "measure_title",
     "read_suite",
     "read_table",

@@ -28,7 +28,7 @@ from nfsgeo_benchmarks.suites.suite import (
     shipped_results,
     shipped_scales,
 )
-from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, is_finished, read_table
+from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, finished, read_table
 
 EPOCHS = "trainer.epochs"
 # No part of a name where they are empty.
@@ -196,7 +196,8 @@ def with_files(runs: Sequence[Run], folder: Path) -> tuple[list[Run], list[str]]
     """
     files = {r.problem: r.data for r in runs if isinstance(r.data, DataFiles)}
     absent = {problem: what for problem, of in files.items() if (what := of.absent())}
-    left = [r for r in runs if r.problem not in absent or is_finished(r, folder)]
+    done = finished(runs, folder)
+    left = [r for r in runs if r.problem not in absent or r.name in done]
     there = {run.problem for run in left}
     return left, [f"{k}: {v}" for k, v in absent.items() if k not in there]
 

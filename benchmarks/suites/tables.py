@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -71,15 +71,21 @@ def result_of(run: Run, folder: Path) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {"row": {}}
 
 
-def is_finished(run: Run, folder: Path) -> bool:
-    """Whether a run has its results, in its folder or in a table of ``folder``."""
-    if result_of(run, folder)["row"].get("status") == "ok":
-        return True
-    table, measures = RESULTS, ["mae", "gmean_nrmse"]
-    if run.trial:
-        table, measures = CHOICES, ["valid_rmse"]
-    here = [r for r in read_table(folder / table) if r["folder"] == f"runs/{run.name}"]
-    return any(r.get(measure) is not None for r in here for measure in measures)
+def finished(runs: Iterable[Run], folder: Path) -> set[str]:
+    """Names of the runs with results, in their folders or in a table of ``folder``."""
+    measures = {RESULTS: ("mae", "gmean_nrmse"), CHOICES: ("valid_rmse",)}
+    known = {
+        row["folder"]
+        for table, names in measures.items()
+        for row in read_table(folder / table)
+        if any(row.get(name) is not None for name in names)
+    }
+    return {
+        run.name
+        for run in runs
+        if f"runs/{run.name}" in known
+        or result_of(run, folder)["row"].get("status") == "ok"
+    }
 
 
 def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:

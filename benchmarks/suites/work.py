@@ -50,7 +50,7 @@ from nfsgeo_benchmarks.suites.tables import (
     RESULT,
     SETTINGS,
     STATES,
-    is_finished,
+    finished,
 )
 
 CLUSTER, POLL_SECONDS = "slurm", 5.0
@@ -236,7 +236,8 @@ def carry_out_all(
     start = Process if slurm is None else _executor(folder, slurm).submit
     # OMP_NUM_THREADS counts: threads wait in a loop for cores that others have.
     threads = max(1, torch.get_num_threads() // jobs) if slurm is None else 0
-    waiting = [run for run in runs if not is_finished(run, folder)]
+    done = finished(runs, folder)
+    waiting = [run for run in runs if run.name not in done]
     for data in {run.data.model_dump_json(): run.data for run in waiting}.values():
         data.obtain(progress)
     total, busy = len(waiting), dict[Any, GuardedRun]()
