@@ -9,6 +9,7 @@ import io
 import re
 import warnings
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -75,21 +76,26 @@ def frame_of(path: Path, dtype: Any = None) -> pandas.DataFrame:
         _check_names(path, names)
         # Names of stations may begin with zeros.
         kept = {name: str for name in names if bare_name(name) in STATIONS}
+        read = partial(
+            pandas.read_csv,
+            sep=separator,
+            header=None,
+            names=names,
+            index_col=False,
+            skiprows=above,
+            encoding=encoding,
+            dtype=dtype or kept,
+            na_values=MISSING,
+            keep_default_na=False,
+        )
         with warnings.catch_warnings(), _source(path, encoding) as source:
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            frame = pandas.read_csv(
-                source,
-                sep=separator,
-                header=None,
-                names=names,
-                index_col=False,
-                skiprows=above,
-                encoding=encoding,
-                dtype=dtype or kept,
-                na_values=MISSING,
-                keep_default_na=False,
-                low_memory=False,  # else 007 is text in one part, 7 in another
-            )
+            warnings.simplefilter("error", pandas.errors.DtypeWarning)
+            try:
+                frame = read(source)
+            except pandas.errors.DtypeWarning:  # 007 is text in one part, 7 in another
+                source.seek(0)
+                frame = read(source, low_memory=False)
         if frame[names[-1]].isna().any():  # perhaps filled by pandas
             _check_cells(path)
         return frame
