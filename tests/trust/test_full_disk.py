@@ -62,12 +62,14 @@ def test_prediction(spawn, trained, waves, small_disk, free):
     assert sorted(os.listdir(small_disk)) == ["filler"]
 
 
+@pytest.mark.slow
 def test_generation_that_cannot_fit(spawn, small_disk):
     refused(spawn(small_disk, "generate", "burgers", "--out", "b.nc", *BURGERS))
     refused(spawn(small_disk, "generate", "all", "--out", "."))
     assert sorted(os.listdir(small_disk)) == ["filler"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("free", [1_900_000, 2_700_000])
 def test_generation_keeps_what_it_has_made(spawn, small_disk, free):
     fill(small_disk, free)
