@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from nfsgeo.data.build import cell_variables
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, STATION, Fields
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
+from nfsgeo.data.times import time_texts
 from nfsgeo.errors import UserError
 
 __all__ = ["concatenated"]
@@ -185,6 +187,12 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
         elif role != "part" and name != "time":
             found[name] = variable
     if timed:
+        for one, other in pairwise(parts):
+            if not one.times[-1] < other.times[0]:
+                ends = time_texts([one.times[-1], other.times[0]], one.time_unit)
+                given = f"{one.path} until {ends[0]} and {other.path} from {ends[1]} on"
+                todo = "leave out what is there twice, or merge the files"
+                raise UserError(given, "files one after the other in time", todo)
         times = np.concatenate([part.times for part in parts])
         found["time"] = Variable("time", times, datasets[0]["time"].attrs)
     return _dataset(found, datasets[0])

@@ -62,7 +62,7 @@ def test_times_tell_the_order(tmp_path, one_line):
     assert np.floor(fields.read(0, slice(3, 6))[0, :, 0]).tolist() == [3, 4, 5]
     snapshot(tmp_path / "may.csv", [7, 8], 7)
     message = one_line(nfsgeo.data.open, tmp_path, series="time-steps")
-    assert "time of shape (10,)" in message and "increase" in message
+    assert "apr.csv until t = 7 and " in message and "may.csv from t = 7 on" in message
 
 
 def test_files_become_samples_in_the_order_of_their_numbers(tmp_path, sent):
