@@ -111,6 +111,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     data = WindowData({"train": train, "valid": valid}, forecaster.connect, config)
     if config.optimiser.find_lr:
         config = find_learning_rate(config, module, data)
+    module.hparams.update(config.model_dump(mode="json"))  # in each checkpoint
     return Experiment(config, file, data, module, lines)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import Logger
+from pandas import json_normalize
 
 from nfsgeo.data.disk import only_here
 from nfsgeo.errors import UserError
@@ -29,6 +30,10 @@ from nfsgeo.training.run_paths import RunPaths
 from nfsgeo.training.trainer import LOGGERS, History, make_trainer
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
+
+# Settings that may change while a run is stopped: where it computes and reads.
+FREE = {"file", "test_file", "columns", "workers", "start_from", "device", "devices"}
+FREE |= {"logger", "log_every", "patience"}
 
 
 def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
@@ -165,28 +170,25 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
         )
     experiment.forecaster.transforms = saved.transforms
     if not is_finished(checkpoint, experiment.config):
-        _check_optimiser(checkpoint, experiment.config, paths)
+        _check_settings(checkpoint, experiment.config, paths)
     return checkpoint
 
 
-def _check_optimiser(
+def _check_settings(
     checkpoint: dict[str, Any], config: RunConfig, paths: RunPaths
 ) -> None:
-    """Makes sure that settings of the optimiser are those that a checkpoint keeps."""
-    group = checkpoint["optimizer_states"][0]["param_groups"][0]
-    kept = {f"optimiser.{key}": group[key] for key in ("betas", "eps", "weight_decay")}
-    # The highest of a schedule that rises.
-    kept["optimiser.lr"] = group.get("max_lr", group["initial_lr"])
-    for schedule in checkpoint["lr_schedulers"]:
-        if total := schedule.get("total_steps"):
-            done = checkpoint["epoch"] + 1
-            kept["trainer.epochs"] = total * done // checkpoint["global_step"]
-    settings = config.model_dump()
-    for name, value in kept.items():
-        section, key = name.split(".")
-        if (given := settings[section][key]) != value:
+    """Makes sure that settings are those that a checkpoint keeps, but for :data:`FREE`.
+
+    A one-cycle schedule ends with the last epoch; others may go on for longer.
+    """
+    free = FREE | {"epochs"} if config.optimiser.schedule != "one-cycle" else FREE
+    each = config.model_dump(mode="json"), checkpoint.get("hyper_parameters", {})
+    tables = (json_normalize(of, max_level=1) for of in each)
+    given, kept = (table.to_dict("records")[0] for table in tables)
+    for name in kept.keys() & given.keys():
+        if given[name] != kept[name] and name.split(".")[-1] not in free:
             raise UserError(
-                f"{paths.config} with {name} {given}",
-                f"{value}, with which the run began",
+                f"{paths.config} with {name} {given[name]}",
+                f"{kept[name]}, with which the run began",
                 "put it back, or go on in a new run with --start-from",
             )
