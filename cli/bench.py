@@ -351,10 +351,7 @@ def _carry_out(
         done = finished(chosen, out)
         states = {r.name: ("to run", "finished")[r.name in done] for r in chosen}
         lines = [f"{state:<10}{name}" for name, state in states.items()]
-        if as_json:
-            report(as_json, {"runs": states})
-        else:
-            click.echo("\n".join(lines))
+        report(as_json, {"runs": states}, *lines)
         click.get_current_context().exit()
 
     def ended(run: Run) -> None:

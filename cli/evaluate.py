@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from nfsgeo_cli.generated import generated
-from nfsgeo_cli.terminal import error_table, progress_bar, report, table, verb
+from nfsgeo_cli.terminal import error_table, progress_bar, prose, report, table, verb
 
 # Time steps of a rollout that are shown; the last ones, beside the very last.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -47,11 +47,9 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
         lines.append(rollout_table(summary["rollout"]))
     if "factors" in options:
         points = summary["unseen_points"]
-        lines += [
-            unseen_table(summary),
-            f"Training has seen {points['trained']} of the file's {points['points']} "
-            f"points; unseen points lie {WHERE[points['at']]}.",
-        ]
+        seen = f"{points['trained']} of the file's {points['points']} points"
+        text = f"Training has seen {seen}; unseen points lie {WHERE[points['at']]}."
+        lines += [unseen_table(summary), prose(text)]
     report(as_json, summary, *lines)
 
 

@@ -29,6 +29,6 @@ def models(as_json: bool) -> None:
         points = "yes" if model.points else "grids"
         unseen = "yes" if model.unseen_meshes else "no"
         counts = f"{ours:,}", f"{paper:,}" if paper else ""
-        lines += [line(name, points, unseen, *counts), f"    {model.source}"]
+        lines += [line(name, points, unseen, *counts).rstrip(), f"    {model.source}"]
     lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
     report(as_json, rows, *lines)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -118,17 +120,12 @@ def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None
 
 
 def report(as_json: bool, content: Any, *lines: str) -> None:
-    """JSON on stdout, or else text, at most as wide as the terminal."""
+    """JSON on stdout, or else text."""
     if as_json:
         from nfsgeo.training.artifacts import json_text
 
-        click.echo(json_text(content))
-        return
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
-    for line in lines:
-        console.print(line)
+        lines = (json_text(content),)
+    click.echo("\n".join(lines))
 
 
 @contextmanager
@@ -174,7 +171,8 @@ def listing(facts: Mapping[str, Any]) -> str:
             return [told(each) for each in fact]
         return float(f"{fact:.4g}") if isinstance(fact, float) else fact
 
-    form: dict[str, Any] = {"default_flow_style": None, "width": 60}
+    # Lines of YAML may be a third longer than its width.
+    form: dict[str, Any] = {"default_flow_style": None, "width": 3 * _width() // 4}
     text = yaml.safe_dump(told(facts), sort_keys=False, allow_unicode=True, **form)
     return text.rstrip()
 
@@ -209,8 +207,18 @@ def error_table(summary: Mapping[str, Any]) -> str:
     for title, errors in found:
         named = errors.rename(str.lower).rename({"training mean": mean})
         parts.append(f"{title}\n{table('', named)}\n")
-    parts += [f"* {summary['pooled']}"] if "*" in unit else []
-    return "\n".join([*parts, *([_scored(summary)] if "scored" in summary else [])])
+    parts += [prose(f"* {summary['pooled']}")] if "*" in unit else []
+    parts += [prose(_scored(summary))] if "scored" in summary else []
+    return "\n".join(parts)
+
+
+def prose(text: str) -> str:
+    """A sentence in lines of the terminal's width, at most 80 columns."""
+    return fill(text, _width())
+
+
+def _width() -> int:
+    return min(80, get_terminal_size().columns)
 
 
 def _scored(summary: Mapping[str, Any]) -> str:

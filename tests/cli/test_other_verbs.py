@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,11 @@ def test_info_of_a_file(nfsgeo, waves):
     assert facts["grid"] == [16, 16] and facts["records"] == 24
     assert facts["samples"] == {"train": 14, "valid": 2, "test": 4}
     assert facts["components"]["u"]["max"] > 0 > facts["components"]["u"]["min"]
+
+
+def test_a_long_path_is_not_broken(nfsgeo, waves):
+    path = shutil.copy(waves, f"{'waves_' * 20}.nc")
+    assert nfsgeo("info", path).stdout.startswith(f"file: {path}\n")
 
 
 def test_models(nfsgeo):
