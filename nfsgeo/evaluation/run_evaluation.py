@@ -65,7 +65,8 @@ def evaluate_run(
     On the run's own data this writes ``summary.json``, ``evaluation.npz`` and, with
     ``factors``, ``unseen.csv``. On another file nothing is written, and the errors are
     over all samples unless ``part`` says otherwise, and at all points unless the model
-    is tied to those of training or ``factors`` ask for meshes around them.
+    is tied to those of training, ``factors`` ask for meshes around them, or a grid is
+    to ``calibrate`` bands.
 
     Args:
         run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
@@ -122,8 +123,11 @@ def evaluate_run(
                 "the data that the run was trained on",
                 "put them back, or score the file as another one: --data FILE",
             )
+        # Bands are to hold for predictions, whose inputs are at the points of the run
+        # where the file is a grid.
+        around = bool(factors) or (calibrate and file.shape is not None)
         used, part = scoped(
-            trained, file, task.num_points, own=own, part=part, around=bool(factors)
+            trained, file, task.num_points, own=own, part=part, around=around
         )
         scored = ScoredModel(forecaster, used)
         references = References(scored, boosting=boosting)

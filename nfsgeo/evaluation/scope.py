@@ -34,8 +34,8 @@ def scoped(
     """What to score: the test part of the run's ``own`` file, or all of a named one.
 
     Of a named file these are all points, but for a model that is tied to the
-    ``num_points`` of training and for larger meshes ``around`` these. Where all samples
-    are scored, they are the test part of the fields.
+    ``num_points`` of training, or where what is asked for is ``around`` the points of
+    the run. Where all samples are scored, they are the test part of the fields.
 
     Raises:
         UserError: ``"all"`` of the run's own file, there is no test part, or a named

@@ -161,5 +161,23 @@ def test_samples_of_ones_own_calibrate(banded, run, waves, tmp_path, refuses):
     RunPaths(banded).bands.write_bytes(before)
 
 
+def test_a_grid_calibrates_where_it_is_predicted_from(banded, waves):
+    before = RunPaths(banded).bands.read_bytes()
+    found = nfsgeo.evaluate(banded, data=waves, calibrate=True)
+    ahead = nfsgeo.predict(banded, waves, "ahead.nc", first=0)
+    RunPaths(banded).bands.write_bytes(before)
+    assert found["scored"]["points"] == found["n_s"] == ahead.num_points()
+    inside = []
+    with nfsgeo.open(waves) as file:
+        there = np.searchsorted(file.times, ahead.times - 1e-9)
+        for k in range(file.num_samples):
+            away = ahead.coordinates(k)[:, None] - file.coordinates(k)
+            truth = file.read(k, slice(None))[np.abs(away).sum(-1).argmin(1)]
+            _, below, above = ahead.read(k, slice(None)).transpose(2, 0, 1)
+            truth = truth[:, there, 0]
+            inside.append((below <= truth) & (truth <= above))
+    assert np.mean(inside) >= 0.85  # factors are also of an unseen mesh
+
+
 def test_too_few_samples_are_refused_before_training(waves, refuses):
     refuses("2 validation windows", nfsgeo.prepare, waves, {"model.bands": True})
