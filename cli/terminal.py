@@ -242,5 +242,6 @@ def _scored(summary: Mapping[str, Any]) -> str:
     if scored["tied"]:
         text += f" {summary['model']} is tied to the points of training."
     if num := scored["trained_on"]:
-        text += f" The run was trained or validated on {num} of them."
+        them = "it" if scored["of_samples"] == 1 else f"{num} of them"
+        text += f" The run was trained or validated on {them}."
     return text

@@ -7,6 +7,7 @@ Names tell the ``ROLES``, that ``a`` and ``a_NAME`` are static inputs, and that
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -195,7 +196,8 @@ def with_kinds(
     if asked and len(known) > 1:  # else there would be nothing to predict
         which = f"which never change{'s' * (len(asked) == 1)} in time"
         what = "whether that is a static input, a field to predict, or neither"
-        say = f"static={asked[0]}, or field={asked[0]}, or ignore={asked[0]}"
+        each = (f"{kind}={asked[0]}" for kind in KINDS)
+        say = ", or ".join(map(shlex.quote, each))  # names have spaces before a unit
         raise ask(path, asked, which, what, say)
     dataset = fields.dataset.drop_vars([n for n in names if kinds[n] == "ignore"])
     for name in (name for name in names if kinds[name] == "static"):

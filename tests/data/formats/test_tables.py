@@ -1,5 +1,6 @@
 """Tables of points and of stations: names, order, gaps, dates, text, and back again."""
 
+import shlex
 import tracemalloc
 from pathlib import Path
 from time import process_time
@@ -311,6 +312,15 @@ def test_numbers_without_names(tmp_path, one_line, separator):
     message = one_line(nfsgeo.data.open, tmp_path / "a.csv")
     assert "the numbers 0.5, 1.5, 2.5 in its first line" in message
     assert "add a line with a name" in message
+
+
+def test_what_a_message_says_to_type_is_one_word_of_a_shell(tmp_path, one_line):
+    rows = [[k % 2, k % 3, k // 6, k, 5 * (k % 2)] for k in range(12)]
+    path = written(tmp_path / "a.csv", ["x", "y", "t", "u", "height [m]"], rows)
+    message = one_line(nfsgeo.data.open, path)
+    option, told = shlex.split(message.partition("--columns ")[2])[0].split("=")
+    with nfsgeo.data.open(path, columns={option: told.rstrip(",")}) as file:
+        assert file.static_names == ["height [m]"]
 
 
 def test_units_with_a_slash_and_a_field_called_z(tmp_path):
