@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import Result
 
 from nfsgeo.data import open as open_file
@@ -100,6 +101,7 @@ def test_generate_then_convert(nfsgeo):
     assert "burgers" in ok(nfsgeo("info", "b.nc")).stdout
 
 
+@pytest.mark.slow
 def test_generate_all(nfsgeo):
     size = ("--samples", 2, "--resolution", 32, "--records", 3, "--workers", 1)
     shown = ok(nfsgeo("generate", "all", "--out", "sets", *size)).stdout
