@@ -12,6 +12,8 @@ import pytest
 import nfsgeo.data
 from nfsgeo.training.checkpoints import read_checkpoint
 
+pytestmark = pytest.mark.slow
+
 BURGERS = ("--samples", 8, "--resolution", 256, "--records", 201, "--workers", 1)
 
 
@@ -37,7 +39,6 @@ def refused(started: Any) -> None:
     assert line.startswith("Error: the disk is full")
 
 
-@pytest.mark.slow
 def test_training(spawn, training, small_disk):
     status, errors = spawn(small_disk, *training).ended()
     assert status == 2 and "Traceback" not in errors
@@ -50,7 +51,6 @@ def test_training(spawn, training, small_disk):
     assert status == 0, errors
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("free", [0, 1_300_000])
 def test_prediction(spawn, trained, waves, small_disk, free):
     fill(small_disk, free)
@@ -62,14 +62,12 @@ def test_prediction(spawn, trained, waves, small_disk, free):
     assert sorted(os.listdir(small_disk)) == ["filler"]
 
 
-@pytest.mark.slow
 def test_generation_that_cannot_fit(spawn, small_disk):
     refused(spawn(small_disk, "generate", "burgers", "--out", "b.nc", *BURGERS))
     refused(spawn(small_disk, "generate", "all", "--out", "."))
     assert sorted(os.listdir(small_disk)) == ["filler"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("free", [1_900_000, 2_700_000])
 def test_generation_keeps_what_it_has_made(spawn, small_disk, free):
     fill(small_disk, free)
