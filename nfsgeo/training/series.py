@@ -303,7 +303,8 @@ def _ridge(x: Tensor, y: Tensor, both: bool, centred: bool) -> Tensor:
         there = ~target.isnan()
         a, b = seen[there], target[there] - x[there] @ base
         gram = a.T @ a
-        penalty = RIDGE * gram.diagonal() + 1e-9 * gram.diagonal().mean() + 1e-12
+        # Nothing is added that has a unit, however small the values are.
+        penalty = RIDGE * gram.diagonal() + 1e-9 * gram.diagonal().mean() + 1e-200
         solved = torch.linalg.solve(gram + penalty.diag(), a.T @ b)
         weights.append(solved @ change + base)
     return torch.stack(weights)

@@ -96,19 +96,22 @@ def test_a_random_walk_has_no_level(tmp_path, places):
     torch.testing.assert_close(total, torch.ones_like(total))
 
 
-def test_units_and_order_of_points_do_not_matter(tmp_path, places):
+@pytest.mark.parametrize("unit", [3.0, 1e-9, 1e9])
+def test_units_and_order_of_points_do_not_matter(tmp_path, places, unit):
     u = np.random.default_rng(5).standard_normal((STATIONS, 800)).cumsum(axis=1)
     u[::4, 100:150] = np.nan
     order = np.random.default_rng(6).permutation(STATIONS)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     one = fitted(tmp_path / "a", u, places)
-    other = fitted(tmp_path / "b", 3 * u[order] - 50, places[order])
+    other = fitted(tmp_path / "b", unit * (u[order] - 50), places[order])
     assert one is not None and other is not None
-    moved = 3 * one.coefficients[torch.from_numpy(order)]
+    moved = one.coefficients[torch.from_numpy(order)]
     moved[:, 0] -= 50
-    torch.testing.assert_close(other.coefficients, moved, rtol=1e-3, atol=1e-3)
+    found = other.coefficients / unit
+    torch.testing.assert_close(found, moved, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(other.own, one.own, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(other.left / unit, one.left, rtol=1e-4, atol=0)
 
 
 def test_a_network_begins_as_the_linear_forecast(tmp_path, places):
