@@ -119,8 +119,9 @@ def _check_bands(config: RunConfig, task: Task, num: int) -> None:
     if config.model.bands and (task.any_time or num < needed(0.9)):
         given = f"--bands with {num} validation windows"
         given += ", of lead times" * task.any_time
-        wanted = f"at least {needed(0.9)}, with the same times ahead"
-        raise UserError(given, wanted, "use more samples, or leave it out")
+        wanted = f"at least {needed(0.9)}, without lead times"
+        advice = "leave out lead times" if task.any_time else "use more samples"
+        raise UserError(given, wanted, f"{advice}, or leave out --bands")
 
 
 def _forecaster(

@@ -181,3 +181,5 @@ def test_a_grid_calibrates_where_it_is_predicted_from(banded, waves):
 
 def test_too_few_samples_are_refused_before_training(waves, refuses):
     refuses("2 validation windows", nfsgeo.prepare, waves, {"model.bands": True})
+    settings = {"model.bands": True, "data.lead_times": True}
+    refuses("2 validation windows, of lead times", nfsgeo.prepare, waves, settings)
