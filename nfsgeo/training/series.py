@@ -303,7 +303,7 @@ def _ridge(x: Tensor, y: Tensor, both: bool, centred: bool) -> Tensor:
         there = ~target.isnan()
         a, b = seen[there], target[there] - x[there] @ base
         gram = a.T @ a
-        # Nothing is added that has a unit, however small the values are.
+        # The last is for inputs that are all 0: a larger one would count in some units.
         penalty = RIDGE * gram.diagonal() + 1e-9 * gram.diagonal().mean() + 1e-200
         solved = torch.linalg.solve(gram + penalty.diag(), a.T @ b)
         weights.append(solved @ change + base)
