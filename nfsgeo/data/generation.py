@@ -182,6 +182,7 @@ class _Batches(Dataset[Any]):
         # Rounded here, after the checks: half as much to send between processes.
         u, a = (values.float() for values in (found.u, found.a))
         arrays = {"u": u, "a": a, "dt": found.dt, "pos": found.pos}
+        arrays["scalars"] = found.scalars
         there = {k: v.cpu().numpy() for k, v in arrays.items() if v is not None}
         return chosen, there
 
@@ -254,7 +255,7 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
     space = "xyz"[: len(axes)] or "p"
     where, steps = dict[str, Any](axes=axes), dict[str, Any]()
     axes_u, axes_a = f"t{space}c", f"{space}c"
-    role = STATIC if steady else INITIAL
+    role = STATIC if steady or solver.static_inputs else INITIAL
     arrays = [
         Array(samples("u", axes_u), axes_u, solver.component_names),
         Array(samples("a", axes_a), axes_a, solver.static_names, role),
@@ -264,9 +265,13 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
         where = {"points": points, "cells": solver.cells(made.resolution)}
     if isinstance(solver, PeriodicSolver):
         steps["dt"] = [float(each) for each in samples("dt", "")]
+    if solver.scalar_names:
+        columns = np.stack([each.values for each in samples("scalars", "s")], axis=1)
+        steps |= zip(solver.scalar_names, columns, strict=True)
     named = [*"xyz"[: solver.domain.dim], *solver.component_names]
-    named += solver.static_names if steady else "t"
-    return build(
+    named += solver.static_names if role == STATIC else ()
+    named += () if steady else "t"
+    fields = build(
         Path(solver.name),
         arrays,
         **where,
@@ -283,6 +288,7 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
         },
         units=dict.fromkeys(named, "1") | dict(solver.units),
     )
+    return fields.with_known(solver.scalar_names)
 
 
 def _number(name: str, value: int | None, usual: int, least: int = 1) -> int:

@@ -34,6 +34,7 @@ class Solution:
     dt: Tensor | None = None  # that each sample was solved with [B]
     # Points of each sample [B, P, d], where it has a mesh of its own; *S is P then.
     pos: Tensor | None = None
+    scalars: Tensor | None = None  # parameters of the equation [B, P_s]
 
 
 class Solver(BaseModel, ABC):
@@ -51,6 +52,9 @@ class Solver(BaseModel, ABC):
     first: ClassVar[int] = 0  # time step that is stored; 0 is the initial condition
     component_names: ClassVar[tuple[str, ...]] = ("u",)
     static_names: ClassVar[tuple[str, ...]] = ("u0",)  # of what `Solution.a` holds
+    # Whether these are inputs of a model, as those of a steady problem are.
+    static_inputs: ClassVar[bool] = False
+    scalar_names: ClassVar[tuple[str, ...]] = ()  # of `Solution.scalars`, also inputs
     method: ClassVar[str]  # how it is solved, for the file
     units: ClassVar[Mapping[str, str]] = {}  # of coordinates and fields, if not 1
     samples: ClassVar[int] = 1200
