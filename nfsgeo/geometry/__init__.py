@@ -11,6 +11,9 @@
 - :class:`GraphTensors`: its tensors, as arguments of exported programs
 - :class:`SparseRows`: its edges as the pattern of a sparse matrix
 - :func:`bipartite_graph`: the radius graph without empty neighbourhoods
+- :func:`nearest_graph`: each target joined to its nearest sources
+- :class:`LatentCoordinates`: in which the points of a graded mesh lie evenly
+- :func:`occupancy`: how evenly points fill their domain
 - :func:`batch_graphs`: several graphs as one
 - :func:`moving_least_squares`: weights that interpolate polynomials exactly
 - :func:`polyharmonic_spline`: weights of local splines on the nearest neighbours
@@ -28,7 +31,13 @@ from nfsgeo.geometry.bipartite import (
 from nfsgeo.geometry.domain import Domain, Sphere, UnitSphere
 from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid, quadrature_weights
-from nfsgeo.geometry.radius_graph import GraphBuilder, Interpolation, bipartite_graph
+from nfsgeo.geometry.latent import LatentCoordinates, occupancy
+from nfsgeo.geometry.radius_graph import (
+    GraphBuilder,
+    Interpolation,
+    bipartite_graph,
+    nearest_graph,
+)
 from nfsgeo.geometry.region import Region
 from nfsgeo.geometry.search import radius_edges, radius_for
 from nfsgeo.geometry.sphere import spherical_harmonics
@@ -41,6 +50,7 @@ __all__ = [
     "GraphBuilder",
     "Graphs",
     "Interpolation",
+    "LatentCoordinates",
     "Region",
     "SparseRows",
     "Sphere",
@@ -50,6 +60,8 @@ __all__ = [
     "quadrature_weights",
     "equispaced_grid",
     "moving_least_squares",
+    "nearest_graph",
+    "occupancy",
     "polyharmonic_spline",
     "radius_edges",
     "radius_for",

@@ -20,6 +20,7 @@ __all__ = [
     "batch_graphs",
     "outside_inference",
     "pointers",
+    "sparse_rows",
 ]
 
 P = ParamSpec("P")
@@ -215,14 +216,14 @@ class BipartiteGraph:
     @outside_inference
     def csr(self) -> SparseRows:
         """Targets as rows and sources as columns, computed once."""
-        return _sparse_rows(self.ptr, self.edge_index[0])
+        return sparse_rows(self.ptr, self.edge_index[0])
 
     @cached_property
     @outside_inference
     def transposed_csr(self) -> SparseRows:
         """Sources as rows and targets as columns, computed once."""
         order, ptr = self.transpose
-        return _sparse_rows(ptr, self.edge_index[1].index_select(0, order))
+        return sparse_rows(ptr, self.edge_index[1].index_select(0, order))
 
     def repeated(self, copies: int) -> BipartiteGraph:
         """Several ``copies`` as one graph, computed once for each number of copies."""
@@ -307,7 +308,8 @@ def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     return joined
 
 
-def _sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
+def sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
+    """The pattern of a sparse matrix; ``ptr`` and ``column`` of any integer type."""
     # Given anything longer than int32, MKL gets a copy that is made for every product.
     fits = max(column.numel(), ptr.numel()) < 2**31
     kind = torch.int32 if fits else torch.int64

@@ -39,6 +39,8 @@ class Graphs:
             ``[N, 1 + d]``, where they are inputs.
         numbers: Of the query points of one sample in its file ``[M]``, to connect it;
             None where they are unknown.
+        nodes: Normalised positions of the nodes of each sample's grid ``[B m, d]``,
+            where the grid follows the points.
     """
 
     pos: Tensor
@@ -49,6 +51,7 @@ class Graphs:
     grid_shape: tuple[int, ...] | None = None
     boundary: Tensor | None = None
     numbers: Tensor | None = None
+    nodes: Tensor | None = None
 
     @property
     def num_samples(self) -> int:
@@ -89,14 +92,15 @@ class Graphs:
     @property
     def nbytes(self) -> int:
         """Bytes of everything held, with what the edges have computed once."""
-        tensors = (self.pos, self.query_pos, self.boundary)
+        tensors = (self.pos, self.query_pos, self.boundary, self.nodes)
         held = sum(each.nbytes for each in tensors if each is not None)
         return held + sum(graph.nbytes for graph in self.edges.values())
 
     @outside_inference
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Graphs:
         """The same on ``device``; ``non_blocking`` as tensors have it."""
-        held = {name: getattr(self, name) for name in ("pos", "query_pos", "boundary")}
+        names = "pos", "query_pos", "boundary", "nodes"
+        held = {name: getattr(self, name) for name in names}
         moved: dict[str, Any] = {
             name: None if each is None else each.to(device, non_blocking=non_blocking)
             for name, each in held.items()
@@ -129,6 +133,7 @@ class Graphs:
             )
         queries = [g.query_pos for g in samples if g.query_pos is not None]
         boundary = [g.boundary for g in samples if g.boundary is not None]
+        nodes = [g.nodes for g in samples if g.nodes is not None]
         return Graphs(
             torch.cat([graphs.pos for graphs in samples]),
             sum((graphs.sizes for graphs in samples), ()),
@@ -140,6 +145,7 @@ class Graphs:
             },
             first.grid_shape,
             torch.cat(boundary) if boundary else None,
+            nodes=torch.cat(nodes) if nodes else None,
         )
 
 

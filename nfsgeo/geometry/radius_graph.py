@@ -24,7 +24,7 @@ from nfsgeo.geometry.splines import (
     spline_neighbours,
 )
 
-__all__ = ["GraphBuilder", "Interpolation", "bipartite_graph"]
+__all__ = ["GraphBuilder", "Interpolation", "bipartite_graph", "nearest_graph"]
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +112,38 @@ def bipartite_graph(
     return graph
 
 
+@outside_inference
+def nearest_graph(
+    source: Tensor, target: Tensor, num: int, domain: Domain
+) -> BipartiteGraph:
+    """Each target of one sample joined to its ``num`` nearest sources.
+
+    A target at a source is joined to it, too. The base interpolation is the mean. If
+    positions require gradients, and gradients are recorded, displacements carry them,
+    for fixed neighbours. In a domain with walls neighbours see each other.
+
+    Args:
+        source: Source points ``[n, d]``.
+        target: Target points ``[m, d]``.
+        num: Neighbours of a target; of fewer sources, all.
+        domain: The box, with its periodic axes.
+
+    Raises:
+        UserError: If a point is outside the domain or not a number.
+    """
+    near = Search(source, target, domain).nearest(num).to(source.device)
+    found = near >= 0
+    edges = torch.stack([near[found], found.nonzero()[:, 0]])
+    ends = source, target
+    if not any(end.requires_grad and torch.is_grad_enabled() for end in ends):
+        ends = source.detach().double(), target.detach().double()
+    graph = BipartiteGraph.from_edges(edges, ends, domain)
+    if not graph.differentiable:
+        graph.displacement = graph.displacement.to(source.dtype)
+        graph.base_weight = graph.base_weight.to(source.dtype)
+    return graph
+
+
 @dataclass(frozen=True)
 class GraphBuilder:
     """How the points of a sample are joined. Every method is a function of positions.
@@ -148,6 +180,10 @@ class GraphBuilder:
         """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
         num = spline_neighbours(self.domain, on_grid=True)
         return self._graph(grid, pos, ball=self.ball_from_grid, nearest=num)
+
+    def points_to_queries(self, pos: Tensor, query_pos: Tensor) -> BipartiteGraph:
+        """Points ``pos [n, d]`` to others ``query_pos [m, d]``."""
+        return self._graph(pos, query_pos, ball=self.interpolation != "spline")
 
     def points_to_points(self, pos: Tensor) -> BipartiteGraph:
         """Points ``pos [n, d]`` to each other, themselves included."""

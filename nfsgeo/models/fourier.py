@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs, equispaced_grid
@@ -99,10 +99,20 @@ IN_ONE_DIMENSION = {
     "time": "tokens",
     "kernel": "channel",
     "norm": "none",
+    "point_channels": 0,
+    "neighbours": 0,
 }
-IN_MORE = {"width": 64, "depth": 4, "time": "channels", "kernel": "none"}
+IN_MORE = {
+    "width": 64,
+    "depth": 4,
+    "time": "channels",
+    "kernel": "none",
+    "point_channels": 32,
+    "neighbours": 8,
+}
 SPHERE_NODES = 1 << 14
-PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens"}
+NO_PATH = {"latent": False, "point_channels": 0, "neighbours": 0}
+PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens", **NO_PATH}
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
@@ -120,6 +130,9 @@ class NFSSettings(FourierSettings, InterpolationSettings):
         kernel: see :class:`InterpolationSettings`; ``None`` for a weight for each
             ``channel`` in one dimension, where it is worth its cost, and ``none`` in
             more.
+        latent: see :class:`InterpolationSettings`.
+        point_channels: likewise; ``None`` for 32 in more than one dimension, else 0.
+        neighbours: likewise; ``None`` for 8 in more than one dimension, else 0.
     """
 
     width: PositiveInt | None = None  # type: ignore[assignment]
@@ -127,6 +140,9 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     norm: Literal["element", "channel", "none"] | None = None  # type: ignore[assignment]
     time: Literal["tokens", "channels"] | None = None  # type: ignore[assignment]
     kernel: KernelName | None = None  # type: ignore[assignment]
+    latent: bool = True
+    point_channels: NonNegativeInt | None = None  # type: ignore[assignment]
+    neighbours: NonNegativeInt | None = None  # type: ignore[assignment]
 
     def completed(self, problem: Problem) -> Self:
         """With what is left open as it suits ``problem``."""
@@ -157,9 +173,12 @@ class NFS(PointMixer, FNO):
 
 
 class FNOSplineSettings(NFSSettings):
-    """Settings of `nfs`, without a learned kernel."""
+    """Settings of `nfs`, without learned layers beside the grid."""
 
     kernel: KernelName = "none"
+    latent: bool = False
+    point_channels: NonNegativeInt = 0
+    neighbours: NonNegativeInt = 0
 
 
 class FNOSpline(NFS):

@@ -11,7 +11,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.geometry import Graphs
 from nfsgeo.models.base import Model, ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
@@ -19,6 +19,7 @@ from nfsgeo.nn import (
     GridResampling,
     Lift,
     MixerBlock,
+    PointPath,
     Pointwise,
     Projector,
     Resampling,
@@ -116,8 +117,10 @@ class MixerOperator(Model):
         self.lift = Lift(problem.num_features, seen, width, time=self.time_tokens)
         self.resampling = resampling
         self.blocks = blocks
+        self.path = self.make_path(back_width or width)
         steps = 1 if self.time_tokens else problem.n_out
-        self.projector = Projector(back_width or width, steps * problem.out_components)
+        channels = self.path.out_channels if self.path else back_width or width
+        self.projector = Projector(channels, steps * problem.out_components)
 
     @abstractmethod
     def make_blocks(self, problem: Problem, shape: Sequence[int]) -> nn.Module:
@@ -135,23 +138,37 @@ class MixerOperator(Model):
         """
         return GridResampling(), self.problem.grid_shape or (), None
 
-    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """The edges of the resampling."""
-        return self.resampling.connect(pos, query_pos)
+    def make_path(self, back_width: int) -> PointPath | None:
+        """What reaches the prediction past the grid; by default nothing does.
+
+        Args:
+            back_width: channels that come back from the grid.
+        """
+        return None
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""
-        features = x.flatten(1)
+        features, path = x.flatten(1), self.path
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field = self.blocks(self.resampling(features, graphs, self.lift, times))
+        field, encoded = self.resampling(features, graphs, self.lift, times), None
+        if path is not None:
+            encoded = path.encode(features, graphs)
+            added = path.at_nodes(encoded, graphs).movedim(-1, 0)
+            added = added.unflatten(1, (graphs.num_samples, -1)).transpose(0, 1)
+            sizes = field.shape[: -1 if self.time_tokens else None]
+            added = added.reshape(sizes)
+            field = field + (added[..., None] if self.time_tokens else added)
+        field = self.blocks(field)
         num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
         pieces: list[slice | None] = [None]
         whole = torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some
         if not whole:
             # A million queries need no more memory than ``some``, but for the result.
             pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
-        results = [
-            self.projector(self.resampling.back(field, features, graphs, piece))
-            for piece in pieces
-        ]
+        results = []
+        for piece in pieces:
+            found = self.resampling.back(field, features, graphs, piece)
+            if path is not None and encoded is not None:
+                found = path.decode(found, encoded, graphs, piece)
+            results.append(self.projector(found))
         return torch.cat(results).reshape(num, self.problem.n_out, -1)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Literal, Self
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import (
+    Domain,
+    Graphs,
+    LatentCoordinates,
+    equispaced_grid,
+    nearest_graph,
+)
 from nfsgeo.models.base import GraphSettings
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
 from nfsgeo.models.task import Problem
@@ -20,6 +29,7 @@ from nfsgeo.nn import (
     GaussianKernel,
     InterpolationResampling,
     KernelInterpolation,
+    PointPath,
     Resampling,
 )
 
@@ -27,6 +37,8 @@ __all__ = ["InterpolationSettings", "KernelName", "PointMixer", "grid_shape_for"
 
 # The paper's kernel is a matrix for every edge, added to the mean of the neighbours.
 PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
+# Neighbours that the local spacing is the mean distance of, where there are no messages.
+SPACING_OF = 8
 
 KernelName = Literal["dense", "channel", "gaussian", "none"]
 
@@ -66,6 +78,14 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             sphere, without it the model sees no position and no direction at all and
             commutes with rotations.
         inputs: whether the kernel sees the inputs at the source.
+        latent: whether the grid is equispaced in latent coordinates, in which the
+            points of a graded mesh lie evenly, see
+            :class:`~nfsgeo.geometry.LatentCoordinates`.
+        point_channels: channels of the features at the points that reach the
+            prediction past the grid, see :class:`~nfsgeo.nn.PointPath`; 0 for none.
+        neighbours: nearest points from which a point, or a query point, receives
+            learned messages, itself included; 0 for no messages.
+        messages: channels of a message.
     """
 
     grid: PositiveInt | None = None
@@ -80,6 +100,10 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     quadrature: bool = False
     absolute_position: bool = True
     inputs: bool = True
+    latent: bool = False
+    point_channels: NonNegativeInt = 0
+    neighbours: NonNegativeInt = 0
+    messages: PositiveInt = 16
 
     def completed(self, problem: Problem) -> Self:
         """With the base interpolation that suits ``problem``."""
@@ -157,6 +181,48 @@ class PointMixer(MixerOperator):
             backend=settings.backend,
         )
         return resampling, shape, back_width
+
+    def make_path(self, back_width: int) -> PointPath | None:
+        """Features at the points and messages among them, where settings ask for them.
+
+        See :meth:`MixerOperator.make_path`.
+        """
+        problem, settings = self.problem, self.settings
+        if not settings.point_channels:
+            return None
+        domain = problem.domain.normalised
+        return PointPath(
+            problem.num_features,
+            problem.dim if self.sees_positions else 0,
+            problem.dim,
+            settings.width,
+            back_width,
+            settings.point_channels,
+            settings.messages if settings.neighbours else None,
+            spacing=domain.ball_radius(1 / problem.num_points),
+        )
+
+    def _connected(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """The graphs of one sample; see :class:`Model`."""
+        domain, settings = self.problem.domain.normalised, self.settings
+        graphs, latent = super()._connected(pos, query_pos), LatentCoordinates(domain)
+        if settings.latent:
+            latent = LatentCoordinates.of(pos, domain)
+        resampling, queries = self.resampling, graphs.queries
+        place = latent(pos)
+        others = place if queries is pos else latent(queries)
+        edges = resampling.connect(place, others)
+        if self.path is not None:
+            near = partial(nearest_graph, pos, domain=domain)
+            num = settings.neighbours or SPACING_OF
+            edges["near"] = near(pos, num)
+            if graphs.query_pos is not None:
+                edges["near-queries"] = near(queries, num)
+                edges["own"] = resampling.builder.points_to_queries(place, others)
+        nodes = None
+        if settings.latent:
+            nodes = latent.inverse(equispaced_grid(domain, resampling.shape).to(pos))
+        return replace(graphs, edges=edges, nodes=nodes)
 
     def learned(self, radius: float, width: int) -> KernelInterpolation:
         """An interpolation of ``width`` channels by the kernel of the settings."""

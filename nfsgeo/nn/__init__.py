@@ -8,6 +8,8 @@ DenseKernel                a matrix for every edge
 ChannelKernel              a weight for every edge and channel
 GaussianKernel             a Gaussian of learned centre and widths
 EdgeNetwork                default network of a learned kernel
+BipartiteMessages          learned messages from sources to targets, and their mean
+PointPath                  features of points that reach a prediction past a grid
 interpolate                local polyharmonic splines, nothing learned
 neighbour_sum              weighted sums over neighbourhoods
 InterpolationResampling    points to a fixed grid and back
@@ -58,6 +60,7 @@ PointWaves                 Fourier transform at irregular points, and back
 from nfsgeo.nn.attention import Attention, PhysicsAttention
 from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.branch_and_trunk import Trunk, UNet
+from nfsgeo.nn.edge_messages import BipartiteMessages
 from nfsgeo.nn.graph_cells import (
     AdaptiveConv,
     AdaptiveGRU,
@@ -86,6 +89,7 @@ from nfsgeo.nn.mixer_block import (
     Projector,
 )
 from nfsgeo.nn.neighbour_sums import neighbour_sum
+from nfsgeo.nn.point_path import PointPath
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.resampling import GridResampling, InterpolationResampling, Resampling
 from nfsgeo.nn.spectral import SpectralConv
@@ -105,6 +109,7 @@ __all__ = [
     "AdaptiveConv",
     "AdaptiveGRU",
     "Attention",
+    "BipartiteMessages",
     "ChannelKernel",
     "ChebConvGRU",
     "ChebyshevConv",
@@ -128,6 +133,7 @@ __all__ = [
     "PatchEmbedding",
     "PatchUnembedding",
     "PhysicsAttention",
+    "PointPath",
     "PointSpectralConv",
     "PointWaves",
     "Pointwise",

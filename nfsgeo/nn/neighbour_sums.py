@@ -17,6 +17,8 @@ __all__ = [
     "matrix_sum_reference",
     "neighbour_sum",
     "neighbour_sum_reference",
+    "sparse_matrix",
+    "twice_differentiable",
 ]
 
 # Numbers of matrices and messages of a matrix_sum that are stored at a time: what fits
@@ -140,7 +142,7 @@ class _NeighbourSum(torch.autograd.Function):
         out = x.new_zeros(max(x.size(0), weight.size(0)), graph.num_target, x.size(2))
         each = out.size(0) // weight.size(0)
         for r, values in enumerate(weight):
-            matrix = _matrix(graph.csr, values, graph.num_source)
+            matrix = sparse_matrix(graph.csr, values, graph.num_source)
             for f in range(r * each, (r + 1) * each):
                 # In place: a product into memory that is given makes its own as well.
                 out[f].addmm_(matrix, x[min(f, x.size(0) - 1)])
@@ -159,13 +161,13 @@ class _NeighbourSum(torch.autograd.Function):
             by_source, order = torch.empty_like(weight[0]), graph.transpose.permutation
             for r, values in enumerate(weight):
                 torch.index_select(values, 0, order, out=by_source)
-                matrix = _matrix(graph.transposed_csr, by_source, graph.num_target)
+                matrix = sparse_matrix(graph.transposed_csr, by_source, graph.num_target)
                 for f in range(r * each, (r + 1) * each):
                     grad_x[min(f, x.size(0) - 1)].addmm_(matrix, grad[f])
         if ctx.needs_input_grad[1]:
             grad_weight = torch.zeros_like(weight)
             for r, values in enumerate(grad_weight):
-                pattern = _matrix(graph.csr, values, graph.num_source)
+                pattern = sparse_matrix(graph.csr, values, graph.num_source)
                 fields = x if x.size(0) == 1 else x[r * each : (r + 1) * each]
                 grads = grad[r * each : (r + 1) * each]
                 pairs = zip(_side_by_side(grads), _side_by_side(fields), strict=True)
@@ -184,7 +186,8 @@ def _side_by_side(fields: Tensor) -> Sequence[Tensor]:
     return fields.unbind()
 
 
-def _matrix(rows: SparseRows, values: Tensor, num_columns: int) -> Tensor:
+def sparse_matrix(rows: SparseRows, values: Tensor, num_columns: int) -> Tensor:
+    """The sparse matrix of a pattern of entries and their values, unchecked."""
     with warnings.catch_warnings():
         # Torch calls the layout a beta at its first use in every process.
         warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)

@@ -42,15 +42,6 @@ class Resampling(nn.Module, ABC):
     The field of a problem without time has no time axis on the grid.
     """
 
-    def connect(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """The edges between the points of one sample and the grid, by name.
-
-        Args:
-            pos: normalised positions of the observed points ``[n, d]``.
-            query_pos: those of the query points ``[m, d]``.
-        """
-        return {}
-
     @abstractmethod
     def forward(
         self, features: Tensor, graphs: Graphs, lift: LiftedBy, times: Tensor
@@ -228,7 +219,13 @@ class InterpolationResampling(Resampling):
         self._nodes: dict[torch.device, dict[str, BipartiteGraph]] = {}
 
     def connect(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """Points to nodes (``up``), nodes to queries (``down``), among nodes."""
+        """Points to nodes (``up``), nodes to queries (``down``), among nodes.
+
+        Args:
+            pos: positions of the observed points of one sample ``[n, d]``, normalised
+                or in latent coordinates.
+            query_pos: those of the query points ``[m, d]``.
+        """
         # Not the buffer, which may be on another device than the positions.
         grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
         return {
@@ -251,7 +248,7 @@ class InterpolationResampling(Resampling):
             # Affine maps commute with weights that add up to 1. Lifted at the nodes,
             # a field has few components to interpolate, none of which is trained, and
             # positions are exact: interpolated ones show the mesh where axes wrap.
-            known, nodes = self._at_nodes(features, graphs)
+            known, nodes = self.at_nodes(features, graphs)
             field = fields = _stacked(*lift(known, nodes))
             if self.to_grid is not None:
                 field = self.to_grid(fields, nodes, graphs.edges["nodes-0"], known)
@@ -260,7 +257,7 @@ class InterpolationResampling(Resampling):
                 field = field + kernel(fields, nodes, edges, known) - fields
         if self.mask is not None:
             field = field * self.mask.repeat(graphs.num_samples, 1, 1)
-        field = field.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
+        field = self.on_grid(field, graphs)
         if field.size(-1) == 1:
             return field.squeeze(-1)
         # A product of matrices, whose gradient is a product of matrices, too.
@@ -283,7 +280,7 @@ class InterpolationResampling(Resampling):
             down = down.rows(some.start, some.stop)
         if self.from_grid is None:
             return interpolate_along(field, down)
-        known, nodes = self._at_nodes(features, graphs)
+        known, nodes = self.at_nodes(features, graphs)
         found: Tensor = self.from_grid(field, nodes, down, known)
         return found
 
@@ -307,10 +304,21 @@ class InterpolationResampling(Resampling):
             }
         return self._nodes[device]
 
-    def _at_nodes(self, features: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor]:
-        """Inputs at the nodes of all samples, and these, ``[B m, F]``, ``[B m, d]``."""
+    def at_nodes(self, features: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor]:
+        """Features at the nodes of all samples, and these, ``[B m, F]``, ``[B m, d]``.
+
+        Args:
+            features: at the points ``[N, F]``.
+            graphs: as for :meth:`forward`.
+        """
         known = interpolate_along(features[:, None], graphs.edges["up"])[:, 0]
+        if graphs.nodes is not None:
+            return known, graphs.nodes.to(self.grid.dtype)
         return known, self.grid.repeat(graphs.num_samples, 1)
+
+    def on_grid(self, values: Tensor, graphs: Graphs) -> Tensor:
+        """Values at the nodes of all samples ``[B m, C]`` as ``[B, C, *grid]``."""
+        return values.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
 
     def extra_repr(self) -> str:
         radius = f"radius={self.builder.radius:.4g}"

@@ -1,0 +1,316 @@
+"""Learned messages along the edges of a bipartite graph, and their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+from torch_geometric.nn import MessagePassing
+
+from nfsgeo.geometry import BipartiteGraph, Domain
+from nfsgeo.geometry.bipartite import sparse_rows
+from nfsgeo.nn.neighbour_sums import sparse_matrix, twice_differentiable
+
+__all__ = [
+    "BipartiteMessages",
+    "edge_sum",
+    "edge_sum_reference",
+    "local_spacing",
+    "relative_positions",
+]
+
+# Numbers of a block of messages: what fits a core's cache, and on a GPU what keeps it
+# busy.
+BLOCK_CPU, BLOCK_CUDA = 1 << 18, 1 << 27
+SMALLEST = 1e-12  # mean distance of neighbours, of points at one place
+
+
+class BipartiteMessages(MessagePassing):
+    r"""Mean over the neighbours of every target of learned messages along the edges.
+
+    .. math::
+        y_j = W \sum_{i \in N(j)} \omega_{ij} \,
+        \mathrm{GELU}(A x_i + B x_j + C g_{ij}) + b, \qquad
+        g_{ij} = (x_j - x_i, |x_j - x_i|) / s_j
+
+    The kernel of equation (7) in "Non-equispaced Fourier Neural Solvers for PDEs" sees
+    the input at the source, its position and the displacement; here it also sees the
+    target and is not multiplied by the field. :math:`s_j` is the mean distance of the
+    neighbours of a target, so that refining a mesh leaves :math:`g_{ij}` as it is, and
+    :math:`\omega_{ij}` are mean weights. The linear maps :math:`A` and :math:`B` are
+    applied to points, of which there are fewer than edges, and :math:`W` to their sums.
+
+    It is called as PyTorch Geometric's bipartite layers are::
+
+        layer((x_source, x_target), (pos_source, pos_target), edge_index)
+        layer((x_source, x_target), pos_source, graph)
+
+    The second form takes a graph prepared by
+    :func:`~nfsgeo.geometry.bipartite_graph` or
+    :func:`~nfsgeo.geometry.nearest_points`. W and b begin at zero: a model that adds
+    the layer to a base interpolation begins with that alone.
+
+    Args:
+        in_channels: channels of sources and of targets.
+        out_channels: channels of the result.
+        dim: space dimensions.
+        hidden: channels of a message.
+        fused: whether to sum blocks of edges at a time, rather than to store the
+            messages of all edges, for comparison.
+        domain: the box with its periodic axes, for displacements along an
+            ``edge_index``; ``None`` for open space. A prepared graph has its own.
+
+    Shapes:
+        ``x`` ``[n, in_channels[0]]`` and ``[m, in_channels[1]]``, ``edge_index``
+        ``[2, E]``; result ``[m, out_channels]``.
+
+    Raises:
+        ValueError: for ``x`` of other shapes.
+    """
+
+    def __init__(
+        self,
+        in_channels: tuple[int, int],
+        out_channels: int,
+        dim: int,
+        *,
+        hidden: int = 32,
+        fused: bool = True,
+        domain: Domain | None = None,
+    ) -> None:
+        super().__init__(aggr="sum", flow="source_to_target", node_dim=0)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.source = nn.Linear(in_channels[0], hidden)
+        self.target = nn.Linear(in_channels[1], hidden, bias=False)
+        self.edge = nn.Linear(dim + 1, hidden, bias=False)
+        self.out = nn.Linear(hidden, out_channels)
+        self.use_fused, self.domain = fused, domain
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights of the messages anew, and set those of the sum to zero."""
+        super().reset_parameters()
+        for layer in (self.source, self.target, self.edge):
+            layer.reset_parameters()
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor],
+        pos: Tensor | tuple[Tensor, Tensor],
+        edge_index: Tensor | BipartiteGraph,
+    ) -> Tensor:
+        """The sum of messages at every target.
+
+        Args:
+            x: features of sources and targets; one tensor if they are the same points.
+            pos: positions of sources and targets ``[n, d]`` and ``[m, d]``, likewise;
+                not looked at with a prepared graph.
+            edge_index: edges ``[2, E]`` in any order, or a prepared graph.
+        """
+        x = (x, x) if isinstance(x, Tensor) else x
+        if isinstance(edge_index, BipartiteGraph):
+            graph = edge_index
+        else:
+            ends = (pos, pos) if isinstance(pos, Tensor) else pos
+            graph = BipartiteGraph.from_edges(edge_index, ends, self.domain)
+        self._check(x, graph)
+        place = relative_positions(graph, x[0].dtype)
+        weight = graph.mean_weight(x[0].dtype)
+        source, target = self.source(x[0]), self.target(x[1])
+        if self.use_fused:
+            total = edge_sum(source, target, place, self.edge.weight, weight, graph)
+        else:
+            total = self.propagate(
+                graph.edge_index,
+                source=source,
+                target=target,
+                place=self.edge(place),
+                weight=weight,
+                size=(graph.num_source, graph.num_target),
+            )
+        result: Tensor = self.out(total)
+        return result
+
+    def message(
+        self, source_j: Tensor, target_i: Tensor, place: Tensor, weight: Tensor
+    ) -> Tensor:
+        """The weighted message of each edge ``[E, hidden]``."""
+        return weight[:, None] * gelu(source_j + target_i + place)
+
+    def _check(self, x: tuple[Tensor, Tensor], graph: BipartiteGraph) -> None:
+        wanted = zip((graph.num_source, graph.num_target), self.in_channels, strict=True)
+        shapes = [each.shape for each in x]
+        if shapes != (expected := [torch.Size(each) for each in wanted]):
+            raise ValueError(
+                f"x has shapes {[tuple(each) for each in shapes]}; expected "
+                f"{[tuple(each) for each in expected]}: sources and targets of the "
+                "graph, and their channels"
+            )
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, fused={self.use_fused}"
+
+    # MessagePassing's names the class alone.
+    __repr__ = nn.Module.__repr__
+
+
+def local_spacing(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
+    """The mean distance of the neighbours of each target ``[m]``.
+
+    Args:
+        graph: the edges.
+        dtype: of the result.
+    """
+    distance, target = graph.offset(dtype)[:, -1], graph.edge_index[1]
+    total = distance.new_zeros(graph.num_target).index_add(0, target, distance)
+    return (total / graph.degree().to(dtype)).clamp_min(SMALLEST)
+
+
+def relative_positions(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
+    """Displacement and distance of every edge over the local spacing at its target.
+
+    Args:
+        graph: the edges.
+        dtype: of the result ``[E, d + 1]``.
+    """
+    spacing = local_spacing(graph, dtype).index_select(0, graph.edge_index[1])
+    return graph.offset(dtype) / spacing[:, None]
+
+
+def edge_sum(
+    source: Tensor,
+    target: Tensor,
+    place: Tensor,
+    matrix: Tensor,
+    weight: Tensor,
+    graph: BipartiteGraph,
+) -> Tensor:
+    r"""Sum messages of every target without storing any of them.
+
+    .. math:: s_j = \sum_{i \in N(j)} w_{ij} \, \mathrm{GELU}(a_i + b_j + C g_{ij})
+
+    Messages exist for a block of edges at a time, and once more in the backward pass.
+
+    Args:
+        source: :math:`a`, ``[n, h]``.
+        target: :math:`b`, ``[m, h]``.
+        place: :math:`g`, ``[E, k]``.
+        matrix: :math:`C`, ``[h, k]``.
+        weight: :math:`w`, ``[E]``.
+        graph: edges sorted by target.
+
+    Returns:
+        ``[m, h]``.
+    """
+    dtype = torch.promote_types(source.dtype, torch.float32)
+    given = [each.to(dtype) for each in (source, target, place, matrix, weight)]
+    with torch.autocast(source.device.type, enabled=False):
+        if torch.compiler.is_compiling() or graph.differentiable:
+            return edge_sum_reference(*given, graph).to(source.dtype)
+        summed: Tensor = _EdgeSum.apply(*given, graph)
+    return summed.to(source.dtype)
+
+
+def edge_sum_reference(
+    source: Tensor,
+    target: Tensor,
+    place: Tensor,
+    matrix: Tensor,
+    weight: Tensor,
+    graph: BipartiteGraph,
+) -> Tensor:
+    """The same as :func:`edge_sum`, all edges at a time."""
+    sources, targets = graph.edge_index
+    ends = source.index_select(0, sources) + target.index_select(0, targets)
+    message = weight[:, None] * gelu(ends + place @ matrix.t())
+    return torch.zeros_like(target).index_add(0, targets, message)
+
+
+class _EdgeSum(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        source: Tensor,
+        target: Tensor,
+        place: Tensor,
+        matrix: Tensor,
+        weight: Tensor,
+        graph: BipartiteGraph,
+    ) -> Tensor:
+        ctx.save_for_backward(source, target, place, matrix, weight)
+        ctx.inputs = lambda *saved: (*saved, graph)
+        ctx.graph, out = graph, torch.empty_like(target)
+        for block in _blocks(graph, source):
+            hidden = block.hidden(source, target, place, matrix)
+            torch.mm(block.sums(weight), gelu(hidden), out=out[block.targets])
+        return out
+
+    @staticmethod
+    @twice_differentiable(edge_sum_reference)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        source, target, place, matrix, weight = ctx.saved_tensors
+        graph, grad, ones = ctx.graph, grad.contiguous(), torch.ones_like(weight)
+        grad_target, grad_matrix = torch.empty_like(target), torch.zeros_like(matrix)
+        of_edges = source.new_empty(graph.num_edges, source.size(1))
+        for block in _blocks(graph, source):
+            hidden, edges = block.hidden(source, target, place, matrix), block.edges
+            arrived = grad.index_select(0, block.ends[1]).mul_(weight[edges, None])
+            of_edges[edges] = torch.ops.aten.gelu_backward(arrived, hidden)
+            torch.mm(block.sums(ones), of_edges[edges], out=grad_target[block.targets])
+            grad_matrix.addmm_(of_edges[edges].t(), place[edges])
+        order, ptr = graph.transpose
+        by_source = sparse_matrix(sparse_rows(ptr, order), ones, graph.num_edges)
+        return by_source @ of_edges, grad_target, None, grad_matrix, None, None
+
+
+class _Block(NamedTuple):
+    """Consecutive targets of a graph and their edges.
+
+    Attributes:
+        targets, edges: their numbers.
+        ends: sources and targets of the edges ``[2, e]``.
+        ptr: where each target's edges begin ``[t + 1]``, from 0.
+    """
+
+    targets: slice
+    edges: slice
+    ends: Tensor
+    ptr: Tensor
+
+    def hidden(
+        self, source: Tensor, target: Tensor, place: Tensor, matrix: Tensor
+    ) -> Tensor:
+        """What the activation is applied to, ``[e, h]``."""
+        found = source.index_select(0, self.ends[0])
+        found.addmm_(place[self.edges], matrix.t())
+        return found.add_(target.index_select(0, self.ends[1]))
+
+    def sums(self, weight: Tensor) -> Tensor:
+        """The sparse matrix ``[t, e]`` that sums weighted edges."""
+        weight = weight[self.edges]
+        numbers = torch.arange(len(weight), device=weight.device)
+        return sparse_matrix(sparse_rows(self.ptr, numbers), weight, len(weight))
+
+
+def _blocks(graph: BipartiteGraph, source: Tensor) -> Iterator[_Block]:
+    """The graph in parts whose messages are held at a time."""
+    hidden, num = source.size(1), graph.num_target
+    size = max(1, (BLOCK_CUDA if source.is_cuda else BLOCK_CPU) // hidden)
+    if graph.num_edges <= size:
+        every = slice(0, num), slice(0, graph.num_edges)
+        yield _Block(*every, graph.edge_index, graph.ptr)
+        return
+    ends = torch.arange(size, graph.num_edges, size, device=source.device)
+    cuts = torch.searchsorted(graph.ptr, ends, right=True) - 1
+    rows = sorted({0, *cuts.tolist(), num})
+    edges = graph.ptr[rows].tolist()
+    for (first, last), (begin, end) in zip(pairwise(rows), pairwise(edges), strict=True):
+        ptr = graph.ptr[first : last + 1] - begin
+        of = slice(first, last), slice(begin, end)
+        yield _Block(*of, graph.edge_index[:, begin:end], ptr)

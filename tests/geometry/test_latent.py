@@ -1,0 +1,147 @@
+"""Latent coordinates: a map of the domain that follows its points."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nfsgeo.geometry import Domain, LatentCoordinates, equispaced_grid, occupancy
+
+BOX = Domain((-1.0, 2.0), (1.0, 3.0), (False, False))
+DOMAINS = {
+    "box": BOX,
+    "torus": Domain.unit(2),
+    "channel": Domain((0.0, 0.0), (4.0, 1.0), (True, False)),
+    "line": Domain.unit(1, periodic=False),
+    "circle": Domain.unit(1),
+    "cube": Domain.unit(3, periodic=False),
+}
+
+
+def graded(domain: Domain, num: int, seed: int = 0, spread: float = 0.05) -> Tensor:
+    """Points that are dense near a place inside of a domain."""
+    rng = np.random.default_rng(seed)
+    low, lengths = np.array(domain.lower), np.array(domain.lengths)
+    away = spread * rng.standard_normal((num, domain.dim)) * rng.exponential(2, (num, 1))
+    place = low + (0.4 + away) * lengths
+    inside = low + np.clip(place - low, 0.001 * lengths, 0.999 * lengths)
+    return torch.from_numpy(inside)
+
+
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+@pytest.mark.parametrize("num", [32, 100, 1000, 5000])
+def test_evenly_drawn_points_give_the_identity_exactly(domain, num):
+    for seed in range(5):
+        generator = torch.Generator().manual_seed(seed)
+        unit = torch.rand(num, domain.dim, generator=generator, dtype=torch.float64)
+        low, lengths = torch.tensor([domain.lower, domain.lengths]).double()
+        pos = low + unit * lengths
+        latent = LatentCoordinates.of(pos, domain)
+        assert latent.identity
+        assert latent(pos) is pos
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (128, 8), (5, 200)])
+@pytest.mark.parametrize("periodic", [True, False])
+def test_grids_give_the_identity(shape, periodic):
+    domain = Domain.unit(2, periodic=periodic)
+    assert LatentCoordinates.of(equispaced_grid(domain, shape), domain).identity
+
+
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+def test_graded_points_fill_more_of_the_latent_box(domain):
+    pos = graded(domain, 2000)
+    latent = LatentCoordinates.of(pos, domain)
+    before, after = occupancy(pos, domain), occupancy(latent(pos), domain)
+    assert not latent.identity
+    assert after > min(0.55, 1.5 * before)
+
+
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+@given(seed=st.integers(0, 1000), spread=st.floats(0.005, 0.1))
+@settings(max_examples=10, deadline=None)
+def test_the_map_increases_and_is_inverted(domain, seed, spread):
+    latent = LatentCoordinates.of(graded(domain, 800, seed, spread), domain)
+    low, lengths = torch.tensor([domain.lower, domain.lengths], dtype=torch.float64)
+    steps = torch.linspace(0, 1, 501, dtype=torch.float64)[:, None]
+    along = low + steps * lengths
+    image = latent(along)
+    assert (image.diff(dim=0) > 0).all()
+    torch.testing.assert_close(image[[0, -1]], along[[0, -1]])
+    torch.testing.assert_close(latent.inverse(image), along, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+def test_order_origin_and_units_do_not_matter(domain):
+    pos = graded(domain, 600)
+    image = LatentCoordinates.of(pos, domain)(pos)
+    order = torch.randperm(600)
+    moved = LatentCoordinates.of(pos[order], domain)(pos)
+    torch.testing.assert_close(moved, image)
+    ends = [tuple(1e3 * x - 7 for x in end) for end in (domain.lower, domain.upper)]
+    other = Domain(*ends, domain.periodic)
+    scaled = LatentCoordinates.of(1e3 * pos - 7, other)(1e3 * pos - 7)
+    torch.testing.assert_close((scaled + 7) / 1e3, image, rtol=1e-9, atol=1e-9)
+
+
+def test_periodic_axes_have_no_seam():
+    domain = Domain.unit(1)
+    pos = domain.wrap(graded(domain, 3000) - 0.4)  # dense around the origin
+    latent = LatentCoordinates.of(pos, domain)
+    near = torch.tensor([[1 - 1e-6], [1e-6]], dtype=torch.float64)
+    end, begin = latent(near).flatten()
+    slopes = float(1 - end) / 1e-6, float(begin) / 1e-6
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-2)
+    assert slopes[0] > 2
+
+
+def test_converges_as_a_mesh_of_one_density_is_refined():
+    domain, t = Domain.unit(2, periodic=False), torch.linspace(0, 1, 101).double()
+    probe = torch.stack([t, t], dim=1)
+    images = []
+    for num in (20, 40, 80, 160):
+        steps = (torch.arange(num).double() + 0.5) / num
+        stretched = 0.3 + (steps - 0.5) ** 3 * 0.8  # ends at 0.2 and 0.4
+        axes = torch.meshgrid(stretched, stretched, indexing="ij")
+        pos = torch.stack([each.flatten() for each in axes], dim=1)
+        images.append(LatentCoordinates.of(pos, domain)(probe))
+    errors = [float((each - images[-1]).abs().max()) for each in images[:-1]]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.01
+
+
+def test_queries_outside_the_hull_of_the_points_have_a_place():
+    domain = Domain.unit(2, periodic=False)
+    latent = LatentCoordinates.of(graded(domain, 1000, spread=0.01), domain)
+    corners = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    torch.testing.assert_close(latent(corners), corners)
+    edge = torch.tensor([[0.001, 0.999]])
+    assert ((latent(edge) > 0) & (latent(edge) < 1)).all()
+
+
+def test_gradients_pass_through_the_map():
+    domain = DOMAINS["channel"]
+    pos = graded(domain, 500)
+    latent = LatentCoordinates.of(pos, domain)
+    some = pos[:20].clone().requires_grad_()
+    assert torch.autograd.gradcheck(latent, some)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [torch.full((500, 2), 0.3), torch.rand(3, 2), torch.rand(500, 2) * 1e-7],
+    ids=["one place", "three points", "a tiny box"],
+)
+def test_degenerate_points_give_a_finite_map(points):
+    domain = Domain.unit(2, periodic=False)
+    image = LatentCoordinates.of(points, domain)(points)
+    assert image.isfinite().all()
+    assert ((image >= 0) & (image <= 1)).all()
+
+
+def test_no_map_on_a_sphere_or_between_walls():
+    sphere = Domain.sphere().normalised
+    pos = sphere.normalise(torch.nn.functional.normalize(torch.randn(500, 3) + 5, dim=1))
+    assert LatentCoordinates.of(pos, sphere).identity
