@@ -11,7 +11,7 @@
 - :class:`GraphTensors`: its tensors, as arguments of exported programs
 - :class:`SparseRows`: its edges as the pattern of a sparse matrix
 - :func:`bipartite_graph`: the radius graph without empty neighbourhoods
-- :func:`nearest_graph`: each target joined to its nearest sources
+- :func:`nearest_neighbour_graph`: each target joined to its nearest sources
 - :class:`LatentCoordinates`: in which the points of a graded mesh lie evenly
 - :func:`occupancy`: how evenly points fill their domain
 - :func:`batch_graphs`: several graphs as one
@@ -36,7 +36,7 @@ from nfsgeo.geometry.radius_graph import (
     GraphBuilder,
     Interpolation,
     bipartite_graph,
-    nearest_graph,
+    nearest_neighbour_graph,
 )
 from nfsgeo.geometry.region import Region
 from nfsgeo.geometry.search import radius_edges, radius_for
@@ -60,7 +60,7 @@ __all__ = [
     "quadrature_weights",
     "equispaced_grid",
     "moving_least_squares",
-    "nearest_graph",
+    "nearest_neighbour_graph",
     "occupancy",
     "polyharmonic_spline",
     "radius_edges",

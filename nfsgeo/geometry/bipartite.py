@@ -23,6 +23,8 @@ __all__ = [
     "sparse_rows",
 ]
 
+SMALLEST = 1e-12
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -205,12 +207,54 @@ class BipartiteGraph:
         total = weight.new_zeros(self.num_target).index_add(0, target, weight)
         return weight / total[target]
 
+    def spacing(self, dtype: torch.dtype) -> Tensor:
+        """The mean distance of the neighbours of each target ``[m]``, of a ``dtype``.
+
+        At least 1e-12, for points at one place.
+        """
+        return self._relative(dtype)[0]
+
+    def relative(self, dtype: torch.dtype) -> Tensor:
+        """Displacements and distances over the spacing at the target ``[E, d + 1]``."""
+        return self._relative(dtype)[1]
+
+    def _relative(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        if self.differentiable:
+            return self._measured(dtype)
+        spacing, relative = self._constant
+        return spacing.to(dtype), relative.to(dtype)
+
+    @cached_property
+    @outside_inference
+    def _constant(self) -> tuple[Tensor, Tensor]:
+        """Spacing and relative positions, computed once."""
+        return self._measured(self.displacement.dtype)
+
+    def _measured(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        offset, target, degree = self.offset(dtype), self.edge_index[1], self.degree()
+        total = offset.new_zeros(self.num_target).index_add(0, target, offset[:, -1])
+        spacing = (total / degree.to(dtype)).clamp_min(SMALLEST)
+        return spacing, offset / spacing.index_select(0, target)[:, None]
+
     @cached_property
     @outside_inference
     def transpose(self) -> Transpose:
         """The edges sorted by source, computed once: backward passes need it."""
         source, permutation = self.edge_index[0].sort(stable=True)
         return Transpose(permutation, pointers(source, self.num_source))
+
+    @cached_property
+    @outside_inference
+    def ends(self) -> SparseRows:
+        """Edges as rows with two entries: their source, and ``n`` plus their target.
+
+        Computed once. The product with sources and targets below each other is the sum
+        of the ends of every edge.
+        """
+        first = self.edge_index.new_tensor([[0], [self.num_source]])
+        column = (self.edge_index + first).t().reshape(-1)
+        count = torch.arange(0, len(column) + 1, 2, device=column.device)
+        return sparse_rows(count, column)
 
     @cached_property
     @outside_inference
@@ -249,7 +293,7 @@ class BipartiteGraph:
 
     def __getstate__(self) -> dict[str, Any]:
         # What was computed once is computed again, except the transpose.
-        made = ("csr", "transposed_csr")
+        made = ("csr", "ends", "transposed_csr", "_constant")
         kept = {k: v for k, v in vars(self).items() if k not in made}
         return kept | {"_repeated": None}
 

@@ -24,7 +24,7 @@ from nfsgeo.geometry.splines import (
     spline_neighbours,
 )
 
-__all__ = ["GraphBuilder", "Interpolation", "bipartite_graph", "nearest_graph"]
+__all__ = ["GraphBuilder", "Interpolation", "bipartite_graph", "nearest_neighbour_graph"]
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ def bipartite_graph(
 
 
 @outside_inference
-def nearest_graph(
+def nearest_neighbour_graph(
     source: Tensor, target: Tensor, num: int, domain: Domain
 ) -> BipartiteGraph:
     """Each target of one sample joined to its ``num`` nearest sources.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from nfsgeo.geometry import Graphs
 from nfsgeo.models.base import Model, ModelSettings
@@ -110,7 +111,9 @@ class MixerOperator(Model):
         self.time_tokens = problem.has_time and self.settings.time == "tokens"
         resampling, shape, back_width = self.make_resampling()
         mixed = replace(problem, has_time=self.time_tokens)
-        blocks = self.make_blocks(mixed, shape)
+        self.margin = self.margin_of(shape)
+        padded = [size + more for size, more in zip(shape, self.margin, strict=True)]
+        blocks = self.make_blocks(mixed, padded)
         if back_width is not None:
             blocks = nn.Sequential(blocks, Pointwise(width, back_width))
         seen = problem.dim if self.sees_positions else 0
@@ -138,6 +141,10 @@ class MixerOperator(Model):
         """
         return GridResampling(), self.problem.grid_shape or (), None
 
+    def margin_of(self, shape: Sequence[int]) -> Sequence[int]:
+        """Nodes that blocks see beyond a grid of this ``shape`` on each axis."""
+        return (0,) * len(shape)
+
     def make_path(self, back_width: int) -> PointPath | None:
         """What reaches the prediction past the grid; by default nothing does.
 
@@ -158,7 +165,7 @@ class MixerOperator(Model):
             sizes = field.shape[: -1 if self.time_tokens else None]
             added = added.reshape(sizes)
             field = field + (added[..., None] if self.time_tokens else added)
-        field = self.blocks(field)
+        field = self.cropped(self.blocks(self.padded(field)))
         num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
         pieces: list[slice | None] = [None]
         whole = torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some
@@ -172,3 +179,18 @@ class MixerOperator(Model):
                 found = path.decode(found, encoded, graphs, piece)
             results.append(self.projector(found))
         return torch.cat(results).reshape(num, self.problem.n_out, -1)
+
+    def padded(self, field: Tensor) -> Tensor:
+        """A field ``[B, C, *grid(, T)]`` with zeros at the nodes of the margin."""
+        if not any(self.margin):
+            return field
+        widths = [0, 0] * self.time_tokens
+        for more in reversed(self.margin):
+            widths += [0, more]
+        return pad(field, widths)
+
+    def cropped(self, field: Tensor) -> Tensor:
+        """A field without the nodes of the margin."""
+        for axis, more in enumerate(self.margin, start=2):
+            field = field.narrow(axis, 0, field.size(axis) - more)
+        return field

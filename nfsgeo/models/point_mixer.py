@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, Self
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from nfsgeo.errors import UserError
@@ -17,7 +17,7 @@ from nfsgeo.geometry import (
     Graphs,
     LatentCoordinates,
     equispaced_grid,
-    nearest_graph,
+    nearest_neighbour_graph,
 )
 from nfsgeo.models.base import GraphSettings
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
@@ -86,6 +86,9 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         neighbours: nearest points from which a point, or a query point, receives
             learned messages, itself included; 0 for no messages.
         messages: channels of a message.
+        margin: Nodes beyond the grid on each axis that is not periodic, as a part of
+            its nodes: Fourier layers see a torus, on which opposite sides of a box
+            would touch.
     """
 
     grid: PositiveInt | None = None
@@ -104,6 +107,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     point_channels: NonNegativeInt = 0
     neighbours: NonNegativeInt = 0
     messages: PositiveInt = 16
+    margin: NonNegativeFloat = 0.0
 
     def completed(self, problem: Problem) -> Self:
         """With the base interpolation that suits ``problem``."""
@@ -182,6 +186,15 @@ class PointMixer(MixerOperator):
         )
         return resampling, shape, back_width
 
+    def margin_of(self, shape: Sequence[int]) -> Sequence[int]:
+        """A part of every axis that is not periodic; see :class:`MixerOperator`."""
+        domain = self.problem.domain.normalised
+        if domain.curved:
+            return (0,)
+        sizes = zip(shape, domain.periodic, strict=True)
+        share = self.settings.margin
+        return [0 if wraps else 2 * round(share * size / 2) for size, wraps in sizes]
+
     def make_path(self, back_width: int) -> PointPath | None:
         """Features at the points and messages among them, where settings ask for them.
 
@@ -193,7 +206,7 @@ class PointMixer(MixerOperator):
         domain = problem.domain.normalised
         return PointPath(
             problem.num_features,
-            problem.dim if self.sees_positions else 0,
+            problem.dim if settings.absolute_position else 0,
             problem.dim,
             settings.width,
             back_width,
@@ -213,7 +226,7 @@ class PointMixer(MixerOperator):
         others = place if queries is pos else latent(queries)
         edges = resampling.connect(place, others)
         if self.path is not None:
-            near = partial(nearest_graph, pos, domain=domain)
+            near = partial(nearest_neighbour_graph, pos, domain=domain)
             num = settings.neighbours or SPACING_OF
             edges["near"] = near(pos, num)
             if graphs.query_pos is not None:

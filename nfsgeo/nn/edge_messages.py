@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 from torch_geometric.nn import MessagePassing
 
-from nfsgeo.geometry import BipartiteGraph, Domain
+from nfsgeo.geometry import BipartiteGraph, Domain, SparseRows
 from nfsgeo.geometry.bipartite import sparse_rows
 from nfsgeo.nn.neighbour_sums import sparse_matrix, twice_differentiable
 
-__all__ = [
-    "BipartiteMessages",
-    "edge_sum",
-    "edge_sum_reference",
-    "local_spacing",
-    "relative_positions",
-]
+__all__ = ["BipartiteMessages", "edge_sum", "edge_sum_reference"]
 
 # Numbers of a block of messages: what fits a core's cache, and on a GPU what keeps it
 # busy.
-BLOCK_CPU, BLOCK_CUDA = 1 << 18, 1 << 27
-SMALLEST = 1e-12  # mean distance of neighbours, of points at one place
+BLOCK_CPU, BLOCK_CUDA = 1 << 20, 1 << 27
 
 
 class BipartiteMessages(MessagePassing):
@@ -51,7 +44,7 @@ class BipartiteMessages(MessagePassing):
 
     The second form takes a graph prepared by
     :func:`~nfsgeo.geometry.bipartite_graph` or
-    :func:`~nfsgeo.geometry.nearest_points`. W and b begin at zero: a model that adds
+    :func:`~nfsgeo.geometry.nearest_neighbour_graph`. W and b begin at zero: a model that adds
     the layer to a base interpolation begins with that alone.
 
     Args:
@@ -120,7 +113,7 @@ class BipartiteMessages(MessagePassing):
             ends = (pos, pos) if isinstance(pos, Tensor) else pos
             graph = BipartiteGraph.from_edges(edge_index, ends, self.domain)
         self._check(x, graph)
-        place = relative_positions(graph, x[0].dtype)
+        place = graph.relative(x[0].dtype)
         weight = graph.mean_weight(x[0].dtype)
         source, target = self.source(x[0]), self.target(x[1])
         if self.use_fused:
@@ -158,29 +151,6 @@ class BipartiteMessages(MessagePassing):
 
     # MessagePassing's names the class alone.
     __repr__ = nn.Module.__repr__
-
-
-def local_spacing(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
-    """The mean distance of the neighbours of each target ``[m]``.
-
-    Args:
-        graph: the edges.
-        dtype: of the result.
-    """
-    distance, target = graph.offset(dtype)[:, -1], graph.edge_index[1]
-    total = distance.new_zeros(graph.num_target).index_add(0, target, distance)
-    return (total / graph.degree().to(dtype)).clamp_min(SMALLEST)
-
-
-def relative_positions(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
-    """Displacement and distance of every edge over the local spacing at its target.
-
-    Args:
-        graph: the edges.
-        dtype: of the result ``[E, d + 1]``.
-    """
-    spacing = local_spacing(graph, dtype).index_select(0, graph.edge_index[1])
-    return graph.offset(dtype) / spacing[:, None]
 
 
 def edge_sum(
@@ -245,10 +215,11 @@ class _EdgeSum(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(source, target, place, matrix, weight)
         ctx.inputs = lambda *saved: (*saved, graph)
-        ctx.graph, out = graph, torch.empty_like(target)
-        for block in _blocks(graph, source):
-            hidden = block.hidden(source, target, place, matrix)
-            torch.mm(block.sums(weight), gelu(hidden), out=out[block.targets])
+        ctx.graph, out = graph, torch.zeros_like(target)
+        ends = torch.cat([source, target])
+        for rows, edges in _blocks(graph, source):
+            hidden = _hidden(ends, place, matrix, graph, edges)
+            out[rows].addmm_(_sums(graph, rows, edges, weight), gelu(hidden))
         return out
 
     @staticmethod
@@ -256,61 +227,52 @@ class _EdgeSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         source, target, place, matrix, weight = ctx.saved_tensors
         graph, grad, ones = ctx.graph, grad.contiguous(), torch.ones_like(weight)
-        grad_target, grad_matrix = torch.empty_like(target), torch.zeros_like(matrix)
+        grad_target, grad_matrix = torch.zeros_like(target), torch.zeros_like(matrix)
         of_edges = source.new_empty(graph.num_edges, source.size(1))
-        for block in _blocks(graph, source):
-            hidden, edges = block.hidden(source, target, place, matrix), block.edges
-            arrived = grad.index_select(0, block.ends[1]).mul_(weight[edges, None])
-            of_edges[edges] = torch.ops.aten.gelu_backward(arrived, hidden)
-            torch.mm(block.sums(ones), of_edges[edges], out=grad_target[block.targets])
-            grad_matrix.addmm_(of_edges[edges].t(), place[edges])
+        ends = torch.cat([source, target])
+        for rows, edges in _blocks(graph, source):
+            hidden = _hidden(ends, place, matrix, graph, edges)
+            arrived = grad.index_select(0, graph.edge_index[1, edges])
+            arrived = arrived.mul_(weight[edges, None])
+            some = torch.ops.aten.gelu_backward(arrived, hidden)
+            grad_target[rows].addmm_(_sums(graph, rows, edges, ones), some)
+            grad_matrix.addmm_(some.t(), place[edges])
+            of_edges[edges] = some
         order, ptr = graph.transpose
         by_source = sparse_matrix(sparse_rows(ptr, order), ones, graph.num_edges)
         return by_source @ of_edges, grad_target, None, grad_matrix, None, None
 
 
-class _Block(NamedTuple):
-    """Consecutive targets of a graph and their edges.
+def _hidden(
+    ends: Tensor, place: Tensor, matrix: Tensor, graph: BipartiteGraph, edges: slice
+) -> Tensor:
+    """What the activation is applied to at some edges ``[e, h]``.
 
-    Attributes:
-        targets, edges: their numbers.
-        ends: sources and targets of the edges ``[2, e]``.
-        ptr: where each target's edges begin ``[t + 1]``, from 0.
+    ``ends`` are sources and targets below each other ``[n + m, h]``.
     """
-
-    targets: slice
-    edges: slice
-    ends: Tensor
-    ptr: Tensor
-
-    def hidden(
-        self, source: Tensor, target: Tensor, place: Tensor, matrix: Tensor
-    ) -> Tensor:
-        """What the activation is applied to, ``[e, h]``."""
-        found = source.index_select(0, self.ends[0])
-        found.addmm_(place[self.edges], matrix.t())
-        return found.add_(target.index_select(0, self.ends[1]))
-
-    def sums(self, weight: Tensor) -> Tensor:
-        """The sparse matrix ``[t, e]`` that sums weighted edges."""
-        weight = weight[self.edges]
-        numbers = torch.arange(len(weight), device=weight.device)
-        return sparse_matrix(sparse_rows(self.ptr, numbers), weight, len(weight))
+    (count, column), found = graph.ends, place[edges] @ matrix.t()
+    both = SparseRows(count[: len(found) + 1], column[2 * edges.start : 2 * edges.stop])
+    ones = ends.new_ones(2 * len(found))
+    return found.addmm_(sparse_matrix(both, ones, len(ends)), ends)
 
 
-def _blocks(graph: BipartiteGraph, source: Tensor) -> Iterator[_Block]:
-    """The graph in parts whose messages are held at a time."""
-    hidden, num = source.size(1), graph.num_target
-    size = max(1, (BLOCK_CUDA if source.is_cuda else BLOCK_CPU) // hidden)
+def _sums(graph: BipartiteGraph, rows: slice, edges: slice, weight: Tensor) -> Tensor:
+    """The sparse matrix ``[t, e]`` that sums weighted edges at some targets."""
+    weight, ptr = weight[edges], graph.csr.ptr[rows.start : rows.stop + 1]
+    numbers = torch.arange(len(weight), dtype=ptr.dtype, device=ptr.device)
+    return sparse_matrix(SparseRows(ptr - edges.start, numbers), weight, len(weight))
+
+
+def _blocks(graph: BipartiteGraph, source: Tensor) -> Iterator[tuple[slice, slice]]:
+    """Targets and their edges, as many as messages are held at a time."""
+    num, size = graph.num_target, BLOCK_CUDA if source.is_cuda else BLOCK_CPU
+    size = max(1, size // source.size(1))
     if graph.num_edges <= size:
-        every = slice(0, num), slice(0, graph.num_edges)
-        yield _Block(*every, graph.edge_index, graph.ptr)
+        yield slice(0, num), slice(0, graph.num_edges)
         return
     ends = torch.arange(size, graph.num_edges, size, device=source.device)
     cuts = torch.searchsorted(graph.ptr, ends, right=True) - 1
     rows = sorted({0, *cuts.tolist(), num})
     edges = graph.ptr[rows].tolist()
-    for (first, last), (begin, end) in zip(pairwise(rows), pairwise(edges), strict=True):
-        ptr = graph.ptr[first : last + 1] - begin
-        of = slice(first, last), slice(begin, end)
-        yield _Block(*of, graph.edge_index[:, begin:end], ptr)
+    for of_rows, of_edges in zip(pairwise(rows), pairwise(edges), strict=True):
+        yield slice(*of_rows), slice(*of_edges)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import BipartiteGraph, Domain, nearest_graph
+from nfsgeo.geometry import BipartiteGraph, Domain, nearest_neighbour_graph
 from nfsgeo.nn.base_interpolation import interpolate_along
 
 __all__ = ["fill_in_space", "fill_in_time", "nearest_graph", "neighbour_graph"]
@@ -107,6 +107,6 @@ def _nearest(
 ) -> tuple[BipartiteGraph, Tensor]:
     """The ``num`` nearest points of each query, and 1 / distance² of the edges."""
     ends = pos.detach().cpu().double(), query_pos.detach().cpu().double()
-    graph = nearest_graph(*ends, num, domain)
+    graph = nearest_neighbour_graph(*ends, num, domain)
     square = graph.displacement.double().square().sum(1)
     return graph, square.clamp_min(1e-12).reciprocal()

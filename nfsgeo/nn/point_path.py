@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.nn.base_interpolation import interpolate_along
-from nfsgeo.nn.edge_messages import BipartiteMessages, local_spacing
+from nfsgeo.nn.edge_messages import BipartiteMessages
 
 __all__ = ["PointPath"]
 
@@ -77,7 +77,7 @@ class PointPath(nn.Module):
             graphs: with the edges ``near`` from the nearest points to the points.
         """
         near = graphs.edges["near"]
-        spacing = local_spacing(near, features.dtype) / self.spacing
+        spacing = near.spacing(features.dtype) / self.spacing
         place = graphs.pos[:, : self.dim].to(features.dtype)
         known = torch.cat([features, place, spacing.log()[:, None]], dim=1)
         found: Tensor = self.embed(known)

@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from nfsgeo.geometry import Domain, Graphs, equispaced_grid, radius_graph
 from nfsgeo.models import MODELS, Model, Problem, build_model
+from nfsgeo.nn.edge_messages import _EdgeSum, edge_sum_reference
 from nfsgeo.nn.neighbour_sums import _NeighbourSum, neighbour_sum_reference
 
 SAMPLES, SIZE = 3, 6
@@ -91,6 +92,7 @@ def test_a_warm_step_needs_no_search_and_nothing_of_the_host(name, monkeypatch):
     monkeypatch.setattr(torch, "autocast", lambda *given, **more: nullcontext())
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *given: False)
     monkeypatch.setattr(_NeighbourSum, "apply", neighbour_sum_reference)
+    monkeypatch.setattr(_EdgeSum, "apply", edge_sum_reference)
     model.zero_grad()
     given = [each.to("meta") for each in (model, x, pos, batch, graphs)]
     with NothingOnTheHost():

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 from torch.nn.functional import gelu
 
-from nfsgeo.geometry import Domain, bipartite_graph, nearest_graph
+from nfsgeo.geometry import Domain, bipartite_graph, nearest_neighbour_graph
 from nfsgeo.nn import BipartiteMessages, edge_messages
-from nfsgeo.nn.edge_messages import edge_sum, edge_sum_reference, local_spacing
+from nfsgeo.nn.edge_messages import edge_sum, edge_sum_reference
 from nfsgeo.testing import assert_same
 
 HIDDEN = 6
@@ -47,7 +47,7 @@ def test_blocks_give_what_all_edges_do(block, device, monkeypatch):
 
 def test_is_the_equation_written_out():
     source, target, x, y = ends()
-    graph = nearest_graph(source, target, 5, Domain.unit(2))
+    graph = nearest_neighbour_graph(source, target, 5, Domain.unit(2))
     made, found = layer(), []
     for j in range(len(target)):
         near = graph.edge_index[0, graph.ptr[j] : graph.ptr[j + 1]]
@@ -63,7 +63,7 @@ def test_is_the_equation_written_out():
 def test_edge_index_and_messages_give_what_a_prepared_graph_does():
     source, target, x, y = ends()
     domain = Domain.unit(2)
-    graph = nearest_graph(source, target, 5, domain)
+    graph = nearest_neighbour_graph(source, target, 5, domain)
     made = layer(domain=domain)
     expected = made((x, y), source, graph)
     shuffled = graph.edge_index[:, torch.randperm(graph.num_edges)]
@@ -74,7 +74,7 @@ def test_edge_index_and_messages_give_what_a_prepared_graph_does():
 
 def test_begins_at_zero():
     source, target, x, y = ends()
-    graph = nearest_graph(source, target, 5, Domain.unit(2))
+    graph = nearest_neighbour_graph(source, target, 5, Domain.unit(2))
     made = BipartiteMessages((3, 4), 5, 2).double()
     assert not made((x, y), source, graph).any()
 
@@ -82,7 +82,7 @@ def test_begins_at_zero():
 def test_scales_and_translations_of_space_do_not_matter():
     source, target, x, y = ends()
     made = layer()
-    edges = nearest_graph(source, target, 5, Domain.unit(2, periodic=False)).edge_index
+    edges = nearest_neighbour_graph(source, target, 5, Domain.unit(2, periodic=False)).edge_index
     expected = made((x, y), (source, target), edges)
     moved = made((x, y), (7 * source + 3, 7 * target + 3), edges)
     torch.testing.assert_close(moved, expected)
@@ -91,7 +91,7 @@ def test_scales_and_translations_of_space_do_not_matter():
 def test_derivatives_in_features_and_positions():
     source, target, x, y = (each.requires_grad_() for each in ends())
     domain, made = Domain.unit(2), layer(domain=Domain.unit(2))
-    edges = nearest_graph(source.detach(), target.detach(), 4, domain).edge_index
+    edges = nearest_neighbour_graph(source.detach(), target.detach(), 4, domain).edge_index
 
     def called(x, y, source, target):
         return made((x, y), (source, target), edges)
@@ -113,21 +113,21 @@ def test_targets_without_a_neighbour_get_the_bias():
 
 def test_refuses_features_of_other_shapes():
     source, target, x, y = ends()
-    graph = nearest_graph(source, target, 5, Domain.unit(2))
+    graph = nearest_neighbour_graph(source, target, 5, Domain.unit(2))
     with pytest.raises(ValueError, match="expected"):
         layer()((y, x), source, graph)
 
 
 def test_spacing_is_the_mean_distance():
     grid = torch.cartesian_prod(torch.arange(8), torch.arange(8)).float() / 8
-    graph = nearest_graph(grid, grid, 5, Domain.unit(2))  # itself, and four around it
-    spacing = local_spacing(graph, torch.float32)
+    graph = nearest_neighbour_graph(grid, grid, 5, Domain.unit(2))  # itself, and four around it
+    spacing = graph.spacing(torch.float32)
     torch.testing.assert_close(spacing, torch.full((64,), 0.8 * 0.125))
 
 
 def test_half_precision_sums_in_single():
     source, target, x, y = ends()
-    graph = nearest_graph(source, target, 5, Domain.unit(2))
+    graph = nearest_neighbour_graph(source, target, 5, Domain.unit(2))
     made = layer().float()
     exact = made((x.float(), y.float()), source, graph)
     with torch.autocast("cpu", torch.bfloat16):
