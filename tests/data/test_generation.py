@@ -27,6 +27,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "sphere-waves": {"resolution": 16, "num_steps": 3},
     "euler": {"resolution": 16, "num_steps": 3},
     "darcy-3d": {"resolution": 8, "num_steps": 1},
+    "heat": {"resolution": 16},
 }
 ROUGH = {"equation": "navier-stokes", "resolution": 64, "num_steps": 12}
 ROUGH |= {"options": {"nu": 1e-8, "sigma2": 12e3}}

@@ -12,6 +12,7 @@ from nfsgeo.data.pde.burgers import Burgers
 from nfsgeo.data.pde.darcy import Darcy, Darcy3D
 from nfsgeo.data.pde.elasticity import Elasticity
 from nfsgeo.data.pde.euler import Euler
+from nfsgeo.data.pde.heat import Heat
 from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
 from nfsgeo.data.pde.solver import Solution, Solver
@@ -25,6 +26,7 @@ __all__ = [
     "Darcy3D",
     "Elasticity",
     "Euler",
+    "Heat",
     "KdV",
     "NavierStokes",
     "Solution",
@@ -38,7 +40,7 @@ EQUATIONS: dict[str, Solver] = {
     of.name: of
     for of in (
         *(Burgers(), KdV(), Darcy(), Darcy3D(), NavierStokes(), Euler()),
-        *(Elasticity(), SphereWaves()),
+        *(Elasticity(), Heat(), SphereWaves()),
     )
 }
 

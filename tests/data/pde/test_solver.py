@@ -22,6 +22,7 @@ SIZES = {
     "sphere-waves": {"resolution": 16, "num_steps": 5},
     "euler": {"resolution": 16, "num_steps": 3},
     "darcy-3d": {"resolution": 8, "num_steps": 1},
+    "heat": {"resolution": 16, "num_steps": 1},
 }
 
 
