@@ -72,7 +72,8 @@ def generate(
             not there yet, see :func:`~nfsgeo.data.disk.cache_folder`.
         samples: Number of samples; 1200 when None.
         resolution: Points on each axis, squares along each side of a cell with a hole,
-            or mesh lines around a body; the equation's own when None.
+            mesh lines around a body, or parts of an edge of the icosahedron of one; the
+            equation's own when None.
         num_steps: Number of time steps to store; the equation's own when None.
         seed: Seed of the initial conditions.
         device: ``"cpu"`` or ``"cuda"``; on CUDA one process does the work.

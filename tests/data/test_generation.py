@@ -28,6 +28,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "euler": {"resolution": 16, "num_steps": 3},
     "darcy-3d": {"resolution": 8, "num_steps": 1},
     "heat": {"resolution": 16},
+    "ellipsoids": {"resolution": 4},
 }
 ROUGH = {"equation": "navier-stokes", "resolution": 64, "num_steps": 12}
 ROUGH |= {"options": {"nu": 1e-8, "sigma2": 12e3}}
@@ -64,6 +65,12 @@ def test_file_holds_the_solutions(name, tmp_path):
                 pos, cells = file.coordinates(sample), file.cells(sample)
                 np.testing.assert_array_equal(pos, expected.pos[sample])
                 np.testing.assert_equal(cells, equation.cells(resolution))
+            if expected.scalars is not None:
+                names, num = equation.static_names, len(equation.scalar_names)
+                assert file.input_names == [*names, *equation.scalar_names]
+                stored = file.read_inputs(sample)[:, -num:]
+                scalars = expected.scalars[sample].expand(len(stored), num)
+                np.testing.assert_allclose(stored, scalars, rtol=2e-7)
 
 
 @pytest.mark.parametrize(

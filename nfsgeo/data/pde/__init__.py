@@ -11,6 +11,7 @@ from typing import Any
 from nfsgeo.data.pde.burgers import Burgers
 from nfsgeo.data.pde.darcy import Darcy, Darcy3D
 from nfsgeo.data.pde.elasticity import Elasticity
+from nfsgeo.data.pde.ellipsoids import Ellipsoids
 from nfsgeo.data.pde.euler import Euler
 from nfsgeo.data.pde.heat import Heat
 from nfsgeo.data.pde.kdv import KdV
@@ -25,6 +26,7 @@ __all__ = [
     "Darcy",
     "Darcy3D",
     "Elasticity",
+    "Ellipsoids",
     "Euler",
     "Heat",
     "KdV",
@@ -40,7 +42,7 @@ EQUATIONS: dict[str, Solver] = {
     of.name: of
     for of in (
         *(Burgers(), KdV(), Darcy(), Darcy3D(), NavierStokes(), Euler()),
-        *(Elasticity(), Heat(), SphereWaves()),
+        *(Elasticity(), Heat(), Ellipsoids(), SphereWaves()),
     )
 }
 

@@ -23,6 +23,7 @@ SIZES = {
     "euler": {"resolution": 16, "num_steps": 3},
     "darcy-3d": {"resolution": 8, "num_steps": 1},
     "heat": {"resolution": 16, "num_steps": 1},
+    "ellipsoids": {"resolution": 4, "num_steps": 1},
 }
 
 
@@ -91,6 +92,8 @@ def test_a_sample_does_not_depend_on_its_batch(name):
     assert_close(together.a[3:4], alone.a, rtol=0, atol=1e-12)
     if alone.pos is not None:
         assert torch.equal(together.pos[3:4], alone.pos)
+    if alone.scalars is not None:
+        assert torch.equal(together.scalars[3:4], alone.scalars)
 
 
 @pytest.mark.cuda
