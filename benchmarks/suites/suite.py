@@ -52,13 +52,14 @@ BAND_COLUMNS = {
     for key, title in BANDS.items()
 }
 
-# References that learn nothing: their names in a summary and in tables.
+# References without a network: their names in a summary and in tables.
 TRIVIAL = {
     name: name.replace("_", "-")
     for name in (
         *("persistence", "linear_extrapolation", "quadratic_extrapolation"),
         *("cubic_extrapolation", "climatology", "anomaly_persistence"),
         *("damped_anomaly", "ridge", "ridge_each"),
+        *("nearest_neighbours", "boosted_trees"),
     )
 } | {
     "mean": "training-mean",

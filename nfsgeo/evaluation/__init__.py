@@ -12,8 +12,9 @@
   :func:`program_inputs`: its arguments
 - :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo
 - :class:`References`: all that predicts without a network: :func:`persistence`,
-  :func:`extrapolation`, :func:`training_mean` and, of a single series, the climatology
-  and regressions of :class:`StationReferences`
+  :func:`extrapolation`, :func:`training_mean`; of a single series, the climatology and
+  regressions of :class:`StationReferences`; of a problem without time, the nearest
+  neighbours and trees of :class:`StaticReferences`
 """
 
 from nfsgeo.evaluation.export import export_run, program_inputs
@@ -33,12 +34,14 @@ from nfsgeo.evaluation.references import (
     training_mean,
 )
 from nfsgeo.evaluation.run_evaluation import evaluate_run
+from nfsgeo.evaluation.static_references import StaticReferences
 from nfsgeo.evaluation.unseen import evaluate_meshes
 from nfsgeo.training.run_paths import find_run
 
 __all__ = [
     "KeepStates",
     "References",
+    "StaticReferences",
     "StationReferences",
     "relative_difference",
     "evaluate_meshes",

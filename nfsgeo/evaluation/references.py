@@ -1,7 +1,8 @@
 """Predictions without a network, as references for a model.
 
-They are persistence, polynomials in time, the mean of the training targets, and for one
-series at stations what a statistician would fit to it.
+They are persistence, polynomials in time, the mean of the training targets, for one
+series at stations what a statistician would fit to it, and for problems without time
+nearest neighbours and gradient boosted trees.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.scored_model import ScoredModel
+from nfsgeo.evaluation.static_references import StaticReferences
 from nfsgeo.forecast.transforms import harmonics
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import kriging_graph
@@ -53,7 +55,9 @@ class References:
     """Everything that predicts what a model does, fitted to the training windows.
 
     Persistence needs one observed time step, extrapolation by a polynomial one more
-    than its degree, and :class:`StationReferences` a single series split by time.
+    than its degree, :class:`StationReferences` a single series split by time, and
+    :class:`~nfsgeo.evaluation.static_references.StaticReferences` a problem without
+    time and training samples in the file.
 
     Args:
         scored: What is scored.
@@ -63,6 +67,7 @@ class References:
     Attributes:
         predictors: Each reference by its name in a summary.
         series: Those of a single series, None of other data.
+        static: Those of a problem without time, None of other data.
     """
 
     def __init__(
@@ -82,6 +87,11 @@ class References:
             predict = partial(_extrapolated, num, degree)
             self.predictors[f"{name}_extrapolation"] = predict
         self.predictors["mean"] = training_mean(train)
+        self.static: StaticReferences | None = None
+        # Fitted to the samples that are scored, they would find these samples again.
+        if not train.n_in and part == "train":
+            self.static = StaticReferences(train)
+            self.predictors |= self.static.predictors()
         self.series: StationReferences | None = None
         if not isinstance(mesh, Mesh) or mesh.index is None:
             return

@@ -14,6 +14,7 @@ from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.references import MAX_QUERIES, References
 from nfsgeo.evaluation.scored_model import ScoredModel, predictions
+from nfsgeo.evaluation.static_references import StaticReferences
 from nfsgeo.forecast.matching import check_times
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
@@ -176,7 +177,8 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
 
     Of a single series, those of the references beside them, all followed by kriging; so
     is a model that predicts at observed points alone, which has no errors of other
-    data. Empty where the file has no other points.
+    data. Of a problem without time, those of the references that predict anywhere.
+    Empty where the file has no other points.
     """
     able = MODELS[scored.used.config.model.name].query_points
     if not able and references.series is None:
@@ -188,7 +190,10 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
     if not num:
         return {}
     if references.series is None:
-        return {"unobserved": {"num_points": num, **scored.errors_in_parts(test)[2]}}
+        found: dict[str, Any] = {"num_points": num, **scored.errors_in_parts(test)[2]}
+        if references.static is not None:
+            found["baselines"] = _static_errors(scored, references.static, test)
+        return {"unobserved": found}
     names = ("persistence", "mean", *references.series.predictors())
     errors = {name: scored.errors() for name in ("model", *names)}
     connect = scored.forecaster.connect
@@ -205,9 +210,23 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
         for name, field in ({"model": prediction} | fields).items():
             there = slice(len(batch.pos), None)
             errors[name].update(field[there], batch.query_y[there])
-    found = {name: each.compute() for name, each in errors.items()}
-    own = found.pop("model") | {"kriging": not able}
-    return {"unobserved": {"num_points": num, **own, "baselines": found}}
+    scores = {name: each.compute() for name, each in errors.items()}
+    own = scores.pop("model") | {"kriging": not able}
+    return {"unobserved": {"num_points": num, **own, "baselines": scores}}
+
+
+def _static_errors(
+    scored: ScoredModel, references: StaticReferences, test: WindowDataset
+) -> dict[str, Any]:
+    """Errors at the unobserved points of samples, by reference."""
+    errors = {name: scored.errors() for name in references.predictors()}
+    device = scored.forecaster.device
+    for item in range(len(test)):
+        sample = test[item]
+        truth = sample.query_y[len(sample.pos) :].to(device)
+        for name, each in errors.items():
+            each.update(references.at_queries(name, sample).to(device), truth)
+    return {name: each.compute() for name, each in errors.items()}
 
 
 def with_given(scored: ScoredModel, batch: Batch) -> Batch:
