@@ -89,7 +89,7 @@ def finished(runs: Iterable[Run], folder: Path) -> set[str]:
 
 
 def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
-    """A row for each run, and after those of a problem and seed what learns nothing.
+    """A row for each run, and after those of a problem and seed the references.
 
     Columns are :data:`COLUMNS` and :data:`SETTINGS_COLUMNS`, with a gap for what is not
     known, and those that keys of the suite add, such as ``mae_half``, ``kernel_bytes``
@@ -275,5 +275,5 @@ def seed_means(rows: Sequence[Row]) -> Means:
 
 
 def learns(variant: str) -> bool:
-    """Whether a row is that of a model, not of a reference that learns nothing."""
+    """Whether a row is that of a model, not of a reference without a network."""
     return variant not in TRIVIAL.values()

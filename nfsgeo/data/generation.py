@@ -70,7 +70,7 @@ def generate(
         equation: A name in :data:`EQUATIONS`.
         out: The file to make; None for one in the user's cache that is made where it is
             not there yet, see :func:`~nfsgeo.data.disk.cache_folder`.
-        samples: Number of samples; 1200 when None.
+        samples: Number of samples; the equation's own when None.
         resolution: Points on each axis, squares along each side of a cell with a hole,
             mesh lines around a body, or parts of an edge of the icosahedron of one; the
             equation's own when None.

@@ -79,7 +79,8 @@ def evaluate_run(
             counts as having seen the points that it would have drawn.
         steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
         boosting: Whether gradient boosted trees are a reference of a single series,
-            where scikit-learn is installed, within a minute.
+            where scikit-learn is installed, within a minute. Of a problem without time
+            they are one in any case, within seconds.
         calibrate: Whether error bands are fitted to these samples from now on, by their
             conformal factors; the scores of bands are on the same samples then.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.

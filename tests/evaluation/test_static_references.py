@@ -145,8 +145,9 @@ def test_a_run_has_them_also_at_query_points(tiny):
     """In the summary and its tables; a file without training samples has none."""
     u = np.stack([np.sin(4 * INPUT) + POINTS[:, 0], INPUT**2], axis=2)
     data = steady(u).write("x.nc")
-    settings = tiny | {"trainer.epochs": 1, "data.points": 40, "data.query_points": 8}
-    run = nfsgeo.fit(nfsgeo.prepare(data, settings | {"model.bands": True}), "run")
+    settings = tiny | {"trainer.epochs": 1, "data.points": 40}
+    settings |= {"data.split": [20, 10, 10], "model.bands": True}
+    run = nfsgeo.fit(nfsgeo.prepare(data, settings), "run")
     summary = evaluate_run(run)
     assert summary["baselines"].keys() == {"mean", *NAMES} <= TRIVIAL.keys() | {"mean"}
     assert all(name in TRIVIAL for name in summary["baselines"])
@@ -183,7 +184,7 @@ def test_queries_take_the_inputs_of_the_nearest_point():
 def test_bands_see_them_on_unseen_meshes(tiny):
     """Unlike the mean of each training point, they predict anywhere."""
     fields = steady(INPUT[..., None])
-    settings = tiny | {"data.points": 40, "data.mesh": "random"}
+    settings = tiny | {"data.points": 40, "data.mesh": "random-subset"}
     e = nfsgeo.prepare(fields, settings)
     scored = ScoredModel(e.forecaster, RunData(e.config, e.file))
     found = errors_of(scored, "test", References(scored))
