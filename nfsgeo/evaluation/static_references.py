@@ -24,6 +24,8 @@ NEIGHBOURS = 8
 # Neighbours may be this much further away, relative to their distance, than the
 # nearest: an exact search in nine dimensions takes several times as long.
 SLACK = 1.0
+# Of the mean of an input: a standard deviation that is due to rounding.
+ROUNDING = 1e-9
 
 
 class StaticReferences:
@@ -37,8 +39,8 @@ class StaticReferences:
     Neither sees other points of the sample, so that a model which is not better has
     learned nothing from the field as a whole. Of the training points 50,000 at most are
     used, drawn with a fixed seed, as many in each sample; of several components each
-    has trees of its own, fitted to its share of the points.
-    Missing inputs are set to their mean. Missing targets do not count.
+    has trees of its own, fitted to its share of the points. Missing targets do not
+    count; missing inputs are refused when they are read.
 
     Args:
         train: Training samples, without input time steps and with equal time steps.
@@ -56,12 +58,10 @@ class StaticReferences:
         x, y = (np.concatenate(each) for each in zip(*found, strict=True))
         order = random.permutation(len(x))
         x, y = x[order], y[order]
-        known = ~np.isnan(x)
-        num = np.maximum(1, known.sum(0))
-        self.mean = np.nansum(x, axis=0) / num
-        spread = np.sqrt(np.nansum((x - self.mean) ** 2, axis=0) / num)
+        self.mean, spread = x.mean(0), x.std(0)
         # A constant input tells nothing, whatever its value in the test data is.
-        self.scale = np.divide(1, spread, out=0 * spread, where=spread > 0)
+        varies = spread > ROUNDING * np.abs(self.mean)
+        self.scale = np.divide(1, spread, out=0 * spread, where=varies)
         x = self._standardised(x)
         # Of each target, the training points that have it.
         rows = [np.flatnonzero(~np.isnan(column)) for column in y.T]
@@ -73,8 +73,10 @@ class StaticReferences:
 
             most = max(1, POINTS // len(rows))
             for column, some in enumerate(each[:most] for each in rows):
-                made = Trees(random_state=0) if len(some) > 1 else None
-                self.trees.append(made and made.fit(x[some], y[some, column]))
+                fitted = None
+                if len(some) > 1:
+                    fitted = Trees(random_state=0).fit(x[some], y[some, column])
+                self.trees.append(fitted)
 
     def predictors(self) -> dict[str, Any]:
         """Each reference by its name, from a batch with inputs ``x`` and ``pos``."""
@@ -123,4 +125,4 @@ class StaticReferences:
         return torch.stack(found, dim=1)
 
     def _standardised(self, x: Doubles) -> Doubles:
-        return np.nan_to_num((x - self.mean) * self.scale)
+        return np.asarray((x - self.mean) * self.scale)
