@@ -58,7 +58,7 @@ def errors(fields: Fields) -> dict[str, torch.Tensor]:
     fields_by_name = {n: predict(batch) for n, predict in found.predictors().items()}
     assert fields_by_name.keys() == NAMES
     assert all(u.shape == batch.y.shape for u in fields_by_name.values())
-    spread = batch.y.flatten(0, 1).std(0)
+    spread = torch.from_numpy(np.nanstd(batch.y.flatten(0, 1).numpy(), axis=0))
     return {
         name: (u - batch.y).abs().nanmean((0, 1)) / spread
         for name, u in fields_by_name.items()
