@@ -18,6 +18,7 @@ from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
 from nfsgeo.data.pde.solver import Solution, Solver
 from nfsgeo.data.pde.sphere_waves import SphereWaves
+from nfsgeo.data.pde.wake import Wake
 from nfsgeo.setting_errors import explained, unknown
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Solution",
     "Solver",
     "SphereWaves",
+    "Wake",
     "find_equation",
 ]
 
@@ -42,7 +44,7 @@ EQUATIONS: dict[str, Solver] = {
     of.name: of
     for of in (
         *(Burgers(), KdV(), Darcy(), Darcy3D(), NavierStokes(), Euler()),
-        *(Elasticity(), Heat(), Ellipsoids(), SphereWaves()),
+        *(Elasticity(), Heat(), Ellipsoids(), Wake(), SphereWaves()),
     )
 }
 

@@ -1,0 +1,126 @@
+"""Triangles in a channel around a cylinder, the same ones wherever it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import skfem
+from numpy.typing import NDArray
+
+__all__ = [
+    "HEIGHT",
+    "LENGTH",
+    "NEAR",
+    "channel_cells",
+    "channel_mesh",
+    "channel_points",
+    "node_types",
+]
+
+Doubles = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+LENGTH, HEIGHT = 2.2, 0.41
+# Positions closer than this are the same.
+NEAR = 1e-9
+
+
+def channel_cells(side: int) -> Numbers:
+    """Vertex numbers of the triangles ``[cells, 3]``, counterclockwise.
+
+    ``4 * side`` vertices are on the cylinder, and on each of ``side`` rings around it,
+    of which the last is the border of a square as high as the channel. Behind it are
+    columns of ``side + 1`` vertices.
+    """
+    around = 4 * side
+    ring = np.arange(side)[:, None] * around + np.arange(around)
+    turned = np.roll(ring, -1, axis=1)
+    squares = [np.stack([ring, ring + around, turned + around, turned], axis=-1)]
+    start = around * (side + 1)
+    # The first column is the right side of the square.
+    columns = np.concatenate(
+        [
+            [start - around + np.arange(side + 1)],
+            start + np.arange(_columns(side) * (side + 1)).reshape(-1, side + 1),
+        ]
+    )
+    corners = columns[:-1, :-1], columns[1:, :-1], columns[1:, 1:], columns[:-1, 1:]
+    squares.append(np.stack(corners, axis=-1))
+    cells = []
+    for block in squares:
+        # Diagonals alternate, so that no direction is preferred.
+        even = np.indices(block.shape[:2]).sum(axis=0) % 2 == 0
+        a, b, c, d = np.moveaxis(block, -1, 0)
+        cells += [
+            np.where(even[..., None], np.stack(one, -1), np.stack(other, -1))
+            for one, other in (((a, b, c), (a, b, d)), ((a, c, d), (b, c, d)))
+        ]
+    return np.concatenate([each.reshape(-1, 3) for each in cells])
+
+
+def channel_points(side: int, centre: Doubles, radius: float) -> Doubles:
+    """Positions of the vertices ``[2, V]`` around a cylinder."""
+    x, y = centre
+    right = x + HEIGHT / 2
+    # From -1 to 1, denser in the middle.
+    part = np.linspace(-1, 1, side + 1)
+    part = 0.75 * part + 0.25 * part**3
+    across, along = _between(part, y, HEIGHT), _between(part, x, right)
+    # Counterclockwise from the lower right corner, each side without its end.
+    border = np.concatenate(
+        [
+            [np.full(side, right), across[:-1]],
+            [along[:0:-1], np.full(side, HEIGHT)],
+            [np.zeros(side), across[:0:-1]],
+            [along[:-1], np.zeros(side)],
+        ],
+        axis=1,
+    )
+    angle = np.pi * (np.arange(4 * side) / (2 * side) - 0.25)
+    rim = centre[:, None] + radius * np.stack([np.cos(angle), np.sin(angle)])
+    outward = _graded(np.arange(side + 1) / side, 1.6)[:, None, None]
+    rings = (1 - outward) * rim + outward * border
+    number = _columns(side)
+    ahead = right + (LENGTH - right) * _graded(np.arange(1, number + 1) / number, 1.2)
+    behind = np.stack(np.meshgrid(ahead, across, indexing="ij"))
+    return np.concatenate(
+        [rings.swapaxes(0, 1).reshape(2, -1), behind.reshape(2, -1)], axis=1
+    )
+
+
+def node_types(side: int) -> Numbers:
+    """Vertices ``[V]``: 0 inside, 1 on a wall, 2 at the inflow, 3 at the outflow, 4 on
+    the cylinder. Corners are on walls.
+    """
+    x, y = channel_points(side, np.full(2, HEIGHT / 2), HEIGHT / 8)
+    found = np.zeros(len(x), dtype=np.int64)
+    found[x < NEAR], found[x > LENGTH - NEAR] = 2, 3
+    found[(y < NEAR) | (y > HEIGHT - NEAR)] = 1
+    found[: 4 * side] = 4
+    return found
+
+
+def channel_mesh(side: int, centre: Doubles, radius: float) -> skfem.MeshTri2:
+    """The mesh of these vertices; sides of triangles on the cylinder follow it."""
+    points = channel_points(side, centre, radius)
+    straight = skfem.MeshTri1(points, np.ascontiguousarray(channel_cells(side).T))
+    curved = skfem.MeshTri2.from_mesh(straight)
+    ends = straight.facets
+    on_cylinder = np.flatnonzero((ends < 4 * side).all(axis=0))
+    moved = curved.doflocs.copy()
+    middle = moved[:, points.shape[1] + on_cylinder] - centre[:, None]
+    middle *= radius / np.linalg.norm(middle, axis=0)
+    moved[:, points.shape[1] + on_cylinder] = centre[:, None] + middle
+    return skfem.MeshTri2(moved, curved.t)
+
+
+def _columns(side: int) -> int:
+    return (5 * side + 1) // 2
+
+
+def _between(part: Doubles, middle: float, length: float) -> Doubles:
+    """From 0 to ``length`` as the part goes from -1 to 1, with 0 at ``middle``."""
+    return (1 + part) * length / 2 + (middle - length / 2) * (1 - part**2)
+
+
+def _graded(part: Doubles, growth: float) -> Doubles:
+    """From 0 to 1, with spacings that grow by the factor ``exp(growth)`` in all."""
+    return np.expm1(growth * part) / np.expm1(growth)

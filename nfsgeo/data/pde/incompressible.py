@@ -1,0 +1,245 @@
+"""Incompressible Navier-Stokes equations by Taylor-Hood elements, in two dimensions.
+
+scikit-fem (``nfsgeo[fem]``) assembles what does not change in time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import skfem
+from numpy.typing import NDArray
+from scipy.sparse.linalg import splu
+from skfem.helpers import dot, grad
+
+__all__ = ["Doubles", "Flow", "Stepper"]
+
+Doubles = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+# Exact for the convection on triangles with straight sides.
+DEGREE = 5
+
+
+class Flow:
+    r"""Discrete operators of a flow on one mesh.
+
+    .. math:: \partial_t u + (u\cdot\nabla) u - \nu\Delta u + \nabla p = f, \quad
+        \nabla\cdot u = 0
+
+    with quadratic velocities and linear pressures. Velocities are given at some nodes;
+    on the rest of the boundary, :math:`\nu\,\partial_n u = p n`.
+
+    Args:
+        mesh: Triangles, with straight or curved sides.
+        nu: Kinematic viscosity.
+        given: Facets of the boundary at whose nodes velocities are given. If that is
+            all of the boundary, the pressure is 0 at the first vertex.
+
+    Attributes:
+        pos: Positions of the nodes of velocities ``[2, n]``, first the vertices.
+        given: Numbers of the nodes at which velocities are given.
+        mass: Mass matrix of one component of velocity ``[n, n]``.
+        stiffness: Stiffness matrix of one component, without viscosity ``[n, n]``.
+        divergence: Moments of its derivative along x and y, by vertices ``[m, n]``.
+    """
+
+    def __init__(self, mesh: skfem.MeshTri2, nu: float, given: Numbers) -> None:
+        basis = skfem.Basis(mesh, skfem.ElementTriP2(), intorder=DEGREE)
+        linear = basis.with_element(skfem.ElementTriP1())
+        self.mesh, self.nu, self.basis = mesh, nu, basis
+        self.pos, self.size = basis.doflocs, basis.N
+        self.given = basis.get_dofs(facets=given).all()
+        self.free = np.setdiff1d(np.arange(self.size), self.given)
+        self.enclosed = len(given) == len(mesh.boundary_facets())
+        self.mass = skfem.BilinearForm(lambda u, v, _: u * v).assemble(basis)
+        laplace = skfem.BilinearForm(lambda u, v, _: dot(grad(u), grad(v)))
+        self.stiffness = laplace.assemble(basis)
+        self.divergence = [
+            skfem.BilinearForm(lambda u, q, _, k=axis: grad(u)[k] * q).assemble(
+                basis, linear
+            )
+            for axis in range(2)
+        ]
+        shapes = [basis.elem.lbasis(basis.X, number) for number in range(6)]
+        self._values = np.stack([value for value, _ in shapes])  # [6, Q]
+        self._slopes = np.stack([slope for _, slope in shapes])  # [6, 2, Q]
+        inverse = np.asarray(basis.mapping.invDF(basis.X))
+        if inverse.shape[2:] != basis.dx.shape:  # the same at all quadrature points
+            inverse = np.broadcast_to(inverse, (2, 2, *basis.dx.shape))
+        self._inverse = np.ascontiguousarray(inverse)
+        self._weighted = self._inverse * basis.dx
+        self._nodes = np.ascontiguousarray(basis.element_dofs.T)  # [elements, 6]
+        rows = self._nodes.ravel()
+        entries = (np.ones(len(rows)), (rows, np.arange(len(rows))))
+        self._sum = sp.csr_matrix(entries, shape=(self.size, len(rows)))
+
+    def convection(self, u: Doubles) -> Doubles:
+        r"""Moments of :math:`(u\cdot\nabla) u` of a velocity ``[2, n]``, ``[2, n]``."""
+        local = u[:, self._nodes]
+        slope = (local @ self._slopes.reshape(6, -1)).reshape(*local.shape[:2], 2, -1)
+        first, second = self._carried(u)
+        moved = first * slope[:, :, 0] + second * slope[:, :, 1]
+        moments = moved @ self._values.T
+        return _apply(self._sum, moments.reshape(2, -1))
+
+    def convection_matrix(self, carrier: Doubles) -> sp.csr_matrix:
+        r"""Matrix ``[n, n]`` of :math:`(w\cdot\nabla)` of one component, for a carrier w
+        ``[2, n]``.
+        """
+        products = np.einsum("iq,jaq->aqij", self._values, self._slopes)
+        local = sum(
+            weights @ each.reshape(len(each), -1)
+            for weights, each in zip(self._carried(carrier), products, strict=True)
+        )
+        rows, columns = np.repeat(self._nodes, 6, axis=1), np.tile(self._nodes, 6)
+        entries = (np.ravel(local), (rows.ravel(), columns.ravel()))
+        return sp.csr_matrix(entries, shape=(self.size, self.size))
+
+    def _carried(self, u: Doubles) -> tuple[Doubles, Doubles]:
+        """A velocity in coordinates of the reference triangle, times the weights of
+        quadrature, ``[elements, Q]`` each.
+        """
+        x, y = u[:, self._nodes] @ self._values
+        (xx, xy), (yx, yy) = self._weighted
+        return xx * x + xy * y, yx * x + yy * y
+
+    def convection_reference(self, u: Doubles) -> Doubles:
+        """:meth:`convection`, assembled by scikit-fem."""
+        x, y = (self.basis.interpolate(each) for each in u)
+
+        def form(v: Doubles, w: skfem.assembly.form.form.FormExtraParams) -> Doubles:
+            return (w["x"] * w["of"].grad[0] + w["y"] * w["of"].grad[1]) * v
+
+        linear = skfem.LinearForm(form)
+        return np.stack([linear.assemble(self.basis, x=x, y=y, of=of) for of in (x, y)])
+
+    def crossing_rate(self, u: Doubles) -> float:
+        """How many triangles a particle crosses in a unit of time, at most."""
+        value = u[:, self._nodes] @ self._values
+        along = np.einsum("ij...,j...->i...", self._inverse, value)
+        return float(np.sqrt((along**2).sum(axis=0)).max())
+
+    def divergence_of(self, u: Doubles) -> Doubles:
+        """Moments of the divergence, by vertices ``[m]``."""
+        return np.asarray(self.divergence[0] @ u[0] + self.divergence[1] @ u[1])
+
+    def oseen(
+        self, given: Doubles, carrier: Doubles | None = None
+    ) -> tuple[Doubles, Doubles]:
+        """Steady velocity ``[2, n]`` and pressure ``[m]`` with convection by a carrier.
+
+        Without it, that is Stokes flow. Of ``given [2, n]``, the nodes at which
+        velocities are given count.
+        """
+        matrix = self.nu * self.stiffness
+        if carrier is not None:
+            matrix = matrix + self.convection_matrix(carrier)
+        return _Saddle(self, matrix.tocsr()).solve(given)
+
+
+class _Saddle:
+    """Factors of the system of velocity and pressure with one matrix for either
+    component of velocity.
+    """
+
+    def __init__(self, flow: Flow, matrix: sp.csr_matrix) -> None:
+        self.flow, self.matrix = flow, matrix
+        free = flow.free
+        start = 1 if flow.enclosed else 0
+        self.x, self.y = (-each[start:][:, free] for each in flow.divergence)
+        block = matrix[free][:, free]
+        rows = [
+            [block, None, self.x.T],
+            [None, block, self.y.T],
+            [self.x, self.y, None],
+        ]
+        # Symmetric, and regular without pivots in nearly every order.
+        self.factors = splu(
+            sp.bmat(rows, format="csc"),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=1e-3,
+            options={"SymmetricMode": True},
+        )
+
+    def solve(self, u: Doubles, load: Doubles | None = None) -> tuple[Doubles, Doubles]:
+        """Velocity and pressure with a load ``[2, n]``, and those of ``u`` at the given
+        nodes.
+        """
+        flow = self.flow
+        found = np.zeros((2, flow.size))
+        found[:, flow.given] = u[:, flow.given]
+        right = -_apply(self.matrix, found)
+        if load is not None:
+            right += load
+        start = 1 if flow.enclosed else 0
+        inward = flow.divergence_of(found)[start:]
+        solved = self.factors.solve(np.concatenate([*right[:, flow.free], inward]))
+        parts = np.split(solved, [len(flow.free), 2 * len(flow.free)])
+        found[:, flow.free] = parts[:2]
+        return found, np.concatenate([np.zeros(start), parts[2]])
+
+
+class Stepper:
+    r"""Time steps of second order, with one matrix for all of them.
+
+    .. math:: \frac{3 u^{n+1} - 4 u^n + u^{n-1}}{2 \Delta t}
+        + (w\cdot\nabla) u^{n+1} - \nu\Delta u^{n+1} + \nabla p^{n+1}
+        = f^{n+1} - 2 c^n + c^{n-1}, \quad c = ((u - w)\cdot\nabla) u
+
+    Implicit are viscosity, pressure and the convection by a ``carrier`` w, a velocity
+    that does not change; the rest of the convection is extrapolated. With w = 0, a
+    particle may cross a third of a triangle in a step (:meth:`Flow.crossing_rate`).
+    When w is the mean flow, u - w takes the place of u in that limit.
+
+    Source: SBDF of second order, Ascher, Ruuth and Wetton, "Implicit-Explicit Methods
+    for Time-Dependent Partial Differential Equations".
+
+    Attributes:
+        now: The velocity ``[2, n]``.
+        pressure: The pressure ``[m]`` after a step.
+    """
+
+    def __init__(self, flow: Flow, dt: float, carrier: Doubles | None = None) -> None:
+        self.flow, self.dt = flow, dt
+        matrix = 1.5 / dt * flow.mass + flow.nu * flow.stiffness
+        self.carried: sp.csr_matrix | None = None
+        if carrier is not None:
+            self.carried = flow.convection_matrix(carrier)
+            matrix = matrix + self.carried
+        self.saddle = _Saddle(flow, matrix.tocsr())
+
+    def start(self, now: Doubles, before: Doubles | None = None) -> None:
+        """Begin at a velocity ``[2, n]`` and the one a step before, or the same."""
+        self.now, self.before = now, now if before is None else before
+        self.explicit = self._explicit(self.before)
+
+    def step(self, given: Doubles, load: Doubles | None = None) -> None:
+        """Make a step to a velocity that is ``given [2, n]`` at the nodes where it is
+        given, with a load ``[2, n]``.
+        """
+        explicit, last = self._explicit(self.now), self.explicit
+        past = (4 * self.now - self.before) / (2 * self.dt)
+        right = _apply(self.flow.mass, past) - 2 * explicit + last
+        if load is not None:
+            right += load
+        self.before, self.explicit, self._right = self.now, explicit, right
+        self.now, self.pressure = self.saddle.solve(given, right)
+
+    def _explicit(self, u: Doubles) -> Doubles:
+        found = self.flow.convection(u)
+        return found if self.carried is None else found - _apply(self.carried, u)
+
+    def force(self, nodes: Numbers) -> Doubles:
+        """Force of the flow on a part of the boundary, its ``nodes`` given, ``[2]``.
+
+        It is what the last step lacks in the balance of momentum there, the volume
+        integral over functions that are 1 on that part: more accurate than an integral
+        of the stress.
+        """
+        lacking = _apply(self.saddle.matrix, self.now) - self._right
+        lacking -= [each.T @ self.pressure for each in self.flow.divergence]
+        return np.asarray(-lacking[:, nodes].sum(axis=1))
+
+
+def _apply(matrix: sp.csr_matrix, u: Doubles) -> Doubles:
+    return np.stack([matrix @ each for each in u])

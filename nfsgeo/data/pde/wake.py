@@ -1,0 +1,138 @@
+"""Vortex shedding behind a cylinder, two-dimensional and incompressible."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from nfsgeo.data.pde.solver import Device, Positive, Rngs, Solution, Solver
+from nfsgeo.geometry import Domain
+
+__all__ = ["Wake"]
+
+
+class Wake(Solver):
+    r"""The flow behind a cylinder in a channel, which sheds vortices periodically.
+
+    .. math:: \partial_t u + (u\cdot\nabla) u - \nu\Delta u + \nabla p = 0, \quad
+        \nabla\cdot u = 0
+
+    in a channel of length 2.2 and height 0.41, without slip on its walls and on the
+    cylinder. The inflow on the left is a parabola; on the right,
+    :math:`\nu\,\partial_n u = p n`. Each sample has a cylinder of its own: its centre is
+    drawn from a square around (0.2, 0.2), its radius and the mean inflow velocity from
+    intervals, all of them evenly. The Reynolds number by mean velocity and diameter is
+    60 to 180 by default, and shedding has 9 to 27 time steps a period.
+
+    Each sample has a mesh of its own, N points on the cylinder, with the same triangles
+    in the same order; N is rounded up to a multiple of 4. Velocities are quadratic,
+    pressures linear, and the values of both at the vertices are stored. ``node_type``
+    is 0 inside, 1 on the walls, 2 at the inflow, 3 at the outflow and 4 on the
+    cylinder. Flows develop from an asymmetric start for some 15 periods before the
+    first time step, on a mesh of half the resolution except for the last period. On
+    the DFG benchmark 2D-2, the largest drag and lift coefficients and the Strouhal
+    number at the default resolution are within 1 % of the reference. All of it is
+    computed on the CPU.
+
+    Source: Schäfer and Turek, "Benchmark Computations of Laminar Flow Around a
+    Cylinder"; there, the centre is (0.2, 0.2), the radius 0.05 and the velocity 1.
+    """
+
+    nu: Positive = Field(default=1e-3, description="kinematic viscosity")
+    slowest: Positive = Field(default=0.75, description="least mean inflow velocity")
+    fastest: Positive = Field(default=1.5, description="largest mean inflow velocity")
+    thinnest: Positive = Field(default=0.04, description="least radius", le=0.1)
+    thickest: Positive = Field(default=0.06, description="largest radius", le=0.1)
+    shift: float = Field(
+        default=0.03, description="largest shift along an axis", ge=0, le=0.05
+    )
+    spin_up: Positive = Field(
+        default=60.0, description="diameters of inflow before the first time step"
+    )
+
+    name = "wake"
+    title = "vortex shedding behind a cylinder in a channel, Navier-Stokes"
+    domain: ClassVar[Domain] = Domain((0.0, 0.0), (2.2, 0.41), (False, False))
+    resolution: ClassVar[int] = 64
+    num_steps: ClassVar[int] = 60
+    spacing: ClassVar[float] = 0.02
+    component_names = ("velocity_x", "velocity_y", "pressure")
+    static_names = ("node_type",)
+    static_inputs = True
+    scalar_names = ("inflow",)
+    method = (
+        "Taylor-Hood elements; BDF2, convection by the mean flow implicit and the rest "
+        "extrapolated; sparse LU; float64"
+    )
+    samples = 100
+    needs = ("skfem",)
+
+    def shape(self, resolution: int) -> tuple[int, ...]:
+        from nfsgeo.data.pde.channel_mesh import node_types
+
+        return node_types(side(resolution)).shape
+
+    def cells(self, resolution: int) -> dict[str, np.ndarray]:
+        from nfsgeo.data.pde.channel_mesh import channel_cells
+
+        return {"triangle": channel_cells(side(resolution))}
+
+    def solution(
+        self, rngs: Rngs, resolution: int, num_steps: int, device: Device
+    ) -> Solution:
+        from nfsgeo.data.pde.channel_mesh import node_types
+
+        types = torch.from_numpy(node_types(side(resolution))).double()[:, None]
+        solved = [self._sample(rng, resolution, num_steps) for rng in rngs]
+        u, pos, inflow, divergence = (
+            torch.from_numpy(np.stack(each)) for each in zip(*solved, strict=True)
+        )
+        a = types.expand(len(rngs), -1, -1)
+        limits = {"largest moment of the divergence": (divergence, 1e-10)}
+        return Solution(u, a, limits, pos=pos, scalars=inflow[:, None])
+
+    def _sample(
+        self, rng: np.random.Generator, resolution: int, num_steps: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Fields ``[T, P, 3]``, positions ``[P, 2]``, mean inflow and divergence."""
+        from nfsgeo.data.pde.channel import Channel, shedding
+
+        centre = 0.2 + self.shift * rng.uniform(-1, 1, 2)
+        radius, inflow = (
+            low + (high - low) * rng.random()
+            for low, high in (
+                (self.thinnest, self.thickest),
+                (self.slowest, self.fastest),
+            )
+        )
+        # The first stored time step is at any place in a period.
+        spin_up = self.spin_up + rng.uniform(0, 10 / 3)
+        number, points = side(resolution), *self.shape(resolution)
+        found = np.full((num_steps, points, 3), np.nan)
+        divergence = np.nan
+        for shorter in (1, 2, 4):
+            coarse, fine = (
+                Channel(each, centre, radius, inflow, self.nu, shorter)
+                for each in (max(4, number // 2), number)
+            )
+            states = shedding(coarse, fine, spin_up, self.spacing)
+            try:
+                for step, state in enumerate(islice(states, num_steps)):
+                    found[step, :, :2] = state.now[:, :points].T
+                    found[step, :, 2] = state.pressure
+            except FloatingPointError:
+                found[:] = np.nan
+            else:
+                divergence = np.abs(fine.flow.divergence_of(state.now)).max()
+                break
+        pos = fine.flow.pos[:, :points].T
+        return found, pos, np.float64(inflow), np.float64(divergence)
+
+
+def side(resolution: int) -> int:
+    """Triangles across the channel, with ``resolution`` points on the cylinder."""
+    return max(4, -(-resolution // 4))
