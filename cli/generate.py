@@ -30,7 +30,8 @@ def generate(
     An equation is solved from random initial conditions. Repeating the command
     continues a generation that was stopped. `all` makes a file for each equation in a
     folder, and keeps the files that exist. Equations, their full sizes and their
-    options are listed by nfsgeo datasets. Elasticity needs scikit-fem (nfsgeo[fem]).
+    options are listed by nfsgeo datasets. Elasticity and wake
+    need scikit-fem (nfsgeo[fem]).
 
     Examples:
       nfsgeo generate navier-stokes --out ns.nc --samples 1200 --seed 0

@@ -83,8 +83,9 @@ class Flow:
         return _apply(self._sum, moments.reshape(2, -1))
 
     def convection_matrix(self, carrier: Doubles) -> sp.csr_matrix:
-        r"""Matrix ``[n, n]`` of :math:`(w\cdot\nabla)` of one component, for a carrier w
-        ``[2, n]``.
+        r"""Matrix ``[n, n]`` of :math:`w\cdot\nabla` for one component of velocity.
+
+        The carrier w is a velocity ``[2, n]``.
         """
         products = np.einsum("iq,jaq->aqij", self._values, self._slopes)
         local = sum(
@@ -96,8 +97,9 @@ class Flow:
         return sp.csr_matrix(entries, shape=(self.size, self.size))
 
     def _carried(self, u: Doubles) -> tuple[Doubles, Doubles]:
-        """A velocity in coordinates of the reference triangle, times the weights of
-        quadrature, ``[elements, Q]`` each.
+        """Both components of a velocity in coordinates of the reference triangle.
+
+        They are multiplied by the quadrature weights, ``[elements, Q]`` each.
         """
         x, y = u[:, self._nodes] @ self._values
         (xx, xy), (yx, yy) = self._weighted
@@ -114,7 +116,7 @@ class Flow:
         return np.stack([linear.assemble(self.basis, x=x, y=y, of=of) for of in (x, y)])
 
     def crossing_rate(self, u: Doubles) -> float:
-        """How many triangles a particle crosses in a unit of time, at most."""
+        """Largest number of triangles that a particle crosses per unit of time."""
         value = u[:, self._nodes] @ self._values
         along = np.einsum("ij...,j...->i...", self._inverse, value)
         return float(np.sqrt((along**2).sum(axis=0)).max())
@@ -128,8 +130,8 @@ class Flow:
     ) -> tuple[Doubles, Doubles]:
         """Steady velocity ``[2, n]`` and pressure ``[m]`` with convection by a carrier.
 
-        Without it, that is Stokes flow. Of ``given [2, n]``, the nodes at which
-        velocities are given count.
+        Without a carrier, this is Stokes flow. The velocity is that of ``given [2, n]``
+        at the nodes ``flow.given``.
         """
         matrix = self.nu * self.stiffness
         if carrier is not None:
@@ -138,22 +140,19 @@ class Flow:
 
 
 class _Saddle:
-    """Factors of the system of velocity and pressure with one matrix for either
-    component of velocity.
+    """LU factors of the system of velocity and pressure.
+
+    The matrix ``[n, n]`` is that of either component of velocity.
     """
 
     def __init__(self, flow: Flow, matrix: sp.csr_matrix) -> None:
         self.flow, self.matrix = flow, matrix
         free = flow.free
         start = 1 if flow.enclosed else 0
-        self.x, self.y = (-each[start:][:, free] for each in flow.divergence)
         block = matrix[free][:, free]
-        rows = [
-            [block, None, self.x.T],
-            [None, block, self.y.T],
-            [self.x, self.y, None],
-        ]
-        # Symmetric, and regular without pivots in nearly every order.
+        x, y = (-each[start:][:, free] for each in flow.divergence)
+        rows = [[block, None, x.T], [None, block, y.T], [x, y, None]]
+        # The pattern is symmetric, and hardly any pivoting is needed.
         self.factors = splu(
             sp.bmat(rows, format="csc"),
             permc_spec="MMD_AT_PLUS_A",
@@ -162,9 +161,7 @@ class _Saddle:
         )
 
     def solve(self, u: Doubles, load: Doubles | None = None) -> tuple[Doubles, Doubles]:
-        """Velocity and pressure with a load ``[2, n]``, and those of ``u`` at the given
-        nodes.
-        """
+        """Velocity and pressure with a load ``[2, n]``; ``u`` where it is given."""
         flow = self.flow
         found = np.zeros((2, flow.size))
         found[:, flow.given] = u[:, flow.given]
@@ -186,10 +183,10 @@ class Stepper:
         + (w\cdot\nabla) u^{n+1} - \nu\Delta u^{n+1} + \nabla p^{n+1}
         = f^{n+1} - 2 c^n + c^{n-1}, \quad c = ((u - w)\cdot\nabla) u
 
-    Implicit are viscosity, pressure and the convection by a ``carrier`` w, a velocity
-    that does not change; the rest of the convection is extrapolated. With w = 0, a
-    particle may cross a third of a triangle in a step (:meth:`Flow.crossing_rate`).
-    When w is the mean flow, u - w takes the place of u in that limit.
+    Viscosity, pressure and the convection by a constant velocity, the ``carrier`` w,
+    are implicit; the rest of the convection is extrapolated. With w = 0, steps are
+    stable up to about a third of the inverse of :meth:`Flow.crossing_rate`. With w the
+    mean flow, the rate of u - w takes the place of that of u.
 
     Source: SBDF of second order, Ascher, Ruuth and Wetton, "Implicit-Explicit Methods
     for Time-Dependent Partial Differential Equations".
@@ -214,8 +211,9 @@ class Stepper:
         self.explicit = self._explicit(self.before)
 
     def step(self, given: Doubles, load: Doubles | None = None) -> None:
-        """Make a step to a velocity that is ``given [2, n]`` at the nodes where it is
-        given, with a load ``[2, n]``.
+        """Make a time step with a load ``[2, n]``.
+
+        The new velocity is that of ``given [2, n]`` at the nodes ``flow.given``.
         """
         explicit, last = self._explicit(self.now), self.explicit
         past = (4 * self.now - self.before) / (2 * self.dt)
@@ -230,11 +228,11 @@ class Stepper:
         return found if self.carried is None else found - _apply(self.carried, u)
 
     def force(self, nodes: Numbers) -> Doubles:
-        """Force of the flow on a part of the boundary, its ``nodes`` given, ``[2]``.
+        """Force of the flow on the ``nodes`` of a part of the boundary, ``[2]``.
 
-        It is what the last step lacks in the balance of momentum there, the volume
-        integral over functions that are 1 on that part: more accurate than an integral
-        of the stress.
+        It is the residual of the last step there, a volume integral with the test
+        function that is 1 on that part; this is more accurate than an integral of the
+        stress.
         """
         lacking = _apply(self.saddle.matrix, self.now) - self._right
         lacking -= [each.T @ self.pressure for each in self.flow.divergence]

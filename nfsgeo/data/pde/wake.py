@@ -21,25 +21,23 @@ class Wake(Solver):
     .. math:: \partial_t u + (u\cdot\nabla) u - \nu\Delta u + \nabla p = 0, \quad
         \nabla\cdot u = 0
 
-    in a channel of length 2.2 and height 0.41, without slip on its walls and on the
-    cylinder. The inflow on the left is a parabola; on the right,
-    :math:`\nu\,\partial_n u = p n`. Each sample has a cylinder of its own: its centre is
-    drawn from a square around (0.2, 0.2), its radius and the mean inflow velocity from
-    intervals, all of them evenly. The Reynolds number by mean velocity and diameter is
-    60 to 180 by default, and shedding has 9 to 27 time steps a period.
+    in a channel of length 2.2 and height 0.41, with no slip on the walls and on the
+    cylinder. The inflow at x = 0 is parabolic; at x = 2.2, :math:`\nu\,\partial_n u =
+    p n`. Each sample has its own cylinder: the centre is uniform in a square around
+    (0.2, 0.2), and the radius and the mean inflow velocity are uniform in intervals.
+    With the default options, the Reynolds number of mean velocity and diameter is
+    between 60 and 180, and a shedding period has about 9 to 27 time steps.
 
-    Each sample has a mesh of its own, N points on the cylinder, with the same triangles
-    in the same order; N is rounded up to a multiple of 4. Velocities are quadratic,
-    pressures linear, and the values of both at the vertices are stored. ``node_type``
-    is 0 inside, 1 on the walls, 2 at the inflow, 3 at the outflow and 4 on the
-    cylinder. Flows develop from an asymmetric start for some 15 periods before the
-    first time step, on a mesh of half the resolution except for the last period. On
-    the DFG benchmark 2D-2, the largest drag and lift coefficients and the Strouhal
-    number at the default resolution are within 1 % of the reference. All of it is
-    computed on the CPU.
+    Each sample has its own mesh with N points on the cylinder and the same triangles in
+    the same order; N is rounded up to a multiple of 4, and is at least 16. Velocities
+    are quadratic and pressures linear on each triangle; the file has their values at
+    the vertices. ``node_type`` is 0 in the interior, 1 on the walls, 2 at the inflow, 3
+    at the outflow and 4 on the cylinder. Flows develop from an asymmetric start for 18
+    periods before the first time step, mostly on a mesh of half the resolution.
+    Everything is computed on the CPU.
 
     Source: Schäfer and Turek, "Benchmark Computations of Laminar Flow Around a
-    Cylinder"; there, the centre is (0.2, 0.2), the radius 0.05 and the velocity 1.
+    Cylinder". Its cylinder has the centre (0.2, 0.2) and the radius 0.05.
     """
 
     nu: Positive = Field(default=1e-3, description="kinematic viscosity")
