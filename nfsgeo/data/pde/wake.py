@@ -107,7 +107,7 @@ class Wake(Solver):
                 (self.slowest, self.fastest),
             )
         )
-        # The first stored time step is at any place in a period.
+        # The first stored time step has any phase of a period.
         spin_up = self.spin_up + rng.uniform(0, 10 / 3)
         number, points = side(resolution), *self.shape(resolution)
         found = np.full((num_steps, points, 3), np.nan)
@@ -115,7 +115,7 @@ class Wake(Solver):
         for shorter in (1, 2, 4):
             coarse, fine = (
                 Channel(each, centre, radius, inflow, self.nu, shorter)
-                for each in (max(4, number // 2), number)
+                for each in (min(number, max(8, number // 2)), number)
             )
             states = shedding(coarse, fine, spin_up, self.spacing)
             try:

@@ -173,7 +173,8 @@ def test_steady_benchmark():
 def shed(side: int, spin_up: float, shorter: float, periods: float) -> Array:
     """Strouhal number, largest drag and lift coefficient of the benchmark 2D-2."""
     coarse, fine = (
-        Channel(each, CENTRE, RADIUS, 1.0, NU, shorter) for each in (side // 2, side)
+        Channel(each, CENTRE, RADIUS, 1.0, NU, shorter)
+        for each in (max(8, side // 2), side)
     )
     states = shedding(coarse, fine, spin_up, fine.dt)
     number = round(periods / 3 / fine.dt)
@@ -193,7 +194,7 @@ def test_shedding_on_a_coarse_mesh():
 
 @pytest.mark.slow
 def test_benchmark_of_shedding():
-    strouhal, drag, lift = shed(24, spin_up=80, shorter=1.5, periods=4)
+    strouhal, drag, lift = shed(20, spin_up=60, shorter=1.5, periods=4)
     assert 0.295 < strouhal < 0.305
     assert 3.22 < drag < 3.24
     assert 0.99 < lift < 1.01
@@ -207,20 +208,19 @@ def test_samples():
     assert solution.u.shape == (2, 3, *equation.shape(16), 3)
     assert equation.cells(16)["triangle"].max() == len(types) - 1
     assert not torch.equal(*solution.pos)
-    for u, pos, inflow in zip(solution.u, solution.pos, solution.scalars, strict=True):
+    speeds = solution.scalars[:, 0].tolist()
+    for u, pos, inflow in zip(solution.u, solution.pos, speeds, strict=True):
         assert 0.75 < inflow < 1.5
         assert (u[:, (types == 1) | (types == 4), :2] == 0).all()
         y = pos[types == 2, 1]
         expected = 6 * inflow * y * (0.41 - y) / 0.41**2
         torch.testing.assert_close(u[0, types == 2, 0], expected)
-        left, right = (
-            pos[:, 0] < 1e-9,
-            pos[:, 0] > 2.2 - 1e-9,
-        )
+        left, right = pos[:, 0] < 1e-9, pos[:, 0] > 2.2 - 1e-9
         for border, rel in ((left, 0.1), (right, 0.2)):
             order = pos[border, 1].argsort()
             y, along = pos[border, 1][order], u[-1, border, 0][order]
-            assert torch.trapezoid(along, y) == pytest.approx(0.41 * inflow, rel=rel)
+            total = torch.trapezoid(along, y).item()
+            assert total == pytest.approx(0.41 * inflow, rel=rel)
 
 
 @pytest.mark.slow
