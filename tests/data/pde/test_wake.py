@@ -194,7 +194,7 @@ def test_shedding_on_a_coarse_mesh():
 
 @pytest.mark.slow
 def test_benchmark_of_shedding():
-    strouhal, drag, lift = shed(20, spin_up=60, shorter=1.5, periods=4)
+    strouhal, drag, lift = shed(20, spin_up=60, shorter=1.5, periods=9)
     assert 0.295 < strouhal < 0.305
     assert 3.22 < drag < 3.24
     assert 0.99 < lift < 1.01
