@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,17 @@ from numpy.typing import ArrayLike
 from xarray import Variable
 
 from nfsgeo.data.checks import as_real, finite
-from nfsgeo.data.fields import FIELD, FORCING, KNOWN, PARAMETER, SPACE, STATION, Fields
+from nfsgeo.data.fields import (
+    FIELD,
+    FORCING,
+    KNOWN,
+    NODE_TYPE,
+    PARAMETER,
+    SPACE,
+    STATIC,
+    STATION,
+    Fields,
+)
 from nfsgeo.data.layout import Doubles
 from nfsgeo.data.lazy import spread, stacked
 from nfsgeo.data.times import time_variable
@@ -23,6 +33,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = ["Array", "build", "cell_variables", "even_axis", "nodes", "numbered"]
+__all__ += ["whole_numbers"]
 
 # The dimension that each letter of an axis is for; other letters run over components.
 DIMS = {"n": "sample", "t": "time", "p": "point", "o": "obs"} | {
@@ -45,6 +56,7 @@ class Array:
     axes: str
     names: Sequence[str]  # of its components; forcing_NAME is NAME, known ahead
     role: str = FIELD  # one of ROLES
+    attrs: Mapping[str, Any] = field(default_factory=dict)  # further ones, as of CF
 
 
 def build(
@@ -100,7 +112,9 @@ def build(
                 role, name = KNOWN, name if names.count(bare) > 1 else bare
             _check_name(path, name, found)
             component = variable[(..., *index)] if shape else variable
-            found[name] = Variable(component.dims, component, {"role": role})
+            about = {"role": role, **array.attrs}
+            whole = Variable(component.dims, component, about)
+            found[name] = whole_numbers(name, whole) if role == STATIC else whole
     for name, values in (parameters or {}).items():
         table = as_real(values, f"parameter {name} of {path}")
         _check_name(path, name, found)
@@ -115,6 +129,7 @@ def build(
         if unit and name in found:
             found[name].attrs.setdefault("units", unit)
     about = {"equation": equation, "provenance": json.dumps(dict(provenance or {}))}
+    _check_cells(path, cells, rows or [found["x"].sizes.get("point", 0)])
     dataset = xarray.Dataset({**found, **cell_variables(cells)}, attrs=about)
     fields = Fields(dataset.set_coords({"time", STATION, *SPACE} & found.keys()), path)
     if split:
@@ -122,6 +137,17 @@ def build(
     if domain is not None:
         fields = fields.with_domain(domain)
     return fields
+
+
+def whole_numbers(name: str, values: Variable) -> Variable:
+    """A static input as it is stored: marks of booleans and node types as integers."""
+    if values.dtype.kind == "b":
+        return values.astype(np.int8, keep_attrs=True)
+    if name == NODE_TYPE and values.dtype.kind in "uf":
+        read = values.values
+        if np.isfinite(read).all() and (read == np.round(read)).all():
+            return values.copy(data=read.astype(np.int32))
+    return values
 
 
 def numbered(name: str, num: int) -> list[str]:
@@ -214,6 +240,23 @@ def _check_name(path: Path, name: str, there: Mapping[str, Any]) -> None:
     if name in there or name in RESERVED or not fine:
         expected = f"names that differ, other than {', '.join(RESERVED)}, without '/'"
         raise UserError(f"{path} with a field named {name!r}", expected, "rename it")
+
+
+def _check_cells(path: Path, cells: Any, sizes: Sequence[int]) -> None:
+    """Makes sure that cells join points that there are."""
+    each = [cells] if isinstance(cells, Mapping) else [*cells]
+    for sample in range(max(len(sizes), len(each)) if each else 0):
+        size = sizes[sample % len(sizes)]
+        for kind, nodes in each[sample % len(each)].items():
+            numbers = np.asarray(nodes)
+            fine = numbers.ndim == 2 and numbers.dtype.kind in "iu"
+            if fine and numbers.size:
+                fine = numbers.min() >= 0 and numbers.max() < size
+            if not fine:
+                given = f"{path} with {kind} cells of shape {numbers.shape} and type "
+                given += f"{numbers.dtype} in sample {sample}"
+                wanted = f"[cells, nodes], whole numbers from 0 to {size - 1}"
+                raise UserError(given, wanted, "number the points of a sample from 0")
 
 
 def cell_variables(cells: Any) -> dict[str, Variable]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -22,6 +23,8 @@ from nfsgeo.data.times import time_texts
 from nfsgeo.errors import UserError
 
 __all__ = ["concatenated"]
+
+logger = logging.getLogger(__name__)
 
 Opener = Callable[[Path], Fields]
 SMALL = (PARAMETER, "rows", "part", "facets")  # roles of what is kept in memory
@@ -184,6 +187,8 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
                 wanted = "the same values at all time steps of a static input"
                 raise UserError(given, wanted, "rename it if it is a field to predict")
             found |= {} if odd else {name: variable}
+            if odd:
+                logger.warning("%s: left out %s, which changes", odd[0].path, name)
         elif role != "part" and name != "time":
             found[name] = variable
     if timed:

@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike
 from nfsgeo.data.domains import check_within, domain_of, with_domain
 from nfsgeo.data.layout import (
     FIELD,
+    FLAGS,
     INITIAL,
     KNOWN,
     LAYOUT,
+    NODE_TYPE,
     PARAMETER,
     ROLES,
     SPACE,
@@ -38,10 +40,12 @@ from nfsgeo.progress import Progress, silent
 
 __all__ = [
     "FIELD",
+    "FLAGS",
     "FORCING",
     "INITIAL",
     "KNOWN",
     "LAYOUT",
+    "NODE_TYPE",
     "PARAMETER",
     "ROLES",
     "SPACE",
@@ -304,7 +308,10 @@ class Fields(Layout):
         return found
 
     def _dtype(self, names: Sequence[str]) -> np.dtype[Any]:
-        return np.result_type(np.float32, *(self.dataset[name].dtype for name in names))
+        # float32 holds the numbers of categories exactly, whatever their type.
+        numbers = [name for name in names if name not in self.categories]
+        types = (self.dataset[name].dtype for name in numbers)
+        return np.result_type(np.float32, *types)
 
     def _changed(self, dataset: xarray.Dataset) -> Self:
         return replace(self, dataset=dataset, reopens=False)

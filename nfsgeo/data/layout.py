@@ -13,6 +13,8 @@ ragged         a mesh for each sample: dimension ``obs``, ``row_size(sample)`` p
 domain         attributes ``lower``, ``upper`` and ``periodic`` of each coordinate, see
                :mod:`nfsgeo.data.domains`
 roles          attribute ``role`` of each variable, one of :data:`ROLES`
+categories     an input of whole numbers that is called ``node_type``, or that has the
+               attributes ``flag_values`` and ``flag_meanings`` (CF 1.11, section 3.5)
 =============  =========================================================================
 
 A variable that does not vary along a dimension is without it. NaN is no value.
@@ -46,6 +48,8 @@ Indices = NDArray[np.int64]
 
 SPACE = "xyz"  # names of the axes
 STATION = "station"  # coordinate of the names of points
+NODE_TYPE = "node_type"  # an input of this name is a category
+FLAGS = ("flag_values", "flag_meanings")
 FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
     "field",  # to be predicted
     "known",  # in time: known ahead; of samples alone: an input of a model
@@ -159,6 +163,28 @@ class Layout:
     def input_names(self) -> list[str]:
         """Names of the inputs that do not change in time: static ones, then scalars."""
         return [*self.static_names, *self.scalar_names]
+
+    @cached_property
+    def categories(self) -> dict[str, dict[int, str]]:
+        """Inputs that are categories, such as node types, and the meanings of their
+        values as far as ``flag_meanings`` tells them.
+        """
+        found = {}
+        for name in self.input_names:
+            about, whole = self.dataset[name].attrs, self.dataset[name].dtype.kind
+            if whole in "iu" and (name == NODE_TYPE or FLAGS[0] in about):
+                values = np.ravel(about.get(FLAGS[0], [])).tolist()
+                meanings = str(about.get(FLAGS[1], "")).split()
+                found[name] = dict(zip(map(int, values), meanings, strict=False))
+        return found
+
+    @property
+    def node_types(self) -> str | None:
+        """The category that tells the kinds of points: the one called ``node_type``,
+        or else the first static one; None where there is none.
+        """
+        static = [name for name in self.static_names if name in self.categories]
+        return NODE_TYPE if NODE_TYPE in static else next(iter(static), None)
 
     @property
     def components(self) -> int:

@@ -37,6 +37,7 @@ def from_arrays(
     static: ArrayLike | Sequence[ArrayLike] | None = None,
     forcing: ArrayLike | Sequence[ArrayLike] | None = None,
     scalars: Mapping[str, ArrayLike] | None = None,
+    cells: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]] = (),
     domain: Domain | None = None,
     component_names: Sequence[str] | None = None,
     static_names: Sequence[str] | None = None,
@@ -57,9 +58,13 @@ def from_arrays(
         forcing: What is known ahead, with the axes of ``u``: ``[N, n, T, C_f]``. At the
             time steps that are still to come ``u`` is NaN.
         scalars: Inputs that are one number for each sample, ``[N]``, by name.
+        cells: Cells of the mesh by the type that meshio calls them, ``[cells, nodes]``,
+            such as ``{"triangle": [[0, 1, 2]]}``, of all samples or a list of those of
+            each. Nodes are numbers of the points of a sample.
         domain: The box and its periodic axes; drawn around the points when None.
         component_names: Names of the ``C`` components.
-        static_names: Names of the ``C_a`` components.
+        static_names: Names of the ``C_a`` components; whole numbers of the name
+            ``node_type`` are categories.
         forcing_names: Names of the ``C_f`` components.
         units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
         equation: Name of the equation.
@@ -91,13 +96,12 @@ def from_arrays(
             points=[p for p, _ in zip(each_pos, arrays[0].values, strict=True)],
             times=t,
             parameters=one,
+            cells=_cells(cells, len(arrays[0].values)),
             equation=equation,
             units=units,
             split=split,
         )
-    for name in {*(units or {})}.difference(made.dataset.variables):
-        expected = f"of {', '.join(map(str, made.dataset.variables))}"
-        raise UserError(f"units of {name}", expected, "rename it")
+    made = _with_units(made, units)
     return settled(made, None, domain, list(one), "give t, the time of each")
 
 
@@ -143,6 +147,10 @@ def from_pyg(
     domain: Domain | None = None,
     known: Sequence[str] = (),
     columns: Columns | None = None,
+    component_names: Sequence[str] | None = None,
+    static_names: Sequence[str] | None = None,
+    forcing_names: Sequence[str] | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Fields:
     """Fields in a list of PyTorch Geometric's ``Data``.
 
@@ -153,9 +161,15 @@ def from_pyg(
         graphs: The samples, or the time steps of one.
         series: ``"samples"`` or ``"time-steps"``, where it cannot be told.
         domain: The box and its periodic axes; drawn around the points when None.
-        known: Names of numbers of each graph that are inputs of a model.
+        known: Names of fields that are known ahead. Numbers of each graph are inputs
+            unless ``columns`` ignore them.
         columns: Names of components that are ``static`` inputs, a ``field`` or to
-            ``ignore``, where they do not change in time.
+            ``ignore``, where they do not change in time; and of further attributes at
+            points that are static inputs.
+        component_names: Names of the components of ``y``, or of ``x`` in time.
+        static_names: Names of the components of a coefficient ``x``.
+        forcing_names: Names of the components of ``forcing``.
+        units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
 
     Raises:
         UserError: Graphs are batches, differ in their attributes, or can be read in two
@@ -163,8 +177,16 @@ def from_pyg(
     """
     what = "a list of Data with pos, x and y or t, one for each sample or time step"
     with reading(Path("graphs"), what, "give a list: from_pyg([data, ...])"):
-        fields = fields_of_graphs(Path("graphs"), list(graphs), series)
-    fields = with_kinds(fields, columns)
+        fields = fields_of_graphs(
+            Path("graphs"),
+            list(graphs),
+            series,
+            columns,
+            component_names=component_names,
+            static_names=static_names,
+            forcing_names=forcing_names,
+        )
+    fields = with_kinds(_with_units(fields, units), columns)
     todo = "give each graph the times of its x, and of its y, data.t = ..."
     return settled(fields, None, domain, known, todo)
 
@@ -189,6 +211,29 @@ def kept(fields: Fields | Path | str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_own(fields, path)
     return path
+
+
+def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:
+    """The fields with units by name, each of which has to be that of a variable."""
+    there = fields.dataset.variables
+    for name, unit in (units or {}).items():
+        if name not in there:
+            expected = f"of {', '.join(map(str, there))}"
+            raise UserError(f"units of {name}", expected, "rename it")
+        if unit:
+            there[name].attrs.setdefault("units", unit)
+    return fields
+
+
+def _cells(cells: Any, num: int) -> Any:
+    """Cells as arrays by their type, of all samples or of each of so many."""
+    if isinstance(cells, Mapping):
+        of = {n: as_real(nodes, f"{n} cells") for n, nodes in cells.items()}
+        return {n: nodes for n, nodes in of.items() if nodes.size}
+    if len(cells) not in (0, num):
+        given = f"cells of {len(cells)} samples"
+        raise UserError(given, f"those of {num}", "give them for each sample")
+    return [_cells(each, 0) for each in cells]
 
 
 def _each(values: Any, role: str, ndim: int) -> list[np.ndarray]:

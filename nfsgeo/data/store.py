@@ -167,7 +167,8 @@ def _create(
     """A variable to be filled, in chunks of about half a megabyte where it is large."""
     chunks = {dim: file.dimensions[dim].size for dim in dims}
     if _is_large(dims, attrs) and dtype.kind != "S":
-        dtype = np.result_type(dtype, np.float32)
+        if dtype.kind != "i" or attrs.get("role") != STATIC:  # of categories
+            dtype = np.result_type(dtype, np.float32)
         for dim, most in (("sample", 1), ("obs", rows)):
             if dim in chunks and len(dims) > 1 - (dim == "obs"):
                 chunks[dim] = min(most, chunks[dim])

@@ -102,6 +102,9 @@ SPLIT = "each number at most once"
         ({"pos": np.ma.masked_less(np.arange(8.0).reshape(4, 2), 1)}, "1 of 8 values"),
         ({"pos": []}, "shape (0,)"),
         ({"u": None}, "without samples"),
+        ({"cells": {"triangle": [[0, 1, 4]]}}, "triangle cells of shape (1, 3)"),
+        ({"cells": [{"line": [[0, 1]]}] * 2}, "cells of 2 samples"),
+        ({"cells": {"triangle": [[0, 1, 1.5]]}}, "whole numbers from 0 to 3"),
         ({"scalars": [1, 2, 3]}, "'list' object"),
         ({"scalars": {"nu": [1, 2]}}, "sizes for dimension 'sample'"),
         ({"units": {"w": "K"}}, "units of w"),
@@ -116,6 +119,42 @@ def test_arrays_that_do_not_fit(changes, words, one_line):
     arrays: dict[str, Any] = {"u": np.zeros((3, 4, 2)), "pos": np.random.rand(4, 2)}
     arrays |= {"t": [0.0, 1.0]} | changes
     assert words in one_line(nfsgeo.from_arrays, **arrays)
+
+
+@settings(max_examples=15)
+@given(data=st.data())
+def test_cells_and_node_types_of_arrays(data, sent):
+    num, own = data.draw(st.integers(1, 3)), data.draw(st.booleans())
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    sizes = [5 + own * sample for sample in range(num)]
+    kinds = ["triangle", "quad"]
+    cells = [
+        {
+            kind: rng.integers(0, n, (int(rng.integers(0, 4)), 3 + k))
+            for k, kind in enumerate(kinds)
+        }
+        for n in sizes
+    ]
+    types = [rng.integers(0, 7, (n, 1)) for n in sizes]
+    shared = not own and data.draw(st.booleans())
+    pos = [rng.random((n, 2)) for n in sizes]
+    fields = nfsgeo.from_arrays(
+        [rng.normal(size=n) for n in sizes],
+        pos if own else pos[0],
+        static=types,
+        static_names=["node_type"],
+        cells=cells[0] if shared else cells,
+    )
+    for each in (fields, sent(fields)):
+        assert each.categories == {"node_type": {}}
+        assert each.dataset["node_type"].dtype.kind == "i"
+        for sample in range(num):
+            wanted = cells[0 if shared else sample]
+            found = each.cells(sample)
+            assert found.keys() == {kind for kind in kinds if len(wanted[kind])}
+            for kind, nodes in found.items():
+                np.testing.assert_array_equal(nodes, wanted[kind])
+            np.testing.assert_array_equal(each.read_static(sample), types[sample])
 
 
 def test_what_a_mask_hides_is_missing():

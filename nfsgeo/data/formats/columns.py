@@ -1,7 +1,8 @@
 """What columns, arrays and variables are: as told, by their names, or asked about.
 
-Names tell the ``ROLES``, that ``a`` and ``a_NAME`` are static inputs, and that
-``forcing_NAME`` is known ahead. What never changes in time is asked about.
+Names tell the ``ROLES``, that ``a``, ``a_NAME`` and ``node_type`` are static inputs,
+and that ``forcing_NAME`` is known ahead. Masks, which are booleans or bytes of zeros
+and ones, are static inputs as well. What else never changes in time is asked about.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from pathlib import Path
 import numpy as np
 from xarray import Variable
 
+from nfsgeo.data.build import whole_numbers
 from nfsgeo.data.checks import check_distinct, finite
-from nfsgeo.data.fields import STATIC, Fields
+from nfsgeo.data.fields import KNOWN, NODE_TYPE, PARAMETER, STATIC, Fields
 from nfsgeo.errors import UserError
 
 Names = Sequence[str]
@@ -141,8 +143,8 @@ def mark_longitude(fields: Fields, name: str) -> Fields:
 
 
 def is_static(name: str) -> bool:
-    """Whether a named field is a static input: ``a``, ``a_permeability``, ..."""
-    return name == "a" or name.startswith(MARK)
+    """Whether a name tells a static input: ``a``, ``a_permeability``, ``node_type``."""
+    return name in ("a", NODE_TYPE) or name.startswith(MARK)
 
 
 def with_kinds(
@@ -152,7 +154,8 @@ def with_kinds(
 
     Kinds are told of components, or of all components ``NAME_0``, ``NAME_1``, ... of an
     array. Where one that changes in time is told to be a field, others are left out.
-    Readers of formats with ``roles`` have left out what is to be ignored.
+    Readers of formats with ``roles`` have left out what is to be ignored. In other
+    formats the numbers of each sample become inputs.
 
     Raises:
         UserError: One of several that is not told of differs between points and never
@@ -172,16 +175,24 @@ def with_kinds(
     array = {name: s if s in whole else name for name, s in stems.items()}
     wanted = ("static", "field") if roles else KINDS
     there = {kind: given.get(kind, ()) for kind in wanted}
-    told_kinds, _ = told(path, [*names, *array.values()], there)
+    numbers = [] if own or roles else fields._named(PARAMETER)
+    numbers = [n for n in numbers if fields.dataset[n].dims == ("sample",)]
+    told_kinds, _ = told(path, [*names, *array.values(), *numbers], there)
     told_kinds |= dict.fromkeys(given.get("ignore", ()), "ignore")
     kinds = {n: told_kinds.get(n) or told_kinds.get(array[n], "") for n in names}
     fine = [] if own else fields.component_names
     marked = [name for name in fine if is_static(name) and not kinds[name]]
-    kinds |= {n: "static" for n in (*marked, *fields.static_names) if not kinds[n]}
     timed = [n for n in names if "time" in fields.dataset[n].dims]
+    masks = {name for name in fine if _is_mask(fields, name) and not kinds[name]}
+    if masks.union(marked) >= {*fine}:  # one of them is to be predicted
+        masks = set()
+    in_time = timed if len(fields.times) > 1 else []
+    marked += sorted(masks.difference(in_time, marked))
+    kinds |= {n: "static" for n in (*marked, *fields.static_names) if not kinds[n]}
     several, left = len(fields.times) > 1, (("ignore", "") if own else ("ignore",))
     known = {n: _constant(fields, n) for n in timed if several and kinds[n] not in left}
     still = {name: differs for name, differs in known.items() if differs is not None}
+    kinds |= {name: "static" for name in masks.intersection(still)}
     moved = [n for n in known if kinds[n] == "static" and n not in still]
     if moved:
         given_ = f"{path} with {', '.join(moved)}, which changes in time"
@@ -199,12 +210,21 @@ def with_kinds(
         each = (f"{kind}={asked[0]}" for kind in KINDS)
         say = ", or ".join(map(shlex.quote, each))  # names have spaces before a unit
         raise ask(path, asked, which, what, say)
-    dataset = fields.dataset.drop_vars([n for n in names if kinds[n] == "ignore"])
+    kinds |= {name: told_kinds.get(name, "") for name in numbers}
+    dataset = fields.dataset.drop_vars([n for n in kinds if kinds[n] == "ignore"])
+    for name in (name for name in numbers if name in dataset):
+        about = {**dataset[name].attrs, "role": KNOWN}
+        dataset = dataset.assign({name: dataset[name].variable.copy(deep=False)})
+        dataset[name].attrs = about
     for name in (name for name in names if kinds[name] == "static"):
         dataset = dataset.assign({name: _first(dataset[name].variable, path, name)})
     bare = {name: name.removeprefix(MARK) or name for name in marked}
     bare = {name: short for name, short in bare.items() if short not in dataset}
-    return replace(fields, dataset=dataset.rename(bare))
+    dataset = dataset.rename(bare)
+    if NODE_TYPE in dataset and dataset[NODE_TYPE].attrs.get("role") == STATIC:
+        types = whole_numbers(NODE_TYPE, dataset[NODE_TYPE].variable)
+        dataset = dataset.assign({NODE_TYPE: types})
+    return replace(fields, dataset=dataset)
 
 
 def _first(values: Variable, path: Path, name: str) -> Variable:
@@ -217,7 +237,17 @@ def _first(values: Variable, path: Path, name: str) -> Variable:
     if "time" in values.dims:
         finite(first.values, f"{path}: {name}")
     first.attrs = {**values.attrs, "role": STATIC}
-    return first
+    return whole_numbers(name, first)
+
+
+def _is_mask(fields: Fields, name: str) -> bool:
+    """Whether a field marks points, by booleans, or by bytes of zeros and ones."""
+    kind = fields.dataset[name].dtype
+    if kind.kind == "b" or kind.kind not in "iu" or kind.itemsize > 1:
+        return kind.kind == "b"
+    every = range(fields.num_samples)
+    ends = (fields._read([name], sample, slice(0, 1), None) for sample in every)
+    return all(((each == 0) | (each == 1)).all() for each in ends)
 
 
 def _constant(fields: Fields, name: str) -> bool | None:

@@ -34,8 +34,10 @@ FILLS = ("_FillValue", "missing_value")
 RANGE = ("valid_min", "valid_max", "valid_range")
 
 
-def arrays_of(path: Path) -> dict[str, Variable]:
+def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
     """Arrays of numbers by name, dimensions ``0``, ``1``, ...; none of other files.
+
+    Single numbers without dimension are among them where ``numbers`` are wanted.
 
     Those in groups of HDF5 have their paths, NaN in place of their fill values and of
     what is outside of their valid range. Values are read when they are asked for, but
@@ -59,7 +61,7 @@ def arrays_of(path: Path) -> dict[str, Variable]:
     else:
         held = {n: v for n, v in _loaded(path).items() if v.dtype.kind in f"{NUMBERS}M"}
         found = {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
-    return {name: each for name, each in found.items() if each.ndim}
+    return {name: each for name, each in found.items() if each.ndim or numbers}
 
 
 def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:

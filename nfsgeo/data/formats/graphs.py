@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import on_cpu
-from nfsgeo.data.fields import KNOWN, STATIC, Fields
-from nfsgeo.data.formats.format import Format, Look
+from nfsgeo.data.fields import KNOWN, NODE_TYPE, STATIC, Fields
+from nfsgeo.data.formats.columns import Columns
+from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["GRAPHS", "fields_of_graphs"]
 
 TIMES, READ = ("time", "times"), ("pos", "x", "y", "forcing", "t", "face")
-LEFT_OUT = ("edge_index", "edge_attr", "edge_weight", "num_nodes")  # made anew
+EDGES = ("edge_attr", "edge_weight")
+LEFT_OUT = ("edge_index", "num_nodes", *EDGES)  # made anew
+FACES = {3: "triangle", 4: "quad"}  # by the corners of a column of ``face``
 SERIES = 'give --series {0}, in Python series="{0}"'
 
 
-def _read(path: Path, series: Any = None) -> Fields:
+def _read(path: Path, series: Any = None, columns: Columns | None = None) -> Fields:
     """The graphs of a file, without running any code that it names."""
     from torch_geometric.data import Data
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
@@ -37,30 +40,43 @@ def _read(path: Path, series: Any = None) -> Fields:
     known = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
     with torch.serialization.safe_globals(known):
         found = torch.load(path, map_location="cpu", weights_only=True)
-    return fields_of_graphs(path, [found] if isinstance(found, Data) else found, series)
+    graphs = [found] if isinstance(found, Data) else found
+    return fields_of_graphs(path, graphs, series, columns)
 
 
 def fields_of_graphs(
-    path: Path, graphs: Iterable[Data], series: str | None = None
+    path: Path,
+    graphs: Iterable[Data],
+    series: str | None = None,
+    columns: Columns | None = None,
+    *,
+    component_names: Sequence[str] | None = None,
+    static_names: Sequence[str] | None = None,
+    forcing_names: Sequence[str] | None = None,
 ) -> Fields:
     """Each graph a sample, or all of them the time steps of one.
 
-    ===========  =======================================================================
-    attribute    content
-    ===========  =======================================================================
-    ``pos``      coordinates, (points, axes)
-    ``x``        (points, time steps, components); without the axis of time, one time
-                 step, or the coefficient where there is a ``y``
-    ``y``        with an axis of time, the time steps after ``x``; else the solution
-    ``forcing``  with an axis of time, that of ``x`` and ``y``: known ahead; optional
-    ``t``        (time steps), of ``x`` and ``y``; optional
-    ``face``     (3, triangles), optional
-    others       numbers, one for each graph: parameters; in a series all the same
-    ===========  =======================================================================
+    =============  =====================================================================
+    attribute      content
+    =============  =====================================================================
+    ``pos``        coordinates, (points, axes)
+    ``x``          (points, time steps, components); without the axis of time, one time
+                   step, or the coefficient where there is a ``y``
+    ``y``          with an axis of time, the time steps after ``x``; else the solution
+    ``forcing``    with an axis of time, that of ``x`` and ``y``: known ahead; optional
+    ``t``          (time steps), of ``x`` and ``y``; optional
+    ``face``       (3, triangles) or (4, quadrilaterals), optional
+    ``node_type``  (points), whole numbers, a static input; optional
+    masks          (points), booleans: static inputs
+    others         numbers, one for each graph: inputs; in a series all the same. Of
+                   (points) or (points, components), where ``columns`` call them static
+    =============  =====================================================================
 
-    Batches are taken apart. Edges are left out: nfsgeo makes its own graphs. Whether
-    ``series`` is ``"samples"`` or ``"time-steps"`` has to be said of graphs on the same
-    points that have no axis of time. ``path`` is for messages.
+    Batches are taken apart. Edges are left out, as nfsgeo makes its own graphs, and a
+    warning tells of their attributes. Whether ``series`` is ``"samples"`` or
+    ``"time-steps"`` has to be said of graphs on the same points that have no axis of
+    time. ``path`` is for messages; names are those of the components of ``y`` or ``x``,
+    of the coefficient ``x`` and of ``forcing``.
 
     Raises:
         UserError: Also where an attribute would go unread.
@@ -68,7 +84,10 @@ def fields_of_graphs(
     from torch_geometric.data import Batch
 
     lists = [g.to_data_list() if isinstance(g, Batch) else [g] for g in graphs]
-    parts = [_arrays(path, k, graph) for k, graph in enumerate(chain(*lists))]
+    named = {str(name) for of in (columns or {}).values() for name in np.ravel(of)}
+    parts = [_arrays(path, k, graph, named) for k, graph in enumerate(chain(*lists))]
+    attributes = {key for graph in chain(*lists) for key in graph.keys()}  # noqa: SIM118
+    left_out(path, sorted(attributes.intersection(EDGES)))
     first, timed = parts[0], [part["x"].ndim == 3 for part in parts]
     shared = all(np.array_equal(part["pos"], first["pos"]) for part in parts)
     twins = all("y" in p and p["x"].shape == p["y"].shape for p in parts)
@@ -99,38 +118,69 @@ def fields_of_graphs(
         parts = [first]
     u = [part.get("y", part["x"]) for part in parts]
     u = [values if values.ndim == 3 else values[:, None] for values in u]
-    arrays = [Array(u, "ptc", numbered("u", u[0].shape[2]))]
+    arrays = [Array(u, "ptc", component_names or numbered("u", u[0].shape[2]))]
     if "y" in first:
         a = [part["x"] for part in parts]
-        arrays.append(Array(a, "pc", numbered("a", a[0].shape[1]), STATIC))
+        called = static_names or numbered("a", a[0].shape[1])
+        arrays.append(Array(a, "pc", called, STATIC))
     if "forcing" in first:
         known = [part["forcing"] for part in parts]
-        arrays.append(Array(known, "ptc", numbered("f", known[0].shape[-1]), KNOWN))
+        called = forcing_names or numbered("f", known[0].shape[-1])
+        arrays.append(Array(known, "ptc", called, KNOWN))
+    others = sorted(first.keys() - READ)
+    for name in (name for name in others if first[name].ndim):
+        values, several = [part[name] for part in parts], first[name].ndim > 1
+        called = numbered(name, first[name].shape[1]) if several else [name]
+        arrays.append(Array(values, "pc"[: 1 + several], called, STATIC))
     return build(
         path,
         arrays,
         points=[part["pos"] for part in parts],
         times=first.get("t"),
-        cells=[{"triangle": p["face"].T} if "face" in p else {} for p in parts],
-        parameters={n: [p[n] for p in parts] for n in sorted(first) if n not in READ},
+        cells=[_cells(path, part) for part in parts],
+        parameters={n: [p[n] for p in parts] for n in others if not first[n].ndim},
     )
 
 
-def _arrays(path: Path, number: int, graph: Data) -> dict[str, NDArray[Any]]:
-    """The attributes of a graph by what they are, ``x`` and ``y`` with components."""
+def _cells(path: Path, part: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The faces of a graph by their type."""
+    if "face" not in part:
+        return {}
+    if (corners := len(part["face"])) not in FACES:
+        given = f"{path} with face of shape {part['face'].shape}"
+        raise UserError(given, "(3, triangles) or (4, quadrilaterals)", "transpose it")
+    return {FACES[corners]: part["face"].T}
+
+
+def _arrays(
+    path: Path, number: int, graph: Data, told: Collection[str]
+) -> dict[str, NDArray[Any]]:
+    """The attributes of a graph by what they are, ``x`` and ``y`` with components;
+    those at points that tell what they are, or that are ``told``.
+    """
     found: dict[str, NDArray[Any]] = {}
-    for key, value in graph.to_dict().items():
+    given = graph.to_dict()
+    points = len(given["pos"]) if torch.is_tensor(given.get("pos")) else -1
+    for key, value in given.items():
         values, name = np.asarray(on_cpu(value)), "t" if key in TIMES else key
         if name in LEFT_OUT:
             continue
         if name in ("x", "y", "forcing") and values.ndim == 1:
             values = values[:, None]
         elif name not in READ:
-            if values.size != 1 or values.dtype.kind not in "biuf":
-                only = f"attributes {', '.join(READ)}, and single numbers"
-                todo = "rename it or leave it out; take batches apart, to_data_list()"
+            numbers, mask = values.dtype.kind in "biuf", values.dtype.kind == "b"
+            at_points = len(values) == points and values.ndim <= 2 if values.ndim else 0
+            if numbers and at_points and (mask or key in told or key == NODE_TYPE):
+                values = values[:, 0] if values.shape[1:] == (1,) else values
+            elif numbers and values.size == 1:
+                values = values.reshape(())
+            else:
+                only = f"attributes {', '.join(READ)}, {NODE_TYPE}, masks of points, "
+                only += "and single numbers"
+                todo = "rename it or leave it out, or call it a static input, "
+                todo += f'columns={{"static": "{key}"}}; take batches apart, '
+                todo += "to_data_list()"
                 raise UserError(f"{path} with {key} in graph {number}", only, todo)
-            values = values.reshape(())
         found[name] = np.atleast_1d(values) if name == "t" else values
     if lost := ", ".join({"pos", "x"} - found.keys()):
         given = f"{path} with graph {number} without {lost}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from xarray import Variable
 
 from nfsgeo.data.build import Array, build, even_axis, numbered
 from nfsgeo.data.checks import finite
-from nfsgeo.data.fields import FIELD, STATIC, Fields
+from nfsgeo.data.fields import FIELD, FLAGS, NODE_TYPE, PARAMETER, STATIC, Fields
 from nfsgeo.data.formats.containers import arrays_of, as_text, attributes
 from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.data.lazy import stacked
@@ -27,7 +27,9 @@ __all__ = ["MESH_GRAPH_NETS", "MP_PDE", "PDE_BENCH", "THE_WELL"]
 
 COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
 POINTS, TIMES = ("mesh_pos", "pos", "coords"), ("time", "times", "t")
-OWN = {*POINTS, *TIMES, "node_type", "cells"}
+OWN = {*POINTS, *TIMES, NODE_TYPE, "cells"}
+# Of the authors' node types 0, 1, ..., by their names.
+TYPES = "normal obstacle airfoil handle inflow outflow wall_boundary"
 DATA = re.compile(r"\d+/data")
 CELLS = {2: "line", 3: "triangle", 4: "tetra", 8: "hexahedron"}  # by nodes, in space
 
@@ -155,19 +157,22 @@ def _is_trajectory(names: set[str]) -> bool:
 def _mesh_graph_nets(path: Path) -> Fields:
     """A group for each trajectory, or one trajectory without a group.
 
-    ``mesh_pos`` (points, axes), also ``pos`` or ``coords``; ``node_type`` (points, 1),
-    a static input for each type that there is, 1 at its nodes; optionally ``cells``
-    (cells, nodes of a cell); these may have an axis of time ahead along which they do
-    not change. Optionally ``time``. All others are fields (T, points, components).
+    ``mesh_pos`` (points, axes), also ``pos`` or ``coords``; ``node_type`` (points, 1);
+    optionally ``cells`` (cells, nodes of a cell); these may have an axis of time ahead
+    along which they do not change, and so may masks, which are booleans. Optionally
+    ``time``. Others are fields (T, points, components), static inputs (points) or
+    (points, components), and inputs of one number for each trajectory; a warning tells
+    what is none of these.
     (Pfaff et al., Learning mesh-based simulation with graph networks, 2021.)
     """
-    there = arrays_of(path)
+    there = arrays_of(path, numbers=True)
     groups = _groups(there)
     order = sorted(groups, key=lambda name: (len(name), name))
     names = sorted(groups[order[0]] - OWN)
     points, types, times = [], [], []
     cells: list[dict[str, NDArray[Any]]] = []
     values: dict[str, list[Variable]] = {name: [] for name in names}
+    kinds: dict[str, str] = {}
     for group in order:
         where, has = f"{path} in trajectory {group or 0}", groups[group]
         if not _is_trajectory(has) or sorted(has - OWN) != names:
@@ -186,18 +191,54 @@ def _mesh_graph_nets(path: Path) -> Fields:
             plane = kind == "tetra" and points[-1].shape[1] == 2
             cells[-1] = {"quad" if plane else kind: corners}
         for name in names:
+            kind = _kind_of(found, name, len(points[-1]))
+            if kinds.setdefault(name, kind) != kind:
+                given = f"{where} with {name} of shape {found[name].shape}"
+                wanted = f"a {kinds[name] or 'thing to leave out'}, as in the first"
+                raise UserError(given, wanted, "rename or reshape it")
+            if kind == STATIC:
+                marks = _constant(found[name], f"{where}: {name}")
+                found[name] = Variable(["0", "1"], marks)
             values[name].append(found[name])
     if any(not np.array_equal(times[0], other) for other in times):
         raise ValueError("trajectories at different times")
-    known = np.unique(np.concatenate(types))
-    marks = [(kind[:, None] == known).astype(np.float32) for kind in types]
-    arrays = [Array(marks, "pc", [f"node_type_{kind}" for kind in known], STATIC)]
-    for name in names:
+    meanings, known = TYPES.split(), np.unique(np.concatenate(types))
+    flags: dict[str, Any] = {}
+    if np.isin(known, np.arange(len(meanings))).all():
+        flags = dict(zip(FLAGS, (np.arange(len(meanings)), TYPES), strict=True))
+    arrays = [Array(types, "p", [NODE_TYPE], STATIC, flags)]
+    for name in (name for name in names if kinds[name] in (FIELD, STATIC)):
         parts, one = values[name], values[name][0]
-        about = numbered(name, one.shape[2]) if one.ndim > 2 else [name]
-        arrays.append(Array(parts if len(order) > 1 else one, "tpc"[: one.ndim], about))
-    when = times[0] if times else None
-    return build(path, arrays, points=points, times=when, cells=cells)
+        axes = "pc" if kinds[name] == STATIC else "tpc"[: one.ndim]
+        called = numbered(name, one.shape[-1]) if "c" in axes else [name]
+        several = parts if len(order) > 1 else one
+        arrays.append(Array(several, axes, called, kinds[name]))
+    numbers = [name for name in names if kinds[name] == PARAMETER]
+    left_out(path, [name for name in names if not kinds[name]])
+    return build(
+        path,
+        arrays,
+        points=points,
+        times=times[0] if times else None,
+        cells=cells,
+        parameters={n: [np.ravel(v.values)[0] for v in values[n]] for n in numbers},
+    )
+
+
+def _kind_of(there: Mapping[str, Variable], name: str, points: int) -> str:
+    """The role of an array of a trajectory, by its shape; "" of none."""
+    values = there[name]
+    steps = {v.shape[0] for n, v in there.items() if v.ndim == 3 and n not in OWN}
+    if values.size == 1 and values.ndim < 2:
+        return PARAMETER
+    if values.ndim not in (1, 2, 3) or points not in values.shape[:2]:
+        return ""
+    in_time = values.ndim > 1 and values.shape[1] == points
+    if values.dtype.kind == "b" and (in_time or values.ndim < 3):
+        return STATIC
+    if in_time and (values.ndim == 3 or not steps or values.shape[0] in steps):
+        return FIELD
+    return STATIC if values.ndim < 3 and values.shape[0] == points else ""
 
 
 def _constant(array: Variable, what: str) -> NDArray[Any]:

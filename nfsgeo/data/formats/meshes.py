@@ -19,7 +19,7 @@ from nfsgeo.data.checks import missing_values
 from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats.columns import Columns, is_static
-from nfsgeo.data.formats.format import Format, Look
+from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.data.formats.writers import GHOST, VALID
 from nfsgeo.errors import UserError
 
@@ -30,17 +30,21 @@ KINDS = {
     b"Collection": "pvd",
 }
 LISTS = {"vtm": ("DataSet", "file"), "pvtu": ("Piece", "Source")}  # of other files
+OF_TIME = ("TimeValue", "TIME", "CYCLE")  # numbers that tell a time step
 BESIDE = ("Points", "connectivity", "offsets", "types")  # arrays that are no fields
 NAMED = re.compile(rb"<DataArray[^>]*?\sName=\"([^\"]*)\"")
+_SAID = set[tuple[Path, tuple[str, ...]]]()
 AGAIN = "check it, or save it again as .vtu of version 1.0, compressed by ZLib or not"
 
 
 def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> Fields:
     """One sample: points, cells and every field, vectors by component.
 
-    An array ``a`` or ``a_NAME`` is a static input. Coordinates that are the same at all
-    points, such as z of a plane mesh, are left out. Whole numbers at cells, such as
-    those of materials, are no fields. Files of several blocks or pieces are one mesh.
+    An array ``a``, ``a_NAME`` or ``node_type`` is a static input, and so are bytes of
+    zeros and ones. Single numbers of the whole mesh are inputs of the sample.
+    Coordinates that are the same at all points, such as z of a plane mesh, are left
+    out. Whole numbers at cells, such as those of materials, are no fields, which a
+    warning tells. Files of several blocks or pieces are one mesh.
     """
     with reading(path, "a mesh that meshio reads", AGAIN):
         mesh, times = _xdmf(path) if _kind(path) == "xdmf" else (_read(path), None)
@@ -86,6 +90,15 @@ def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
     at_cells = {name: np.concatenate(of) for name, of in mesh.cell_data.items()}
     told = {name for of in (columns or {}).values() for name in np.ravel(of)}
     hidden = {name for name, v in at_cells.items() if v.dtype.kind in "iu"} - told
+    lost = sorted(hidden - {VALID, GHOST})
+    parameters = dict[str, Any]()
+    for name, values in mesh.field_data.items():
+        value = np.asarray(values)
+        if value.size == 1 and value.dtype.kind in "biuf" and name not in OF_TIME:
+            parameters[name] = value.reshape(1)
+        elif name not in OF_TIME:
+            lost.append(name)
+    _warn(path, tuple(lost))
     names = [name for name in mesh.point_data if name not in (VALID, GHOST)]
     inside = [name for name in at_cells if name not in hidden | {VALID, GHOST}]
     if at is None and names and inside:
@@ -115,7 +128,21 @@ def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
         times = np.ravel(mesh.field_data["TimeValue"])[:1]
     moving = np.ptp(points, axis=0) > 0
     moving[0] |= not moving.any()
-    return build(path, given, points=points[:, moving], times=times, cells=cells)
+    return build(
+        path,
+        given,
+        points=points[:, moving],
+        times=times,
+        cells=cells,
+        parameters={n: v for n, v in parameters.items() if n not in names},
+    )
+
+
+def _warn(path: Path, lost: tuple[str, ...]) -> None:
+    """Says once for the files of a folder what is left out, however often they open."""
+    if (path.parent, lost) not in _SAID:
+        _SAID.add((path.parent, lost))
+        left_out(path, lost)
 
 
 def _read(path: Path) -> Any:

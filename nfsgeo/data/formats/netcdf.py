@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
+from nfsgeo.data.fields import FIELD, FLAGS, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.containers import decoded, within_range
 from nfsgeo.data.formats.format import Format, Look, left_out
@@ -128,12 +128,15 @@ def fields_of(
             continue
         kind = kinds.get(name)
         fixed = bool(time) and time not in values.dims and kind != "field"
-        fixed |= named.is_static(name) and not kind
+        flags = {k: v for k, v in values.attrs.items() if k in FLAGS}
+        marked = named.is_static(name) or FLAGS[0] in flags and time not in values.dims
+        fixed |= marked and not kind
         lies = not grid and (not places or bool(places.keys() & {*values.dims}))
         variable = flat(values, values.dims) if lies else values.variable
         order = "".join(letters[str(dim)] for dim in variable.dims)
         called = named.field_name(name)[0] if kind or time in values.dims else name
-        arrays.append(Array(variable, order, [called], STATIC if fixed else FIELD))
+        role = STATIC if fixed else FIELD
+        arrays.append(Array(variable, order, [called], role, flags))
     dims = ["sample", "point"] if sample in sizes else ["point"]
     when = dataset.variables.get(roles.get("time"))
     each_ = {named.field_name(n)[0]: v for n, v in data.items()} | data | space

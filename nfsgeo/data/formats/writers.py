@@ -174,6 +174,9 @@ def _write_step(
     u = fields.read_all(sample, slice(step, step + 1))[:, 0]
     keys = [escape(name, {'"': "&quot;"}) for name in names]  # which meshio does not
     values = [*u.T.copy(), *fields.read_static(sample).T.copy()]
+    for number, name in enumerate(fields.static_names, u.shape[-1]):
+        if name in fields.categories:
+            values[number] = values[number].astype(np.int64)
     mesh = meshio.Mesh(points, cells, dict(zip(keys, values, strict=True)))
     meshio.write(out, mesh, file_format="vtu")
 

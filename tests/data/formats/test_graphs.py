@@ -27,16 +27,20 @@ def saved(path: Path, graphs: Any) -> Path:
     sizes=st.lists(st.integers(3, 7), min_size=1, max_size=4),
     steps=st.integers(1, 4),
     ahead=st.integers(0, 2),
+    corners=st.integers(3, 4),
 )
-def test_graphs_are_samples(tmp_path, sizes, steps, ahead, sent):
+def test_graphs_are_samples(tmp_path, sizes, steps, ahead, corners, sent):
     graphs = [
         Data(
             x=torch.randn(n, steps, 2, dtype=torch.float64),
             pos=torch.rand(n, 3, dtype=torch.float64),
             t=torch.arange(steps + ahead) / 4,
-            face=torch.tensor([[0], [1], [2]]),
+            face=torch.tensor([[0], [1], [2], [0]][:corners]),
+            node_type=torch.arange(n) % 3,
+            surf=torch.arange(n)[:, None] > 1,
             edge_index=torch.zeros(2, 5, dtype=torch.long),
             viscosity=n / 2,
+            log_pe=torch.tensor(n + 0.5),
         )
         for n in sizes
     ]
@@ -44,7 +48,11 @@ def test_graphs_are_samples(tmp_path, sizes, steps, ahead, sent):
         graph.y = torch.randn(len(graph.pos), ahead, 2, dtype=torch.float64)
     fields = nfsgeo.data.open(saved(tmp_path / "a.pt", graphs))
     batches = fields_of_graphs(Path("a"), [Batch.from_data_list(graphs)])
+    assert fields.scalar_names == ["log_pe", "viscosity"]
+    assert fields.static_names == ["node_type", "surf"] == batches.static_names
     for each in (fields, sent(fields), batches):
+        assert [*each.categories] == ["node_type"]
+        assert each.parameters["log_pe"].tolist() == [n + 0.5 for n in sizes]
         assert each.num_samples == len(sizes)
         assert each.times.tolist() == [k / 4 for k in range(steps + ahead)]
         assert each.parameters["viscosity"].tolist() == [n / 2 for n in sizes]
@@ -52,7 +60,10 @@ def test_graphs_are_samples(tmp_path, sizes, steps, ahead, sent):
             u = torch.cat([graph.x, graph.y], 1) if ahead else graph.x
             np.testing.assert_array_equal(each.read(sample, slice(None)), u)
             np.testing.assert_array_equal(each.coordinates(sample), graph.pos)
-            assert each.cells(sample)["triangle"].tolist() == [[0, 1, 2]]
+            kind = {3: "triangle", 4: "quad"}[corners]
+            assert each.cells(sample)[kind].tolist() == [[0, 1, 2, 0][:corners]]
+            marks = torch.stack([graph.node_type, graph.surf[:, 0]], 1)
+            np.testing.assert_array_equal(each.read_static(sample), marks)
 
 
 def test_from_coefficient_to_solution():
@@ -99,6 +110,9 @@ def graph(**attributes: Any) -> Data:
     ("graphs", "words"),
     [
         ([graph(mask=torch.ones(4))], "with mask in graph 0"),
+        ([graph(mask=torch.ones(3) > 0)], "with mask in graph 0"),
+        ([graph(face=torch.zeros(5, 2, dtype=torch.long))], "with face of shape"),
+        ([graph(face=torch.full((3, 2), 4))], "whole numbers from 0 to 3"),
         ([graph(pos=None)], "without pos"),
         ([graph(x=None)], "without x"),
         ([graph(), graph(re=1.0)], "differs from the first in re"),
@@ -113,6 +127,25 @@ def graph(**attributes: Any) -> Data:
 )
 def test_graphs_that_would_be_misread(graphs, words, tmp_path, one_line):
     assert words in one_line(nfsgeo.data.open, saved(tmp_path / "a.pt", graphs))
+
+
+def test_attributes_at_points_that_are_told(caplog, one_line):
+    normals = torch.randn(2, 4, 2)
+    graphs = [graph(normal=each, edge_attr=torch.ones(3, 1)) for each in normals]
+    assert 'columns={"static": "normal"}' in one_line(nfsgeo.from_pyg, graphs)
+    names = {"component_names": ["T"], "units": {"T": "K"}}
+    fields = nfsgeo.from_pyg(graphs, columns={"static": "normal"}, **names)
+    assert fields.component_names == ["T"] and fields.units == {"T": "K"}
+    assert fields.static_names == ["normal_0", "normal_1"]
+    np.testing.assert_array_equal(fields.read_static(1), normals[1])
+    assert caplog.messages == ["graphs: left out edge_attr"]
+    fields = nfsgeo.from_pyg(graphs, columns={"ignore": "normal"})
+    assert fields.input_names == []
+    assert "2 names" in one_line(nfsgeo.from_pyg, [graph()], component_names=["a", "b"])
+    steady = [Data(x=torch.randn(4, 2), y=torch.randn(4), pos=torch.rand(4, 2))]
+    called = {"static_names": ["k", "q"], "component_names": ["p"]}
+    fields = nfsgeo.from_pyg(steady, series="samples", **called)
+    assert fields.static_names == ["k", "q"] and fields.component_names == ["p"]
 
 
 class Planted:

@@ -19,14 +19,18 @@ import nfsgeo.data
     cells=st.booleans(),
     name=st.sampled_from(["trajectories.h5", "trajectory.npz"]),
 )
-def test_mesh_graph_nets(examples, tmp_path, sizes, steps, tiled, cells, name):
+def test_mesh_graph_nets(examples, sent, tmp_path, sizes, steps, tiled, cells, name):
     path = tmp_path / name
     made = examples[name](path, sizes, steps, tiled, cells)
     times = np.arange(steps) / 100
-    kinds = np.unique(np.concatenate([np.ravel(each["node_type"]) for each in made]))
     with nfsgeo.data.open(path, times=times) as file:
         assert file.component_names == ["pressure", "velocity_0", "velocity_1"]
-        assert file.static_names == [f"node_type_{kind}" for kind in kinds]
+        assert file.static_names == ["node_type"] == [*file.categories]
+        assert file.categories["node_type"][4] == "inflow"
+        for each in (file, sent(file)):
+            assert each.dataset["node_type"].dtype.kind == "i"
+            assert each.categories == file.categories
+            assert each.read_inputs(0).dtype == np.float32
         for sample, arrays in enumerate(made):
             first = {k: v[0] if tiled else v for k, v in arrays.items()}
             u = np.concatenate([arrays["pressure"], arrays["velocity"]], axis=-1)
@@ -39,10 +43,56 @@ def test_mesh_graph_nets(examples, tmp_path, sizes, steps, tiled, cells, name):
             assert file.cells(sample).keys() == ({"triangle"} if cells else set())
             for nodes in file.cells(sample).values():
                 np.testing.assert_array_equal(nodes, first["cells"])
-            marks = file.read_static(sample)
-            found = kinds[marks.argmax(1)]
-            np.testing.assert_array_equal(found, first["node_type"][:, 0])
-            assert (marks.sum(axis=1) == 1).all()
+            np.testing.assert_array_equal(file.read_static(sample), first["node_type"])
+
+
+@settings(max_examples=15)
+@given(
+    sizes=st.lists(st.integers(4, 9), min_size=1, max_size=4),
+    steps=st.integers(1, 3),
+    tiled=st.booleans(),
+    ending=st.sampled_from(["h5", "npz"]),
+)
+def test_what_else_trajectories_hold(examples, tmp_path, sizes, steps, tiled, ending):
+    """Masks, numbers of points that do not change, and one number for each."""
+    path = tmp_path / f"more.{ending}"
+    examples["trajectories.h5"](path, sizes, steps)
+    random, more = np.random.default_rng(len(sizes)), []
+    for n in sizes[: None if ending == "h5" else 1]:
+        surf = random.random((n, 1)) < 0.5
+        own = {"normal": random.normal(size=(n, 2)), "log_pe": random.normal()}
+        own["surf"] = np.tile(surf, (steps, 1, 1)) if tiled else surf[:, 0]
+        more.append(own | {"table": random.random((17, 3))})
+    if ending == "npz":
+        with np.load(path) as arrays:
+            np.savez(path, **arrays, **more[0])
+    else:
+        with h5py.File(path, "a") as file:
+            for number, arrays in enumerate(more):
+                for name, values in arrays.items():
+                    file[f"{number}/{name}"] = values
+    with nfsgeo.data.open(path, times=np.arange(steps) / 100) as file:
+        assert file.component_names == ["pressure", "velocity_0", "velocity_1"]
+        names = ["node_type", "normal_0", "normal_1", "surf"]
+        assert file.static_names == names and file.scalar_names == ["log_pe"]
+        for sample, arrays in enumerate(more):
+            surf = arrays["surf"][0] if tiled else arrays["surf"][:, None]
+            known = np.full((len(surf), 1), arrays["log_pe"])
+            wanted = np.concatenate([arrays["normal"], surf, known], axis=1)
+            np.testing.assert_allclose(file.read_inputs(sample)[:, 1:], wanted)
+    columns = {"ignore": ["log_pe", "normal"]}
+    with nfsgeo.data.open(path, times=np.arange(steps), columns=columns) as file:
+        assert file.input_names == ["node_type", "surf"]
+
+
+def test_what_is_left_out_of_trajectories_is_said(examples, tmp_path, caplog):
+    path = tmp_path / "a.h5"
+    examples["trajectories.h5"](path, [5, 6], 2)
+    with h5py.File(path, "a") as file:
+        for number in range(2):
+            file[f"{number}/table"] = np.ones((17, 3))
+    nfsgeo.data.open(path, times=range(2))
+    assert caplog.messages == [f"{path}: left out table"]
 
 
 def test_trajectories_that_differ_are_refused(examples, tmp_path, one_line):

@@ -97,6 +97,48 @@ def test_points_or_cells_have_to_be_chosen(tmp_path, one_line):
     assert "no data at" in one_line(nfsgeo.data.open, saved(tmp_path / "c.vtu"))
 
 
+@FAST
+@given(
+    kind=st.sampled_from(["i4", "i8", "u1", "f8"]),
+    steps=st.integers(1, 3),
+    types=st.lists(st.integers(0, 6), min_size=4, max_size=4),
+)
+def test_node_types_masks_and_numbers_of_meshes(tmp_path, kind, steps, types, sent):
+    """They are inputs, and come back from the files that are written."""
+    names = [f"s{k}.vtu" for k in range(steps)]
+    marks = {"node_type": np.array(types, kind), "surf": np.array([0, 1, 1, 0], "u1")}
+    for k, name in enumerate(names):
+        path = saved(tmp_path / name, {"p": P + k, **marks}, binary=False)
+        block = "".join(
+            f'<DataArray type="Float64" Name="{name}" format="ascii">'
+            f"{value}</DataArray>"
+            for name, value in (("Re", 100.0), ("TimeValue", k / 4))
+        )
+        start = "<UnstructuredGrid>"
+        whole = f"{start}<FieldData>{block}</FieldData>"
+        path.write_text(path.read_text().replace(start, whole))
+    source = listed(tmp_path / "a.pvd", names, np.arange(steps) / 4)
+    fields = nfsgeo.data.open(path if steps == 1 else source)
+    assert fields.component_names == ["p"] and [*fields.categories] == ["node_type"]
+    assert fields.static_names == ["node_type", "surf"]
+    assert fields.scalar_names == ["Re"] and fields.parameters["Re"] == [100]
+    for number, name in enumerate(("a.nc", "b.pvd")):
+        out = tmp_path / f"{len(list(tmp_path.iterdir()))}{number}{name}"
+        for each in (fields, sent(fields), nfsgeo.data.open(fields.write(out))):
+            assert each.dataset["node_type"].dtype.kind in "iu"
+            found = each.read_static(0)
+            np.testing.assert_array_equal(found, np.stack([types, [0, 1, 1, 0]], 1))
+
+
+def test_what_is_left_out_of_a_mesh_is_said_once(tmp_path, caplog):
+    ids = {"material": np.array([1, 2])}
+    for k in range(3):
+        saved(tmp_path / f"s{k}.vtu", {"p": P + k}, ids)
+    path = listed(tmp_path / "a.pvd", [f"s{k}.vtu" for k in range(3)], range(3))
+    nfsgeo.data.open(path).read(0, slice(None))
+    assert caplog.messages == [f"{path}: left out material"]
+
+
 def blocks_of(path: Path, cuts: list[int], seed: int) -> tuple[np.ndarray, np.ndarray]:
     """A strip of quadrilaterals cut into blocks that share the points of a cut."""
     ends = [0, *np.cumsum(cuts)]

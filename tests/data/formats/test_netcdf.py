@@ -332,3 +332,22 @@ def test_a_store_without_arrays(tmp_path, one_line):
     (tmp_path / "empty.zarr").mkdir()
     (tmp_path / "empty.zarr" / "zarr.json").write_text("{}")
     one_line(nfsgeo.open, tmp_path / "empty.zarr")
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_flags_are_categories(timed, tmp_path):
+    """An input with flag_values (CF 1.11, section 3.5) keeps their meanings."""
+    about = {"flag_values": np.array([0, 2], "i1"), "flag_meanings": "fluid wall"}
+    zone = ("node", np.array([0, 2, 2], "i1"), about)
+    T = (("time", "node"), np.random.default_rng(0).random((2, 3)))
+    places = {"x": ("node", [0.0, 1.0, 0.5]), "y": ("node", [0.0, 0.0, 1.0])}
+    dataset = xarray.Dataset({"T": T, "zone": zone}, {"time": [0.0, 1.0], **places})
+    dataset = dataset if timed else dataset.isel(time=0, drop=True)
+    dataset.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    fields = nfsgeo.data.open(tmp_path / "a.nc")
+    again = nfsgeo.data.open(fields.write(tmp_path / "b.nc"))
+    for each in (fields, nfsgeo.from_xarray(dataset), again):
+        assert each.categories == {"zone": {0: "fluid", 2: "wall"}}
+        assert each.node_types == "zone" and each.component_names == ["T"]
+        assert each.dataset["zone"].dtype == np.int8
+        assert each.read_static(0)[:, 0].tolist() == [0, 2, 2]
