@@ -11,7 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
+from nfsgeo.data.fields import STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Transform
@@ -83,6 +85,50 @@ def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
     facts: dict[str, Any] = {"equation": "waves", "provenance": {"seed": 0}}
     facts |= {"axes": [axis, axis], "times": times, "domain": Domain.unit(2)}
     return build(path, [Array(u, "ntxy", ["u"])], **facts).write(path)
+
+
+TYPES = {"flag_values": np.array([0, 4, 5, 6]), "flag_meanings": "normal in out wall"}
+
+
+@pytest.fixture(scope="session")
+def around_bodies() -> Callable[..., Fields]:
+    """Makes fields on meshes around discs, one for each sample, with types and cells.
+
+    A ring of quadrilaterals around each; the inner ring is a wall, the outer one inflow
+    on the left and outflow on the right. A wave decays away from the body.
+    """
+
+    def make(
+        num: int = 10, *, steps: int = 8, types: bool = True, cells: bool = True
+    ) -> Fields:
+        random, angles = np.random.default_rng(0), 12
+        t, where = 0.25 * np.arange(steps), list[Any]()
+        for _ in range(num):
+            rings = int(random.integers(4, 6))
+            inner, centre = random.uniform(0.15, 0.3), random.uniform(-0.2, 0.2, 2)
+            turn = 2 * np.pi * (np.arange(angles) + random.random()) / angles
+            radius = np.geomspace(inner, 0.75, rings)[:, None]
+            ring = np.stack([radius * np.cos(turn), radius * np.sin(turn)], -1)
+            kind = np.zeros((rings, angles), int)
+            kind[0], kind[-1] = 6, np.where(ring[-1, :, 0] < 0, 4, 5)
+            numbers = np.arange(rings * angles).reshape(rings, angles)
+            beside = np.roll(numbers, -1, axis=1)
+            quads = [numbers[:-1], numbers[1:], beside[1:], beside[:-1]]
+            phase = np.arctan2(ring[..., 1], ring[..., 0]).reshape(-1, 1) + t
+            u = np.sin(phase) * (inner / radius).repeat(angles, 1).reshape(-1, 1)
+            v = np.cos(phase) + 0.1 * kind.reshape(-1, 1)
+            pos = (centre + ring).reshape(-1, 2)
+            nodes = np.stack(quads, -1).reshape(-1, 4)
+            fields = np.stack([u, v], -1).astype("f4")
+            where.append((pos, kind.ravel(), {"quad": nodes}, fields))
+        points, kinds, quads, u = map(list, zip(*where, strict=True))
+        arrays = [Array(u, "ptc", ["u", "v"])]
+        arrays += [Array(kinds, "p", ["node_type"], STATIC, TYPES)] * types
+        domain = Domain((-1.0, -1.0), (1.0, 1.0), (False, False))
+        more: dict[str, Any] = {"points": points, "times": t, "domain": domain}
+        return build(Path("bodies"), arrays, cells=quads if cells else (), **more)
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -21,6 +22,8 @@ class Statistics:
         n_in: input time steps; 0 without time.
         n_out: predicted time steps; targets may go on after them.
         any_time: whether the model predicts any time that is asked for.
+        categories: components of the input that are categories, and their names.
+        values: values of each of these, by the number of the component.
         inputs: of the input, fields and what does not change in time.
         fields: of the fields at the time steps of inputs and targets.
         changes: of the targets less the last input.
@@ -32,6 +35,8 @@ class Statistics:
     n_in: int
     n_out: int
     any_time: bool = False
+    categories: Mapping[int, str] = field(default_factory=dict)
+    values: dict[int, set[int]] = field(default_factory=dict)
     inputs: Moments = field(default_factory=Moments)
     fields: Moments = field(default_factory=Moments)
     changes: Moments = field(default_factory=Moments)
@@ -44,6 +49,9 @@ class Statistics:
     def add(self, window: Data) -> None:
         """Adds a training window, see :class:`~nfsgeo.data.windows.WindowDataset`."""
         self.inputs.add(window.x)
+        for column in self.categories:
+            there = window.x[:, 0, column].unique().long().tolist()
+            self.values.setdefault(column, set()).update(there)
         forcing = window.get("forcing")
         if self.n_in == 0:
             self.fields.add(window.y)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from nfsgeo.data.windows import WindowDataset, batches
-from nfsgeo.forecast.transforms import Given, MissingValues
+from nfsgeo.forecast.transforms import Categories, Given, MissingValues
 from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.search import Search
 
@@ -69,9 +69,8 @@ class InputStatistics:
 
     def __init__(self, forecaster: Forecaster) -> None:
         self.forecaster, self.task = forecaster, forecaster.task
-        self.before = [
-            *takewhile(lambda t: not isinstance(t, MissingValues), forecaster.stack)
-        ]
+        last = Categories | MissingValues
+        self.before = [*takewhile(lambda t: not isinstance(t, last), forecaster.stack)]
         self.rows: list[dict[str, Tensor]] = []
         self.pos = torch.empty(0)
 

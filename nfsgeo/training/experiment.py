@@ -107,7 +107,9 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     train.drop_absent = valid.drop_absent = forecaster.drops_absent
     train.pairs = task.any_time
     if config.data.input_noise:
-        train.noise = valid.noise = config.data.input_noise * statistics.inputs.scale
+        scale = statistics.inputs.scale.clone()
+        scale[[*statistics.categories]] = 0.0
+        train.noise = valid.noise = config.data.input_noise * scale
     data = WindowData({"train": train, "valid": valid}, forecaster.connect, config)
     if config.optimiser.find_lr:
         config = find_learning_rate(config, module, data)
@@ -171,7 +173,10 @@ def _read(
     one_each = np.unique(file.sample_mesh, return_index=True)[1]
     places = map(file.coordinates, one_each)
     check_within(file.domain, places, file.path, axes=file.axes)
-    statistics = Statistics(data.n_in or 0, data.n_out or 1, data.lead_times)
+    n_in, first = data.n_in or 0, file.components if data.n_in else 0
+    inputs = enumerate(file.input_names, first)
+    known = {column: name for column, name in inputs if name in file.categories}
+    statistics = Statistics(n_in, data.n_out or 1, data.lead_times, known)
     gaps, total = torch.zeros(file.components, dtype=torch.long), 0
     for part in ("train", "valid"):
         windows = parts[part]

@@ -15,6 +15,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, Statistics
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
+    Categories,
     Given,
     SeriesFit,
     Transform,
@@ -56,12 +57,14 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
     domain = Domain((0, 0), (1, 1), (False, False), Region.polygons([square]))
     n_in, rate = 0 if kind == "steady" else 3, kind == "rate"
     known = 2 if n_in else 0
-    statistics = Statistics(n_in, 2 if n_in else 1, rate)
+    steady = {1: "kind"} if kind == "steady" else {}
+    statistics = Statistics(n_in, 2 if n_in else 1, rate, steady)
     for _ in range(3):
         x, y, forcing = (
             3 + torch.randn(9, steps, num, generator=generator)
             for steps, num in ((max(1, n_in), 2), (statistics.n_out, 1), (5, known))
         )
+        x[..., [*steady]] = x[..., [*steady]].round()
         window = Data(x=x, y=y, times=torch.arange(5.0))
         window.forcing = forcing if known else None
         statistics.add(window)
@@ -112,6 +115,9 @@ def inputs_of(forecaster: Forecaster, num: int = 30) -> dict[str, Any]:
     task, given = forecaster.task, dict[str, Any]()
     x = 3 + torch.randn(num, max(1, task.n_in), task.num_inputs)
     x[..., 1:] = x[:, :1, 1:]
+    if (kinds := forecaster.find(Categories)) is not None:
+        known = kinds.settings["values"][0]
+        x[..., 1] = torch.tensor(known)[torch.randint(len(known), (num, 1))].float()
     x[::3, 1 : task.n_in, 0] = torch.nan
     pos = torch.rand(3 * num, 2, dtype=torch.float64)
     given = {"x": x, "pos": pos[task.domain.contains(pos)][:num]}
@@ -160,6 +166,7 @@ def test_a_batch_is_a_loop_over_its_samples(stack):
 def test_every_transform_is_in_one_of_these_stacks():
     names = {"training_noise", "missing_values", "lead_times", "forcings"}
     names |= {"normalise", "boundary_inputs", "residual", "climatology"}
+    names |= {"categories"}
     assert names == set(TRANSFORMS)
 
 

@@ -3,6 +3,7 @@
 ================  ==================================================================
 Climatology       anomalies from the season at each point of a long series
 Normalise         fields of mean zero and standard deviation one
+Categories        an input for each value of a category, such as a node type
 TrainingNoise     noise on the inputs in training
 MissingValues     fills in missing values, and tells the network where they were
 LeadTimes         any time that is asked for, one by one
@@ -19,6 +20,7 @@ the stack: the first is next to the data. A run has those that its
 from __future__ import annotations
 
 from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.categories import Categories
 from nfsgeo.forecast.transforms.climatology import Climatology, harmonics
 from nfsgeo.forecast.transforms.inputs import (
     BoundaryInputs,
@@ -39,6 +41,7 @@ from nfsgeo.forecast.transforms.values import MissingValues, Normalise
 __all__ = [
     "TRANSFORMS",
     "BoundaryInputs",
+    "Categories",
     "Climatology",
     "Forcings",
     "Form",
@@ -58,6 +61,7 @@ __all__ = [
 TRANSFORMS: dict[str, type[Transform]] = {
     "climatology": Climatology,
     "normalise": Normalise,
+    "categories": Categories,
     "training_noise": TrainingNoise,
     "missing_values": MissingValues,
     "lead_times": LeadTimes,

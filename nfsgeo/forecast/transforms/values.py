@@ -65,6 +65,8 @@ class Normalise(Transform):
             varies = (results.std > 0).tolist()
             out_std = [s * v for s, v in zip(out_std, varies, strict=True)]
         own = inputs.scale.tolist()
+        for column in statistics.categories:  # which have neither a size nor noise
+            mean[column], std[column], own[column] = 0.0, 1.0, 0.0
         return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std, observed=own)
 
     def inputs(self, given: Given) -> Given:

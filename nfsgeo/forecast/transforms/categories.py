@@ -1,0 +1,87 @@
+"""Categories, such as node types, as one input for each of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.models import Problem
+
+__all__ = ["Categories"]
+
+SHOWN = 5  # values in a message
+
+
+class Categories(Transform):
+    """Replaces each category by an indicator of every value that training has seen.
+
+    The number of a type of points has no size: that of a wall is not more than that of
+    an inflow. Normalisation leaves these columns as they are.
+
+    Args:
+        columns: Numbers of the categories among the components of the input.
+        names: Their names, for messages.
+        values: Values of each in the training data, which increase.
+    """
+
+    def __init__(
+        self,
+        *,
+        columns: Sequence[int],
+        names: Sequence[str],
+        values: Sequence[Sequence[int]],
+    ) -> None:
+        super().__init__(columns=columns, names=names, values=values)
+        self.columns, self.names = tuple(columns), tuple(names)
+        for number, each in enumerate(values):
+            known = torch.tensor(each, dtype=torch.float64)
+            self.register_buffer(f"values_{number}", known, persistent=False)
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        if not (known := statistics.categories):
+            return None
+        values = [sorted(statistics.values[column]) for column in known]
+        return cls(columns=[*known], names=[*known.values()], values=values)
+
+    @property
+    def values(self) -> list[Tensor]:
+        """The values of each category, float64."""
+        return [getattr(self, f"values_{n}") for n in range(len(self.columns))]
+
+    def sizes(self, problem: Problem) -> Problem:
+        more = sum(len(values) - 1 for values in self.values)
+        return replace(problem, in_components=problem.in_components + more)
+
+    def inputs(self, given: Given) -> Given:
+        found = []
+        for column, name, values in zip(
+            self.columns, self.names, self.values, strict=True
+        ):
+            there = given.x[..., column : column + 1] == values
+            # Training data are known; asking would wait for the device.
+            if not (self.training or torch.compiler.is_compiling()):
+                self._check(name, values, given.x[..., column], there)
+            found.append(there.to(given.x))
+        others = [n for n in range(given.x.size(-1)) if n not in self.columns]
+        features = (*given.features, *found)
+        return replace(given, x=given.x[..., others], features=features)
+
+    def _check(self, name: str, values: Tensor, x: Tensor, there: Tensor) -> None:
+        if bool((seen := there.any(-1)).all()):
+            return
+        few = x[~seen].unique()[:SHOWN].tolist()
+        odd = ", ".join(f"{value:g}" for value in few)
+        known = ", ".join(f"{value:g}" for value in values.tolist())
+        raise UserError(
+            f"{name} of {odd}, which training has not seen",
+            f"one of {known}",
+            "correct the values, or train on data that have them all",
+        )
