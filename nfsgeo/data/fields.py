@@ -112,6 +112,30 @@ class Fields(Layout):
                 found[kind] = variable.values.astype(np.int64)
         return found
 
+    @cached_property
+    def sample_geometry(self) -> Indices:
+        """Number of the mesh of each sample with its cells and node types; equal
+        numbers mean that all of these are equal.
+        """
+        variables = self.dataset.variables
+        rows = [name.replace("cells", "row_size", 1) for name in self._named("cells")]
+        own = any(name in variables for name in rows)
+        if (types := self.node_types) is not None:
+            own |= bool({"sample", "obs"}.intersection(variables[types].dims))
+        if not own:
+            return self.sample_mesh
+        known: dict[bytes, int] = {}
+        found = np.zeros(self.num_samples, np.int64)
+        for sample, mesh in enumerate(self.sample_mesh):
+            digest = hashlib.blake2b(int(mesh).to_bytes(8, "little"))
+            for kind, nodes in self.cells(sample).items():
+                digest.update(f"{kind} {len(nodes)}".encode() + nodes.tobytes())
+            if types is not None:
+                read = self._read([types], sample, slice(0, 1), None)
+                digest.update(read.tobytes())
+            found[sample] = known.setdefault(digest.digest(), len(known))
+        return found
+
     def triangles(self, sample: int = 0) -> Indices | None:
         """Triangles ``[m, 3]`` between a sample's points in the plane, halves of quads.
 

@@ -9,6 +9,7 @@ from itertools import compress
 import numpy as np
 
 from nfsgeo.data import Fields
+from nfsgeo.data.boundary import boundary_kinds, boundary_names, with_boundary
 from nfsgeo.data.build import numbered
 from nfsgeo.data.fields import Doubles
 from nfsgeo.data.formats.columns import listed
@@ -30,12 +31,14 @@ def task_of(
     grid_shape: tuple[int, ...] | None = None,
     *,
     seasonal: bool = False,
+    boundary: tuple[int, ...] | None = None,
 ) -> Task:
     """What a model is to map that is trained on a file.
 
     With the times of a window and the statistics of all of them, the number of points
     of the first sample and their shape where they form a grid. The prediction may be
-    ``seasonal``: depend on the times themselves.
+    ``seasonal``: depend on the times themselves. The file has the inputs of a
+    ``boundary`` already.
     """
     n_in, units = statistics.n_in, file.units
     at, unit = np.array(times), file.time_unit
@@ -50,6 +53,7 @@ def task_of(
         static=tuple(static),
         scalars=tuple(file.scalar_names),
         forcings=tuple(file.forcing_names),
+        boundary=boundary,
         units=units,
         mean=tuple(statistics.fields.mean.tolist()),
         std=tuple(statistics.fields.std.tolist()),
@@ -83,11 +87,24 @@ def matched(file: Fields, task: Task) -> Fields:
         wrong[f"no {lacking}"] = f"{lacking}, known ahead", "add it to the file"
     else:
         file = file.with_known(known)
+    if not file.domain_is_known:
+        with contextlib.suppress(UserError):
+            file = file.with_domain(task.domain)
+    made: list[str] = []
+    if task.boundary is not None:
+        made = boundary_names(task.domain, task.boundary)
+        kinds, which = boundary_kinds(file, range(file.num_samples)), "node_type"
+        if kinds is None or bool(task.boundary) != (file.node_types is not None):
+            which = which if task.boundary else "cells, and without node_type"
+            lacks = "no node_type" if task.boundary else "other than cells alone"
+            advice = "boundary inputs are made of it: add it to the file"
+            wrong[f"{lacks} to tell the boundary"] = f"{which}", advice
+    asked_static = [name for name in task.static if name not in made]
     fields = _found(task.components, file.component_names, "u")
-    static = _found(task.static, file.static_names, "a")
+    static = _found(asked_static, file.static_names, "a")
     for what, found, given, asked in (
         ("component", fields, file.component_names, task.components),
-        ("static input", static, file.static_names, task.static),
+        ("static input", static, file.static_names, asked_static),
     ):
         if found is None:
             advice = (
@@ -102,9 +119,6 @@ def matched(file: Fields, task: Task) -> Fields:
         if one != other:
             advice = "convert the values, or correct the unit in the file"
             wrong[f"{name} in {one}"] = f"{name} in {other}", advice
-    if not file.domain_is_known:
-        with contextlib.suppress(UserError):
-            file = file.with_domain(task.domain)
     if file.domain.to_dict() != task.domain.to_dict():
         advice = "use data on that domain, or set it by nfsgeo convert --axis, "
         advice += "--sphere, --obstacles or --region"
@@ -117,7 +131,9 @@ def matched(file: Fields, task: Task) -> Fields:
             "; ".join(dict.fromkeys(advices)),
         )
     assert fields is not None and static is not None
-    return file.select([*fields, *static, *known])
+    if task.boundary is not None:
+        file = with_boundary(file, task.boundary)
+    return file.select([*fields, *static, *made, *known])
 
 
 def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) -> None:

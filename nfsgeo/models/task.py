@@ -114,6 +114,9 @@ class Task(BaseModel):
         static: names of the static inputs, which do not change in time.
         scalars: names of the parameters of samples that are inputs.
         forcings: names of what is known ahead of time.
+        boundary: node types of which distance and direction are static inputs, the last
+            ones, see :func:`nfsgeo.data.boundary.with_boundary`; none of them for the
+            boundary of the cells, ``None`` without such inputs.
         units: units by name, as far as the data tell them.
         mean: mean of each component in the training data, all time steps of windows.
         std: standard deviation likewise, 0 of a component that never changes.
@@ -140,6 +143,7 @@ class Task(BaseModel):
     static: tuple[str, ...] = ()
     scalars: tuple[str, ...] = ()
     forcings: tuple[str, ...] = ()
+    boundary: tuple[int, ...] | None = None
     units: dict[str, str] = {}
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()

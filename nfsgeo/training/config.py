@@ -123,7 +123,9 @@ class DataSection(Section):
             the last time steps of each. No time step belongs to two parts. None for
             ``time`` where there are too few samples for three parts, else ``series``.
         boundary_inputs: Whether distance and direction from each point to the boundary
-            of the domain's obstacles are inputs, too.
+            are inputs, too: to that of the domain's obstacles, or in a domain without
+            any to the nearest point of each node type other than the interior, or in a
+            file without these to the boundary of each sample's cells.
         max_missing: Largest share of the values of a component that may be missing in
             training and validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.

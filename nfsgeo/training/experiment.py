@@ -6,11 +6,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress
+from typing import Any
 
 import numpy as np
 import torch
 
 from nfsgeo.data import Fields
+from nfsgeo.data.boundary import boundary_kinds, with_boundary
 from nfsgeo.data.domains import check_within
 from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
@@ -83,6 +85,11 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     check_logger(config.trainer.logger)
     file, asked = open_source(config.data, progress), config
     used = RunData(resolved(config, file), file)
+    boundary = None
+    if used.config.data.boundary_inputs and file.domain.walls is None:
+        boundary = boundary_kinds(file, used.samples("train"))
+        file = with_boundary(file, boundary or ())
+        used = RunData(used.config, file)
     parts = {"train": used.training_windows(), "valid": used.windows("valid")}
     if len(used.samples("test")):
         parts["test"] = used.windows("test")
@@ -93,7 +100,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     train, valid = parts["train"], parts["valid"]
     first, times = used.mesh(train.samples[0]), valid[0].times.tolist()
     seasonal, shape = series is not None and bool(series.periods), first.grid_shape
-    task = task_of(file, times, statistics, len(first), shape, seasonal=seasonal)
+    facts: dict[str, Any] = {"seasonal": seasonal, "boundary": boundary}
+    task = task_of(file, times, statistics, len(first), shape, **facts)
     _check_bands(used.config, task, len(valid))
     forecaster = _forecaster(used, task, statistics, gaps, series)
     settings = forecaster.model.settings.model_dump(mode="json")
@@ -142,7 +150,7 @@ def _forecaster(
     wanted = Wanted(
         prediction=form,
         gaps=gaps,
-        boundary=data.boundary_inputs,
+        boundary=data.boundary_inputs and task.boundary is None,
         training_noise=data.training_noise,
         covariance=covariance,
         series=series,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nfsgeo.data import Fields
+from nfsgeo.data.boundary import boundary_kinds
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
@@ -89,10 +90,11 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
             "at least one each to train, validate and test on",
             f"use a file with more samples{by_time}",
         )
-    if data.boundary_inputs and file.domain.walls is None:
+    told = file.domain.walls is not None or boundary_kinds(file, used.samples("train"))
+    if data.boundary_inputs and told is None:
         raise UserError(
-            f"data.boundary_inputs=true with {file.path}, whose domain has none",
-            "a domain with obstacles",
+            f"data.boundary_inputs=true with {file.path}, which tells none",
+            "a domain with obstacles, or meshes with node_type or cells",
             "leave it out, or in a flat domain give them: nfsgeo convert FILE --out "
             "NEW.nc --obstacles walls.geojson",
         )

@@ -12,7 +12,7 @@ from nfsgeo.forecast import Statistics
 from nfsgeo.forecast.transforms import Categories, Normalise, Wanted, fitted
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(
     values=st.lists(st.integers(-9, 900), min_size=1, max_size=6, unique=True),
     n_in=st.integers(0, 3),

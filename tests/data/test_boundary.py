@@ -1,0 +1,114 @@
+"""Distance and direction to the boundary of each sample's own mesh."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nfsgeo
+from nfsgeo.data.boundary import boundary_kinds, boundary_names, with_boundary
+from nfsgeo.geometry import Domain
+
+BOX = Domain((-2.0, 0.0), (2.0, 4.0), (False, False))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    layout=st.sampled_from(["shared", "own types", "ragged"]),
+    seed=st.integers(0, 99),
+    shift=st.floats(-100, 100),
+    scale=st.floats(0.01, 100),
+)
+def test_the_nearest_point_of_each_type(layout, seed, shift, scale, sent):
+    """Of all types, in normalised units: whatever the origin and the units are."""
+    random, num = np.random.default_rng(seed), 3
+    sizes = [6 + k * (layout == "ragged") for k in range(num)]
+    pos = [random.random((n, 2)) * 4 - [2, 0] for n in sizes]
+    kinds = [random.integers(0, 3, (n, 1)) for n in sizes]
+    pos = pos if layout == "ragged" else [pos[0]] * num
+    kinds = [kinds[0]] * num if layout == "shared" else kinds
+    lower, upper = (scale * (np.array(ends) + shift) for ends in ([-2, 0], [2, 4]))
+    fields = nfsgeo.from_arrays(
+        [random.normal(size=n) for n in sizes],
+        [scale * (each + shift) for each in pos],
+        static=kinds,
+        static_names=["node_type"],
+        domain=Domain(tuple(lower), tuple(upper), (False, False)),
+    )
+    names = boundary_names(fields.domain, (1, 2))
+    made = with_boundary(fields, (1, 2))
+    assert made.static_names == ["node_type", *names] and len(names) == 6
+    for each in (made, sent(made), with_boundary(made, (1, 2))):
+        for sample in range(num):
+            found = each.read_static(sample)[:, 1:].reshape(-1, 2, 3)
+            for k, kind in enumerate((1, 2)):
+                there = pos[sample][kinds[sample][:, 0] == kind]
+                if not len(there):
+                    assert (found[:, k] == [np.float32(2**0.5), 0, 0]).all()
+                    continue
+                ways = (there - pos[sample][:, None]) / 4  # the longest axis has 1
+                away = np.linalg.norm(ways, axis=2)
+                tolerance = {"rel": 1e-3, "abs": 1e-5}
+                assert found[:, k, 0] == pytest.approx(away.min(1), **tolerance)
+                way = found[:, k, :1] * found[:, k, 1:]
+                nearest = ways[np.arange(len(away)), away.argmin(1)]
+                np.testing.assert_allclose(way, nearest, atol=1e-4)
+
+
+def test_kinds_are_those_of_the_samples_that_are_named():
+    kinds = [[[0], [4], [6]], [[0], [0], [5]], [[4], [4], [4]]]
+    pos = np.random.rand(3, 2)
+    fields = nfsgeo.from_arrays(
+        np.ones((3, 3)), pos, static=kinds, static_names=["node_type"]
+    )
+    assert boundary_kinds(fields, [0, 2]) == (4, 6)
+    assert boundary_kinds(fields, range(3)) == (4, 5, 6)
+    plain = nfsgeo.from_arrays(np.ones((3, 3)), pos)
+    assert boundary_kinds(plain, range(3)) is None
+    cells = {"triangle": [[0, 1, 2]]}
+    joined = nfsgeo.from_arrays(np.ones((3, 3)), pos, cells=cells)
+    assert boundary_kinds(joined, range(3)) == ()
+    about = {"flag_values": np.array([4, 6]), "flag_meanings": "fluid wall"}
+    fields.dataset["node_type"].attrs.update(about)
+    assert boundary_kinds(nfsgeo.from_xarray(fields.dataset), range(3)) == (0, 5, 6)
+
+
+def test_the_boundary_of_cells_in_the_plane_and_in_space():
+    """Of a square of two triangles, and of a tetrahedron."""
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0.25]]) * 2
+    cells = {"triangle": [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]]}
+    domain = Domain((0.0, 0.0), (4.0, 4.0), (False, False))
+    fields = nfsgeo.from_arrays(np.ones((1, 5)), square, cells=cells, domain=domain)
+    found = with_boundary(fields, ()).read_static(0)
+    assert not found[:4].any()
+    np.testing.assert_allclose(found[4], [0.125, 0, -1])
+    corners = np.vstack([np.zeros(3), np.eye(3), [[0.2, 0.1, 0.1]]])
+    cells = {"tetra": [[0, 1, 2, 4], [0, 1, 3, 4], [0, 2, 3, 4], [1, 2, 3, 4]]}
+    box = Domain((0.0,) * 3, (1.0,) * 3, (False,) * 3)
+    fields = nfsgeo.from_arrays(np.ones((1, 5)), corners, cells=cells, domain=box)
+    found = with_boundary(fields, ()).read_static(0)
+    way = -np.array([0.2, 0.1, 0.1])
+    np.testing.assert_allclose(found[4, 0] * found[4, 1:], way, atol=1e-6)
+
+
+def test_it_is_made_once_for_each_mesh(around_bodies, monkeypatch):
+    """Also in a file that is written with it."""
+    from nfsgeo.data import boundary
+
+    made: list[int] = []
+    make = boundary._Ways._make
+    monkeypatch.setattr(
+        boundary._Ways, "_make", lambda self, s: (made.append(s), make(self, s))[1]
+    )
+    fields = with_boundary(around_bodies(4), (4, 6))
+    for _ in range(2):
+        for sample in range(4):
+            fields.read_inputs(sample, np.arange(3))
+    assert made == [0, 1, 2, 3]
+    again = nfsgeo.open(fields.write(Path("a.nc")))
+    np.testing.assert_array_equal(again.read_inputs(2), fields.read_inputs(2))
+    # From the inflow at the outer ring to the wall, and nowhere on the wall itself.
+    values, kinds = fields.read_static(1), fields.read_static(1)[:, 0]
+    assert not values[kinds == 6][:, 4:].any() and (values[kinds != 6][:, 4] > 0).all()
