@@ -21,11 +21,13 @@ from nfsgeo.data.samples import Sample, read_sample
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Graphs
+from nfsgeo.geometry.cells import cell_edges
 
 __all__ = ["Cache", "Connect", "ConnectedBatches", "WindowDataset", "batches"]
 
 # Makes the graphs of one sample from its positions, ``pos [n, d]``, and the keywords
-# ``query_pos [m, d]`` and ``numbers`` where it has query points and numbers.
+# ``query_pos [m, d]``, ``numbers`` and ``edge_index`` where it has query points, numbers
+# and edges of cells.
 Connect = Callable[..., Graphs]
 
 
@@ -70,6 +72,8 @@ class WindowDataset(Dataset[Data]):
       ``mesh``, a number that is the same for the same positions
     - ``numbers`` of all points in the file, unless they lie between its points
     - ``sample``, its number in the file, and ``times`` float64 ``[n_in + n_out]``
+    - with ``cells``, ``edge_index`` ``[2, E]``: edges of the cells of the sample, where
+      it has any and is observed at all of its points
     - with ``volumes``, ``volume`` float32 ``[n]``: quadrature weights of mean 1
     - where the mesh has unobserved query points, ``query_pos`` float64 ``[n + m, d]``,
       ``query_point`` and ``query_y`` ``[n + m, n_out, C]``, the observed points first;
@@ -91,6 +95,8 @@ class WindowDataset(Dataset[Data]):
             of ``samples``.
         numbers: Numbers of its time steps, increasing, from there; 0, 1, ... when None.
         volumes: Whether items have quadrature weights.
+        cells: Whether items have the edges of cells; ``mesh`` is a number that is the
+            same for the same positions and cells then.
         drop_absent: Whether points without any value in a window are left out of it,
             unless none would be left.
 
@@ -119,6 +125,7 @@ class WindowDataset(Dataset[Data]):
         first_step: int | NDArray[np.int64] = 0,
         numbers: Indices | None = None,
         volumes: bool = False,
+        cells: bool = False,
         drop_absent: bool = False,
     ) -> None:
         self._numbers = np.arange(n_in + n_out) if numbers is None else numbers
@@ -139,7 +146,7 @@ class WindowDataset(Dataset[Data]):
         self.turn = 0
         self.noise: Tensor | None = None
         self.pairs = False
-        self.volumes, self.drop_absent = volumes, drop_absent
+        self.volumes, self.cells, self.drop_absent = volumes, cells, drop_absent
         self.cache = Cache(2**30)
         # Numbers of the meshes that are left where points are absent.
         self._left: dict[tuple[int, bytes], int] = {}
@@ -197,12 +204,27 @@ class WindowDataset(Dataset[Data]):
             item.numbers = torch.from_numpy(index)
         if self.file.forcing_names:
             item.forcing = torch.from_numpy(f)
+        if (edges := self._edges(sample, item)) is not None:
+            item.edge_index = edges
         if self.volumes:
             item.volume = torch.tensor(volume)
         if found.has_queries:
             item.query_pos, item.query_point = places, torch.from_numpy(point)
             item.query_y = everywhere[:, n_in:].clone()
         return item
+
+    def _edges(self, sample: int, item: Data) -> Tensor | None:
+        """Edges of the cells of a sample; None without any, or where points are left
+        out, without which cells do not tell who is beside whom.
+        """
+        if not self.cells or "numbers" not in item:
+            return None
+        every = torch.arange(self.file.num_points(sample))
+        if not torch.equal(item.numbers[: len(item.pos)], every):
+            return None
+        key = "edges", int(self.file.sample_geometry[sample])
+        edges = self.cache.get(key, lambda: cell_edges(self.file.cells(sample)))
+        return torch.tensor(edges) if edges.size else None
 
     def _drawn(self, number: int, shape: Sequence[int]) -> Tensor:
         sample, rank = self.samples[number], self._ranks[number]
@@ -252,12 +274,15 @@ class WindowDataset(Dataset[Data]):
 
     def _mesh_number(self, number: int) -> int:
         sample = self.samples[number]
+        kind = int(self.file.sample_geometry[sample]) if self.cells else 0
         if isinstance(self.mesh, Mesh):
-            return 0
+            return kind
         if isinstance(self.mesh, MeshesInTurn):
-            return self.mesh.number(sample + self._ranks[number], self.turn)
-        of_file = isinstance(self.mesh, MeshOfFile)
-        return int(self.file.sample_mesh[sample]) if of_file else sample
+            turn = self.mesh.number(sample + self._ranks[number], self.turn)
+            return turn + len(self.mesh.meshes) * kind
+        if isinstance(self.mesh, MeshOfFile):
+            return kind if self.cells else int(self.file.sample_mesh[sample])
+        return sample
 
 
 class ConnectedBatches:
@@ -272,14 +297,15 @@ class ConnectedBatches:
 
     def __call__(self, items: Sequence[Data]) -> Batch:
         """The batch of some items."""
-        batch = Batch.from_data_list(list(items))
+        # Edges of cells are in the graphs.
+        batch = Batch.from_data_list(list(items), exclude_keys=["edge_index"])
         each = [self.cache.get(one.mesh, partial(self._graphs, one)) for one in items]
         batch.graphs = Graphs.join(each)
         return batch
 
     def _graphs(self, item: Data) -> Graphs:
-        known = {key: item[key] for key in ("query_pos", "numbers") if key in item}
-        return self.connect(item.pos, **known)
+        keys = ("query_pos", "numbers", "edge_index")
+        return self.connect(item.pos, **{key: item[key] for key in keys if key in item})
 
 
 def batches(windows: WindowDataset, size: int, connect: Connect) -> Iterator[Batch]:

@@ -136,9 +136,9 @@ def predict(
         numbers = np.concatenate([observed, ahead_known := _known_ahead(file, ahead)])
         bytes_each = 4 * len(ahead) * len(fields) + 8 * domain.dim
         check_room(target, num * most * bytes_each)
-        windows = WindowDataset(
-            file, range(num), len(observed), len(ahead_known), mesh, numbers=numbers
-        )
+        steps_each = len(observed), len(ahead_known)
+        how: dict[str, Any] = {"numbers": numbers, "cells": info.uses_cells}
+        windows = WindowDataset(file, range(num), *steps_each, mesh, **how)
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]
 

@@ -122,6 +122,11 @@ def _predicted(forecaster: Any, sample: Any, pos: Any, known: Mapping[str, Any])
     arrays = {k: _tensor(v, names[k], forecaster.device) for k, v in there.items()}
     check_shapes(task, 1, arrays)
     _check_values(task, arrays)
+    edges = sample.get("edge_index") if isinstance(sample, Data) else None
+    if edges is not None and forecaster.model.uses_cells:
+        ends = {"query_pos": arrays.get("query_pos")}
+        ends["edge_index"] = edges.to(forecaster.device)
+        arrays["graphs"] = forecaster.connect(arrays["pos"], **ends)
     out = forecaster(**arrays)
     if isinstance(sample, Data):
         copied = sample.clone()

@@ -102,14 +102,16 @@ class Forecaster(nn.Module):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
         numbers: Tensor | None = None,
+        edge_index: Tensor | None = None,
     ) -> Graphs:
-        """The graphs of a batch, a function of positions alone.
+        """The graphs of a batch, a function of positions and cells alone.
 
         As :meth:`nfsgeo.models.Model.connect`, with what transforms need. ``pos``,
         ``batch``, ``query_pos`` and ``query_batch`` are those of a call; ``numbers`` of
-        the points of one sample in a file tell stations at one place apart.
+        the points of one sample in a file tell stations at one place apart;
+        ``edge_index [2, E]`` are edges of cells.
         """
-        graphs = self.model.connect(pos, batch, query_pos, query_batch)
+        graphs = self.model.connect(pos, batch, query_pos, query_batch, edge_index)
         graphs = replace(graphs, numbers=numbers)
         for transform in self.stack:
             graphs = transform.connect(graphs)
@@ -253,7 +255,9 @@ class Forecaster(nn.Module):
 
     def graphs_of(self, batch: Batch) -> Graphs:
         """Those that the batch carries, or made now for one that carries none."""
-        return batch.get("graphs") or self.connect(batch.pos, batch.batch)
+        edges = batch.get("edge_index")
+        own = batch.get("graphs")
+        return own or self.connect(batch.pos, batch.batch, edge_index=edges)
 
     def _through(self, given: Given, first: int) -> Tensor:
         """The prediction from what the transforms before the ``first`` handed on."""

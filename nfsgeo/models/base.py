@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -137,6 +137,8 @@ class Model(nn.Module, ABC):
         predicts_anywhere: whether query points may differ from the observed ones.
         spheres: whether the model works on a sphere, see
             :meth:`nfsgeo.geometry.Domain.sphere`.
+        uses_cells: whether edges of the cells of a mesh join its points, where they are
+            given; :meth:`edges` takes them as ``cells`` then.
         differentiable_points: whether gradients reach the observed positions; those
             with respect to query positions exist if it ``predicts_anywhere``.
         point_sets: default of ``data.point_sets``, where points are drawn.
@@ -159,6 +161,7 @@ class Model(nn.Module, ABC):
     any_mesh: ClassVar[bool]
     predicts_anywhere = True
     spheres = False
+    uses_cells = False
     differentiable_points = False
     point_sets = 1
     query_points = 0
@@ -267,11 +270,13 @@ class Model(nn.Module, ABC):
         batch: Tensor | None = None,
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
+        edge_index: Tensor | None = None,
     ) -> Graphs:
         """The graphs of a batch, with the :meth:`edges` of the model in each sample.
 
         Positions are those of :meth:`forward`. If they require gradients, the graphs
-        carry them: first and second derivatives, for fixed neighbours.
+        carry them: first and second derivatives, for fixed neighbours. ``edge_index
+        [2, E]`` are the edges of the cells of a mesh, for models that use them.
 
         Raises:
             UserError: when a point is outside the domain, the model cannot predict at
@@ -297,6 +302,7 @@ class Model(nn.Module, ABC):
             places = self._normalised(pos)
             queries = places if query_pos is None else self._normalised(query_pos)
             ends = by_sample(places, queries, batch, batch if own else query_batch)
+            cells = _cells_of(edge_index if self.uses_cells else None, ends)
             samples: list[Graphs] = []
             for number, (place, others) in enumerate(ends):
                 if len(ends) > 1 and not len(place):
@@ -305,14 +311,17 @@ class Model(nn.Module, ABC):
                         "least one in every sample; leave it out of the batch"
                     )
                 query = None if own else others
-                shared = bool(samples) and not differentiated
+                shared = bool(samples) and not differentiated and not cells
                 if shared and _same(samples[0], place, query):
                     samples.append(samples[0])
                 else:
-                    samples.append(self._connected(place, query))
+                    own_cells = cells[number] if cells else None
+                    samples.append(self._connected(place, query, own_cells))
             return Graphs.join(samples)
 
-    def _connected(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+    def _connected(
+        self, pos: Tensor, query_pos: Tensor | None, cells: Tensor | None = None
+    ) -> Graphs:
         """The graphs of one sample at normalised positions."""
         if query_pos is not None and not self.predicts_anywhere:
             if not torch.equal(pos, query_pos):
@@ -323,12 +332,13 @@ class Model(nn.Module, ABC):
                     "leave the query points out, or train nfs, which predicts anywhere",
                 )
             query_pos = None
+        more = {} if cells is None else {"cells": cells}
         return Graphs(
             pos,
             (len(pos),),
             query_pos,
             None if query_pos is None else (len(query_pos),),
-            self.edges(pos, pos if query_pos is None else query_pos),
+            self.edges(pos, pos if query_pos is None else query_pos, **more),
             None if self.points else grid_shape(pos),
         )
 
@@ -357,6 +367,20 @@ class Model(nn.Module, ABC):
     def _normalised(self, pos: Tensor) -> Tensor:
         kind = next(self.parameters()).real.dtype
         return self.problem.domain.normalise(pos, kind)
+
+
+def _cells_of(
+    edge_index: Tensor | None, ends: Sequence[tuple[Tensor, Tensor]]
+) -> list[Tensor]:
+    """The edges of the cells of each sample, by numbers of its own points."""
+    if edge_index is None:
+        return []
+    found, first = [], 0
+    for place, _ in ends:
+        own = (edge_index[1] >= first) & (edge_index[1] < first + len(place))
+        found.append(edge_index[:, own] - first)
+        first += len(place)
+    return found
 
 
 def check_differentiable(

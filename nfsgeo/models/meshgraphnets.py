@@ -24,13 +24,16 @@ class MeshGraphNetsSettings(GraphSettings):
     Attributes:
         width: channels of nodes and edges.
         depth: number of steps of message passing.
-        graph: whether points are joined by their Delaunay triangulation, where the
-            ``radius`` is the unit of length alone, or all pairs within the radius.
+        graph: whether points are joined by the edges of the cells of their mesh, or
+            where it has none by their Delaunay triangulation; always by that; or all
+            pairs within the radius. Without the last, the ``radius`` is the unit of
+            length alone. A triangulation reaches through a body in the mesh, cells do
+            not.
     """
 
     width: PositiveInt = 64
     depth: PositiveInt = 8
-    graph: Literal["delaunay", "radius"] = "delaunay"
+    graph: Literal["cells", "delaunay", "radius"] = "cells"
 
 
 class MeshGraphNets(Model):
@@ -46,6 +49,7 @@ class MeshGraphNets(Model):
     paper = {"width": 128, "depth": 15}
     spheres = True
     predicts_anywhere = False
+    uses_cells = True
 
     def __init__(self, problem: Problem, **keywords: Any) -> None:
         super().__init__(problem, **keywords)
@@ -60,12 +64,23 @@ class MeshGraphNets(Model):
         )
         self.decoder = perceptron([*sizes, outputs], nn.ReLU, norm=False)
 
-    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """Those of the mesh, see :class:`MeshGraphNetsSettings`."""
+    def edges(
+        self, pos: Tensor, query_pos: Tensor, cells: Tensor | None = None
+    ) -> dict[str, BipartiteGraph]:
+        """Those of the mesh, see :class:`MeshGraphNetsSettings`.
+
+        Args:
+            pos: normalised positions of the observed points ``[n, d]``.
+            query_pos: the same.
+            cells: edges of the cells of the mesh ``[2, E]``; ``None`` without any.
+        """
         if self.settings.graph == "radius":
             return {"mesh": self.builder.points_to_points(pos)}
         domain = self.builder.domain
-        joined = triangulation(pos, domain)[0].to(pos.device)
+        if self.settings.graph == "cells" and cells is not None:
+            joined = cells.to(pos.device)
+        else:
+            joined = triangulation(pos, domain)[0].to(pos.device)
         return {"mesh": BipartiteGraph.from_edges(joined, (pos, pos), domain)}
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:

@@ -28,6 +28,7 @@ from nfsgeo.data.splits import SPLITS, published_split, split_in_order
 from nfsgeo.data.times import clock, same_steps
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
+from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.config import DataSection, RunConfig
 
@@ -144,6 +145,7 @@ class RunData:
             first_step=np.tile(starts, len(samples)),
             numbers=data.time_stride * np.arange(n_in + n_out),
             volumes=volumes,
+            cells=MODELS[self.config.model.name].uses_cells,
             drop_absent=drop_absent,
         )
 

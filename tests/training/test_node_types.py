@@ -9,10 +9,13 @@ import torch
 
 import nfsgeo
 from nfsgeo.data.fields import NODE_TYPE
+from nfsgeo.data.meshes import MeshOfFile
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.export import program_inputs
-from nfsgeo.forecast import rollout
+from nfsgeo.forecast import matched, rollout
 from nfsgeo.forecast.transforms import Categories
+from nfsgeo.geometry.cells import cell_edges
 from nfsgeo.training import RunPaths
 
 SIZES = {"data.n_in": 3, "data.n_out": 2, "trainer.epochs": 1}
@@ -66,3 +69,79 @@ def test_types_in_memory_in_rollouts_and_in_programs(run, around_bodies):
     program = torch.export.load(path).module()
     found = program(*program_inputs(forecaster, x, pos))
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("types", [True, False])
+def test_boundary_inputs_of_meshes_of_their_own(types, around_bodies, tiny):
+    """From node types, or else from cells; also for files that are predicted."""
+    data = around_bodies(types=types).write(Path("a.nc"))
+    chosen = tiny | SIZES | {"data.boundary_inputs": True}
+    run = nfsgeo.fit(nfsgeo.prepare(data, chosen), Path("run"))
+    forecaster = nfsgeo.load(run)
+    assert forecaster.task.boundary == ((4, 5, 6) if types else ())
+    made = 3 * 3 if types else 3
+    assert forecaster.task.num_inputs == 2 + types + made
+    assert nfsgeo.evaluate(run)["test"]["mae"] > 0
+    found = nfsgeo.predict(run, around_bodies(3, types=types), Path("p.nc"), steps=4)
+    assert found.num_samples == 3 and np.isfinite(found.read(0, slice(None))).all()
+    file = matched(around_bodies(2, types=types), forecaster.task)
+    inputs = torch.from_numpy(file.read_inputs(1))[:, None].expand(-1, 3, -1)
+    x = torch.cat([torch.from_numpy(file.read(1, slice(5, 8))), inputs], -1)
+    again = forecaster.predict(x.numpy(), file.coordinates(1))
+    np.testing.assert_allclose(again, found.read(1, slice(2)), rtol=1e-4, atol=1e-5)
+    words = "no node_type to tell" if types else "other than cells alone"
+    with pytest.raises(UserError, match=words):
+        nfsgeo.predict(run, around_bodies(3, types=not types), Path("q.nc"))
+    with pytest.raises(UserError, match="to tell the boundary"):
+        other = around_bodies(3, types=False, cells=False)
+        nfsgeo.predict(run, other, Path("q.nc"))
+
+
+def test_boundary_inputs_need_types_or_cells(around_bodies):
+    data = around_bodies(types=False, cells=False).write(Path("a.nc"))
+    with pytest.raises(UserError, match="or meshes with node_type or cells"):
+        nfsgeo.prepare(data, SIZES | {"data.boundary_inputs": True})
+
+
+def test_cells_join_the_points_of_meshgraphnets(around_bodies, tiny):
+    """In training, evaluation and prediction; without cells, a triangulation."""
+    fields = around_bodies()
+    chosen = SIZES | {"model.name": "meshgraphnets", "trainer.device": "cpu"}
+    chosen |= {"model.settings.width": 8, "model.settings.depth": 2}
+    experiment = nfsgeo.prepare(fields.write(Path("a.nc")), chosen)
+    collate = experiment.data.collate["train"]
+    windows = experiment.data.parts["train"]
+    batch = collate([windows[0], windows[1]])
+    at, joined = 0, batch.graphs.edges["mesh"].edge_index
+    for sample in batch.sample.tolist():
+        edges = cell_edges(fields.cells(sample)) + at
+        at += fields.num_points(sample)
+        mine = joined[:, (joined[0] >= edges.min()) & (joined[0] < at)]
+        np.testing.assert_array_equal(mine, edges)
+    run = nfsgeo.fit(experiment, Path("run"))
+    assert nfsgeo.evaluate(run)["test"]["mae"] > 0
+    predicted = [
+        nfsgeo.predict(run, around_bodies(2, cells=cells), Path(f"{cells}.nc"))
+        for cells in (True, False)
+    ]
+    forecaster = nfsgeo.load(run)
+    how: dict[str, Any] = {"first_step": 5, "cells": True}
+    item = WindowDataset(fields, [1], 3, 0, MeshOfFile(fields), **how)[0]
+    assert "edge_index" in item
+    found = forecaster.predict(item).y
+    same, other = (torch.from_numpy(each.read(1, slice(None))) for each in predicted)
+    torch.testing.assert_close(found, same, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(found, other, rtol=1e-3, atol=1e-4)
+    # Of some of the points, cells do not tell who is beside whom.
+    some = nfsgeo.prepare(Path("a.nc"), chosen | {"data.points": 30})
+    assert "edge_index" not in some.data.parts["train"][0]
+
+
+def test_samples_with_other_cells_on_the_same_points():
+    """Each has the edges of its own cells, whatever was connected before."""
+    pos, u = np.random.rand(4, 2), np.random.rand(2, 4, 5)
+    cells = [{"triangle": [[0, 1, 2]]}, {"triangle": [[1, 2, 3]]}]
+    fields = nfsgeo.from_arrays(u, pos, np.arange(5.0), cells=cells)
+    windows = WindowDataset(fields, [0, 1], 3, 2, MeshOfFile(fields), cells=True)
+    assert windows[0].mesh != windows[1].mesh
+    assert windows[0].edge_index.max() == 2 and windows[1].edge_index.min() == 1
