@@ -24,7 +24,7 @@ INTERIOR = ("interior", "normal", "fluid", "internal", "inner", "inside")
 
 
 def interior_of(file: Fields) -> int:
-    """The node type of points on no boundary, by its meaning, or else 0."""
+    """The node type of points on no boundary of a ``file``, by meaning, or else 0."""
     known = file.categories.get(file.node_types or "", {})
     named = (v for v, text in known.items() if text.lower() in INTERIOR)
     return next(named, 0)
@@ -33,18 +33,19 @@ def interior_of(file: Fields) -> int:
 def boundary_kinds(file: Fields, samples: Iterable[int]) -> tuple[int, ...] | None:
     """Node types of some samples other than that of the interior, in their order.
 
-    None of a file without node types whose cells tell the boundary, and None where it
-    has neither.
+    An empty tuple of a ``file`` without such types whose cells tell the boundary, and
+    None where it has neither.
     """
     samples = list(samples)
     if file.node_types is not None:
         found = {int(k) for s in samples for k in np.unique(_types(file, s))}
-        return tuple(sorted(found - {interior_of(file)}))
+        if kinds := found - {interior_of(file)}:
+            return tuple(sorted(kinds))
     return () if all(file.cells(sample) for sample in samples) else None
 
 
 def boundary_names(domain: Domain, kinds: Sequence[int]) -> list[str]:
-    """Names of the inputs that :func:`with_boundary` adds."""
+    """Names of the inputs of ``kinds`` in a ``domain``, see :func:`with_boundary`."""
     names = [f"{NODE_TYPE}_{kind}" for kind in kinds] or ["boundary"]
     axes = SPACE[: domain.normalised.dim]
     return [
@@ -55,7 +56,7 @@ def boundary_names(domain: Domain, kinds: Sequence[int]) -> list[str]:
 
 
 def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
-    """The fields with distance and direction to boundaries as further static inputs.
+    """The ``file`` with distance and direction to boundaries as further static inputs.
 
     Of each of the node types ``kinds`` the nearest point counts, whether it is observed
     or not. Without any it is the boundary of the cells: sides that belong to one cell

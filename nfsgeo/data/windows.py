@@ -26,8 +26,8 @@ from nfsgeo.geometry.cells import cell_edges
 __all__ = ["Cache", "Connect", "ConnectedBatches", "WindowDataset", "batches"]
 
 # Makes the graphs of one sample from its positions, ``pos [n, d]``, and the keywords
-# ``query_pos [m, d]``, ``numbers`` and ``edge_index`` where it has query points, numbers
-# and edges of cells.
+# ``query_pos [m, d]``, ``numbers`` and ``edge_index`` where it has query points,
+# numbers and edges of cells.
 Connect = Callable[..., Graphs]
 
 

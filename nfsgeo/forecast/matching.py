@@ -9,7 +9,7 @@ from itertools import compress
 import numpy as np
 
 from nfsgeo.data import Fields
-from nfsgeo.data.boundary import boundary_kinds, boundary_names, with_boundary
+from nfsgeo.data.boundary import boundary_names, with_boundary
 from nfsgeo.data.build import numbered
 from nfsgeo.data.fields import Doubles
 from nfsgeo.data.formats.columns import listed
@@ -93,12 +93,13 @@ def matched(file: Fields, task: Task) -> Fields:
     made: list[str] = []
     if task.boundary is not None:
         made = boundary_names(task.domain, task.boundary)
-        kinds, which = boundary_kinds(file, range(file.num_samples)), "node_type"
-        if kinds is None or bool(task.boundary) != (file.node_types is not None):
-            which = which if task.boundary else "cells, and without node_type"
-            lacks = "no node_type" if task.boundary else "other than cells alone"
-            advice = "boundary inputs are made of it: add it to the file"
-            wrong[f"{lacks} to tell the boundary"] = f"{which}", advice
+        source = "node_type" if task.boundary else "cells"
+        told = file.node_types is not None
+        if not task.boundary:
+            told = all(file.cells(sample) for sample in range(file.num_samples))
+        if not told:
+            advice = "add it to the file, or train without data.boundary_inputs"
+            wrong[f"no {source}"] = f"{source}, that tells the boundary", advice
     asked_static = [name for name in task.static if name not in made]
     fields = _found(task.components, file.component_names, "u")
     static = _found(asked_static, file.static_names, "a")

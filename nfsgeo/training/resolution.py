@@ -90,8 +90,11 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
             "at least one each to train, validate and test on",
             f"use a file with more samples{by_time}",
         )
-    told = file.domain.walls is not None or boundary_kinds(file, used.samples("train"))
-    if data.boundary_inputs and told is None:
+    if (
+        data.boundary_inputs
+        and file.domain.walls is None
+        and boundary_kinds(file, used.samples("train")) is None
+    ):
         raise UserError(
             f"data.boundary_inputs=true with {file.path}, which tells none",
             "a domain with obstacles, or meshes with node_type or cells",

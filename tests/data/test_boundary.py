@@ -67,6 +67,10 @@ def test_kinds_are_those_of_the_samples_that_are_named():
     assert boundary_kinds(fields, range(3)) == (4, 5, 6)
     plain = nfsgeo.from_arrays(np.ones((3, 3)), pos)
     assert boundary_kinds(plain, range(3)) is None
+    inside = nfsgeo.from_arrays(
+        np.ones((3, 3)), pos, static=np.zeros((3, 3)), static_names=["node_type"]
+    )
+    assert boundary_kinds(inside, range(3)) is None
     cells = {"triangle": [[0, 1, 2]]}
     joined = nfsgeo.from_arrays(np.ones((3, 3)), pos, cells=cells)
     assert boundary_kinds(joined, range(3)) == ()
