@@ -90,7 +90,9 @@ def evaluate_run(
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
         :class:`~nfsgeo.evaluation.References` as ``"baselines"``, and of several
         components each one's in its own unit as ``"components"``; ``"unobserved"``
-        where the file has other points than the model sees. ``"scored"`` says how many
+        where the file has other points than the model sees, and ``"by_node_type"`` the
+        model's errors at the points of each type where there are types, by its meaning
+        or number. ``"scored"`` says how many
         samples and points they are over. With ``factors``, ``"unseen"`` holds the
         errors on larger meshes, and ``"unseen_points"`` where their further points lie.
         With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. A run

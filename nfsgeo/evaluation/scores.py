@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.references import MAX_QUERIES, References
@@ -49,6 +50,8 @@ class Scores:
     # all, but where a window has no true value of one of several components.
     mae: Tensor
     points: tuple[int, int]  # smallest and largest number of a sample
+    # Of the model at the points of each node type, by its meaning or number.
+    by_type: dict[str, FieldErrors]
     # The first samples: sample [S], pos [n, d], times [n_in + n_out], x, truth and
     # prediction [S, n, ...].
     examples: dict[str, NDArray[Any]]
@@ -67,6 +70,8 @@ class Scores:
         names = file.component_names
         units = [file.units.get(name) for name in names]
         summary: dict[str, Any] = {"test": scores.pop("model"), "baselines": scores}
+        if types := {name: each.compute() for name, each in self.by_type.items()}:
+            summary["by_node_type"] = types
         each = zip(names, self.errors["model"].without_energy(), strict=False)
         if left := {name: num for name, num in each if num}:
             summary["left_out"] = left
@@ -135,6 +140,9 @@ def score(
     alike = len(set(test.samples)) == len(test)
     alike &= isinstance(test.mesh, Mesh) and not test.drop_absent
     wanted, sizes = EXAMPLES if alike else 1, list[int]()
+    by_type, types = dict[int, FieldErrors](), file.node_types
+    column = file.input_names.index(types) if types else 0
+    column += file.components * task.has_time
     size = scored.used.config.data.batch_size
     for batch, prediction in predictions(forecaster, test, size, steps=steps):
         known = with_given(scored, batch)
@@ -149,6 +157,11 @@ def score(
             ends = field[:, -1:], batch.y[:, -1:], batch.batch
             of_samples = errors_by_sample(*ends, mean=mean, std=std)
             last[name].append(of_samples["rel_l1"][0].cpu())
+        kinds = batch.x[:, 0, column] if types else batch.x.new_empty(0)
+        for kind in map(int, kinds.unique().tolist()):
+            at = kinds == kind
+            of_kind = by_type.setdefault(kind, scored.errors())
+            of_kind.update(prediction[at], batch.y[at], batch.batch[at])
         each = errors_by_sample(prediction, batch.y, batch.batch, mean=mean)["mae"][0]
         mae.append((each / scale).nanmean(1).cpu())
         if len(examples) < wanted:
@@ -168,8 +181,15 @@ def score(
         {name: torch.cat(each) for name, each in last.items()},
         torch.cat(mae),
         (min(sizes), max(sizes)),
+        _named(file, by_type),
         shown | {"pos": pos[0].numpy(), "times": test[0].times.numpy()},
     )
+
+
+def _named(file: Fields, by_type: dict[int, FieldErrors]) -> dict[str, FieldErrors]:
+    """Errors by the meaning of a node type where it has one, else by its number."""
+    meanings = file.categories.get(file.node_types or "", {})
+    return {meanings.get(kind, str(kind)): by_type[kind] for kind in sorted(by_type)}
 
 
 def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, Any]:

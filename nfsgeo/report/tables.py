@@ -36,7 +36,9 @@ def _pooled(summary: Errors) -> Errors:
 
 
 def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Titles, remarks and tables: of all components, of each, at unobserved points."""
+    """Titles, remarks and tables: of all components, of each, at unobserved points, and
+    at those of each node type.
+    """
     components, away = summary.get("components") or {}, summary.get("unobserved")
     pooled = "All components, pooled" if components else ""
     parts = [(pooled, "", _pooled(summary))]
@@ -49,6 +51,9 @@ def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
     for title, remark, errors in parts:
         if (table := error_table(_methods(summary, errors))).size:
             yield title, remark, table
+    table = error_table(summary.get("by_node_type") or {})
+    if table.size:
+        yield "By node type" + ", pooled" * bool(components), "", table
 
 
 def verdict(summary: Errors) -> str | None:

@@ -89,12 +89,11 @@ def test_boundary_inputs_of_meshes_of_their_own(types, around_bodies, tiny):
     x = torch.cat([torch.from_numpy(file.read(1, slice(5, 8))), inputs], -1)
     again = forecaster.predict(x.numpy(), file.coordinates(1))
     np.testing.assert_allclose(again, found.read(1, slice(2)), rtol=1e-4, atol=1e-5)
-    words = "no node_type to tell" if types else "other than cells alone"
-    with pytest.raises(UserError, match=words):
-        nfsgeo.predict(run, around_bodies(3, types=not types), Path("q.nc"))
-    with pytest.raises(UserError, match="to tell the boundary"):
-        other = around_bodies(3, types=False, cells=False)
+    other = around_bodies(3, types=False, cells=not types)
+    with pytest.raises(UserError, match="no node_type" if types else "no cells"):
         nfsgeo.predict(run, other, Path("q.nc"))
+    if not types:  # of a file with both, cells do
+        nfsgeo.predict(run, around_bodies(3), Path("r.nc"))
 
 
 def test_boundary_inputs_need_types_or_cells(around_bodies):
@@ -145,3 +144,22 @@ def test_samples_with_other_cells_on_the_same_points():
     windows = WindowDataset(fields, [0, 1], 3, 2, MeshOfFile(fields), cells=True)
     assert windows[0].mesh != windows[1].mesh
     assert windows[0].edge_index.max() == 2 and windows[1].edge_index.min() == 1
+
+
+def test_errors_by_node_type(run, around_bodies):
+    """They are those of the points of a type alone, and named by its meaning."""
+    forecaster, fields = nfsgeo.load(run), around_bodies()
+    summary = nfsgeo.evaluate(run)
+    assert [*summary["by_node_type"]] == ["normal", "in", "out", "wall"]
+    found, std = dict.fromkeys((0, 4, 5, 6), 0.0), np.array(forecaster.task.std)
+    test = fields.split["test"]
+    for sample in test:
+        kinds = fields.read_static(sample)
+        known = kinds[:, None].repeat(3, axis=1)
+        x = np.concatenate([fields.read(sample, slice(3)), known], axis=2)
+        u = forecaster.predict(x.astype("f4"), fields.coordinates(sample))
+        error = np.abs(u - fields.read(sample, slice(3, 5))) / std
+        for kind in found:
+            found[kind] += error[kinds[:, 0] == kind].mean() / len(test)
+    errors = [each["mae"] for each in summary["by_node_type"].values()]
+    np.testing.assert_allclose(errors, [*found.values()], rtol=1e-4)
