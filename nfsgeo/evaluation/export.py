@@ -22,7 +22,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.arrays import example
-from nfsgeo.forecast.transforms import Climatology
+from nfsgeo.forecast.transforms import Climatology, ImposedValues
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import pointers
 from nfsgeo.models import MixerOperator
@@ -39,6 +39,7 @@ ENDS = {
     "up": ("points", "nodes"),
     "down": ("nodes", "queries"),
     "last": ("points", "queries"),
+    "imposed": ("points", "queries"),
     "neighbours": ("points", "points"),
     "climatology": ("stations", "points"),
     "climatology_queries": ("stations", "queries"),
@@ -131,9 +132,10 @@ def program_inputs(
         ``x``, ``pos`` and ``query_pos`` in the normalised domain, then ``edge_index
         [2, E]``, ``displacement [E, d]`` and ``weight [E]`` of graphs: from the points
         to the nodes of the grid and from these to the queries; from the points to the
-        queries, of residual prediction; among the points, with gaps in the data; from
-        the stations of a climatology to the points and the queries. Then,
-        where the model has them, the boundary inputs ``[n, 1 + d]`` and ``known``.
+        queries, of residual prediction and of imposed values; among the points, with
+        gaps in the data; from the stations of a climatology to the points and the
+        queries. Then, where the model has them, the boundary inputs ``[n, 1 + d]`` and
+        ``known``.
 
     Raises:
         UserError: A point is outside the domain.
@@ -151,10 +153,14 @@ def _inputs(
     """The arguments by name, see :func:`program_inputs`."""
     graphs = forecaster.connect(pos, query_pos=query_pos)
     edges = dict(graphs.edges)
-    if query_pos is None and forecaster.prediction != "direct":
+    if query_pos is None:
         # Without queries, the only neighbour of every point is itself.
         itself = torch.arange(len(graphs.pos)).expand(2, -1)
-        edges["last"] = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
+        own = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
+        if forecaster.prediction != "direct":
+            edges["last"] = own
+        if forecaster.find(ImposedValues) is not None:
+            edges["imposed"] = own
     if query_pos is None and "climatology" in edges:
         edges["climatology_queries"] = edges["climatology"]
     if "last" in edges:  # weights of kriging may be large and cancel
@@ -210,7 +216,9 @@ def _sizes(name: str, given: Tensor) -> dict[int, Dim]:
     """The sizes of an argument that may change."""
     graph, _, part = name.rpartition("_")
     if graph in ENDS:
-        return {int(part == "edges"): Dim(f"{graph}_edges", min=2)}
+        # To each query point one is imposed.
+        edges = "queries" if graph == "imposed" else f"{graph}_edges"
+        return {int(part == "edges"): Dim(edges, min=2)}
     of = "queries" if name == "query_pos" else "points"
     return {0: Dim(of, min=2)} if given.ndim > 1 else {}
 

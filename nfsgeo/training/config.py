@@ -126,6 +126,11 @@ class DataSection(Section):
             are inputs, too: to that of the domain's obstacles, or in a domain without
             any to the nearest point of each node type other than the interior, or in a
             file without these to the boundary of each sample's cells.
+        impose: Node types, by their number or meaning, at whose points known values
+            take the place of predictions, of all components or of those named for each
+            type: ``[wall, inflow]``, ``{6: [velocity_0, velocity_1]}``. These are the
+            values of the last input time step, or of a component ``u`` with a forcing
+            ``forcing_u`` those of the forcing; also in every step of a rollout.
         max_missing: Largest share of the values of a component that may be missing in
             training and validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
@@ -160,6 +165,7 @@ class DataSection(Section):
     evaluation_stride: PositiveInt | None = None
     split_by: Literal["series", "time"] | None = None
     boundary_inputs: bool = False
+    impose: list[int | str] | dict[int | str, list[str]] = []
     max_missing: Share = 0.9
     max_train: PositiveInt | None = None
     max_valid: PositiveInt | None = None

@@ -20,7 +20,12 @@ from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, Statistics
 from nfsgeo.forecast.bands import needed
 from nfsgeo.forecast.matching import task_of
-from nfsgeo.forecast.transforms import SeriesFit, Wanted, fitted
+from nfsgeo.forecast.transforms import (
+    SeriesFit,
+    Wanted,
+    fitted,
+    imposed_values,
+)
 from nfsgeo.models import Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.checkpoints import start_from
@@ -154,6 +159,7 @@ def _forecaster(
         training_noise=data.training_noise,
         covariance=covariance,
         series=series,
+        imposed=imposed_values(used.file, data.impose, task.n_in),
     )
     transforms = fitted(statistics, wanted)
     with torch.random.fork_rng(devices=[]):

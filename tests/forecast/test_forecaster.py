@@ -80,6 +80,8 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         series = SeriesFit(pos, (5.0,), values, False, std, *weights, covariance)
     form: Any = {"change": "residual", "kriging": "residual", "steady": "direct"}
     form["series"] = "linear"
+    # Where the static input is 1, and the field is known ahead.
+    imposed = {"column": 1, "types": [1], "components": [[0]], "forcings": [1]}
     wanted = Wanted(
         prediction=form.get(kind, kind),
         gaps=kind in ("change", "damped", "series"),
@@ -87,6 +89,7 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         training_noise=0.1,
         covariance=covariance,
         series=series,
+        imposed=imposed if kind == "rate" else None,
     )
     transforms = fitted(statistics, wanted)
     task = Task(
@@ -166,7 +169,7 @@ def test_a_batch_is_a_loop_over_its_samples(stack):
 def test_every_transform_is_in_one_of_these_stacks():
     names = {"training_noise", "missing_values", "lead_times", "forcings"}
     names |= {"normalise", "boundary_inputs", "residual", "climatology"}
-    names |= {"categories"}
+    names |= {"categories", "imposed_values"}
     assert names == set(TRANSFORMS)
 
 

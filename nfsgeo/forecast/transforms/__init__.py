@@ -1,6 +1,7 @@
 """What surrounds a network; a feature is on where its transform is in the stack.
 
 ================  ==================================================================
+ImposedValues     known values at points of some node types in place of predictions
 Climatology       anomalies from the season at each point of a long series
 Normalise         fields of mean zero and standard deviation one
 Categories        an input for each value of a category, such as a node type
@@ -22,6 +23,7 @@ from __future__ import annotations
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.categories import Categories
 from nfsgeo.forecast.transforms.climatology import Climatology, harmonics
+from nfsgeo.forecast.transforms.imposed import ImposedValues, imposed_values
 from nfsgeo.forecast.transforms.inputs import (
     BoundaryInputs,
     Forcings,
@@ -46,6 +48,7 @@ __all__ = [
     "Forcings",
     "Form",
     "Given",
+    "ImposedValues",
     "LeadTimes",
     "MissingValues",
     "Normalise",
@@ -56,9 +59,11 @@ __all__ = [
     "Wanted",
     "fitted",
     "harmonics",
+    "imposed_values",
 ]
 
 TRANSFORMS: dict[str, type[Transform]] = {
+    "imposed_values": ImposedValues,
     "climatology": Climatology,
     "normalise": Normalise,
     "categories": Categories,

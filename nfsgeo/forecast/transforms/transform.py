@@ -70,6 +70,8 @@ class Wanted:
         covariance: of the fields in the units of the data, where kriging suits query
             points better than a spline.
         series: what is fitted to a long series, where data are one.
+        imposed: settings of :class:`~nfsgeo.forecast.transforms.ImposedValues`, where
+            values are imposed.
     """
 
     prediction: Form = "residual"
@@ -78,6 +80,7 @@ class Wanted:
     training_noise: float = 0.0
     covariance: StationaryCovariance | None = None
     series: SeriesFit | None = None
+    imposed: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

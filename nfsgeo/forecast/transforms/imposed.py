@@ -1,0 +1,152 @@
+"""Boundary values that are known, in place of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from nfsgeo.data import Fields
+from nfsgeo.data.fields import FORCING
+from nfsgeo.errors import UserError
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.geometry import BipartiteGraph, Domain, Graphs
+from nfsgeo.geometry.search import Search
+from nfsgeo.models import Problem
+
+__all__ = ["ImposedValues", "imposed_values"]
+
+SAME = 1e-6  # distance of equal points in float32, in the normalised domain
+
+
+class ImposedValues(Transform):
+    """Replaces the prediction at points of some node types by what is known there.
+
+    That is the value at the last input time step, or of a component ``u`` with a
+    forcing ``forcing_u`` in the data the forcing at each time step. In an
+    autoregressive rollout every window does so, and the values stay. Query points have
+    them where they coincide with an observed point of such a type. Where the last value
+    is missing the prediction stays.
+
+    Args:
+        column: Number of the node type among the components of the input.
+        types: Node types at which values are imposed.
+        components: Which components are, of each of the types.
+        forcings: Number of the forcing that each component has, -1 for none.
+    """
+
+    def __init__(
+        self,
+        *,
+        column: int,
+        types: Sequence[int],
+        components: Sequence[Sequence[int]],
+        forcings: Sequence[int],
+    ) -> None:
+        super().__init__(
+            column=column, types=types, components=components, forcings=forcings
+        )
+        self.column, self.types, self.forcings = column, types, forcings
+        chosen = torch.zeros(len(types), len(forcings), dtype=torch.bool)
+        for number, each in enumerate(components):
+            chosen[number, list(each)] = True
+        self.register_buffer("chosen", chosen, persistent=False)
+
+    chosen: Tensor
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        return None if wanted.imposed is None else cls(**wanted.imposed)
+
+    def sizes(self, problem: Problem) -> Problem:
+        self.domain = problem.domain.normalised
+        return problem
+
+    def connect(self, graphs: Graphs) -> Graphs:
+        if graphs.query_pos is None:
+            return graphs
+        return graphs.with_edges("imposed", partial(_nearest, domain=self.domain))
+
+    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
+        num, steps = prediction.size(-1), prediction.size(1)
+        n_in = given.x.size(1)
+        values = given.x[:, -1:, :num].expand(-1, steps, -1)
+        if any(number >= 0 for number in self.forcings):
+            assert given.known is not None
+            ahead = given.known[:, n_in : n_in + steps].to(values)
+            columns = [
+                values[..., c] if number < 0 else ahead[..., number]
+                for c, number in enumerate(self.forcings)
+            ]
+            values = torch.stack(columns, dim=-1)
+        types = given.x[:, 0, self.column]
+        marks = torch.zeros_like(types[:, None], dtype=torch.bool)
+        marks = marks.expand(-1, num)
+        for kind, chosen in zip(self.types, self.chosen, strict=True):
+            marks = marks | ((types == kind)[:, None] & chosen)
+        marks = marks[:, None] & ~values.isnan()
+        if given.graphs.query_pos is not None:
+            edges = given.graphs.edges["imposed"]
+            source = edges.edge_index[0]
+            near = edges.displacement.square().sum(1) <= SAME**2
+            values, marks = values[source], marks[source] & near[:, None, None]
+        return torch.where(marks, values.to(prediction), prediction)
+
+
+def _nearest(pos: Tensor, queries: Tensor, domain: Domain) -> BipartiteGraph:
+    """An edge to each query point, from the nearest observed point."""
+    nearest = Search(pos, queries, domain).nearest(1)[:, 0].clamp(min=0)
+    pairs = torch.stack([nearest, torch.arange(len(nearest))]).to(pos.device)
+    return BipartiteGraph.from_edges(pairs, (pos, queries), domain)
+
+
+def imposed_values(
+    file: Fields, impose: Sequence[int | str] | Mapping[Any, Sequence[str]], n_in: int
+) -> dict[str, Any] | None:
+    """Settings of :class:`ImposedValues` for a file, None where nothing is imposed.
+
+    Args:
+        file: The training data.
+        impose: Node types by their number or meaning, of all components, or for each
+            the names of its components.
+        n_in: Number of input time steps.
+
+    Raises:
+        UserError: There are no node types, no time, or no such type or component.
+    """
+    if not impose:
+        return None
+    asked = f"data.impose={impose}"
+    if not n_in or file.node_types is None:
+        how = "with" if n_in else "without input time steps of"
+        given = f"{asked} {how} {file.path}"
+        given += ", which has no node_type" * (file.node_types is None)
+        raise UserError(given, "fields in time with node types", "leave it out")
+    names, meanings = file.component_names, file.categories[file.node_types]
+    numbers = {text: value for value, text in meanings.items()}
+    each = impose if isinstance(impose, Mapping) else dict.fromkeys(impose, names)
+    types, components = [], []
+    for kind, of in each.items():
+        number = numbers.get(str(kind))
+        if number is None and str(kind).lstrip("-").isdigit():
+            number = int(kind)
+        if number is None:
+            known = ", ".join(numbers) or "its number"
+            raise UserError(f"{asked} with the type {kind}", known, "change it")
+        if wrong := [name for name in of if name not in names]:
+            given = f"{asked} with the component {wrong[0]}"
+            raise UserError(given, f"one of {', '.join(names)}", "change it")
+        types.append(number)
+        components.append([names.index(name) for name in of])
+    ahead = file.forcing_names
+    forced = [FORCING + name for name in names]
+    return {
+        "column": len(names) + file.input_names.index(file.node_types),
+        "types": types,
+        "components": components,
+        "forcings": [ahead.index(n) if n in ahead else -1 for n in forced],
+    }
