@@ -89,7 +89,7 @@ def test_boundary_inputs_of_meshes_of_their_own(types, around_bodies, tiny):
     x = torch.cat([torch.from_numpy(file.read(1, slice(5, 8))), inputs], -1)
     again = forecaster.predict(x.numpy(), file.coordinates(1))
     np.testing.assert_allclose(again, found.read(1, slice(2)), rtol=1e-4, atol=1e-5)
-    other = around_bodies(3, types=False, cells=not types)
+    other = around_bodies(3, types=False, cells=types)
     with pytest.raises(UserError, match="no node_type" if types else "no cells"):
         nfsgeo.predict(run, other, Path("q.nc"))
     if not types:  # of a file with both, cells do
