@@ -18,8 +18,8 @@ __all__ = ["LatentCoordinates", "occupancy"]
 KNOTS, POINTS_BETWEEN = 32, 8
 # Least slope of the map: the part of every axis that the coordinate itself keeps.
 KEPT = 0.1
-# Largest occupancy of a graded mesh, and how far below it the map is whole. Points drawn
-# evenly have 1, with a standard deviation of 0.5 / sqrt(n), of which there are four.
+# Largest occupancy of a graded mesh, and how far below it the map is whole. Points
+# drawn evenly have 1, with a standard deviation of 0.5 / sqrt(n); four of them.
 GRADED, RANGE, NOISE = 0.8, 0.3, 4 * 0.5
 # Distance of a distribution from the even one up to which an axis is even, and above
 # which it is not.
@@ -38,8 +38,9 @@ class LatentCoordinates:
     :math:`L_a`, interpolated between its quantiles by monotone cubic polynomials. The
     strength :math:`w` follows from the :func:`occupancy` and from the distribution: it
     is 0 for points that are drawn evenly, so that the map is the identity, and 0.9 for
-    points of which most lie in a small part of the box. Periodic axes are mapped periodically. Neither the order
-    of the points nor their number matters, but for the noise of drawn points.
+    points of which most lie in a small part of the box. Periodic axes are mapped
+    periodically. The order of the points does not matter, and the map converges as the
+    points of one density become more.
 
     An equispaced grid in latent coordinates is fine where points are dense. Models with
     grids of the density of points have them from optimal transport ("Geometry Aware

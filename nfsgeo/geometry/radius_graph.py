@@ -24,7 +24,12 @@ from nfsgeo.geometry.splines import (
     spline_neighbours,
 )
 
-__all__ = ["GraphBuilder", "Interpolation", "bipartite_graph", "nearest_neighbour_graph"]
+__all__ = [
+    "GraphBuilder",
+    "Interpolation",
+    "bipartite_graph",
+    "nearest_neighbour_graph",
+]
 
 logger = logging.getLogger(__name__)
 

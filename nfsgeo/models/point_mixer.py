@@ -37,7 +37,7 @@ __all__ = ["InterpolationSettings", "KernelName", "PointMixer", "grid_shape_for"
 
 # The paper's kernel is a matrix for every edge, added to the mean of the neighbours.
 PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
-# Neighbours that the local spacing is the mean distance of, where there are no messages.
+# Neighbours whose mean distance the local spacing is, where there are no messages.
 SPACING_OF = 8
 
 KernelName = Literal["dense", "channel", "gaussian", "none"]
@@ -86,7 +86,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         neighbours: nearest points from which a point, or a query point, receives
             learned messages, itself included; 0 for no messages.
         messages: channels of a message.
-        margin: Nodes beyond the grid on each axis that is not periodic, as a part of
+        margin: nodes beyond the grid on each axis that is not periodic, as a part of
             its nodes: Fourier layers see a torus, on which opposite sides of a box
             would touch.
     """
@@ -215,10 +215,13 @@ class PointMixer(MixerOperator):
             spacing=domain.ball_radius(1 / problem.num_points),
         )
 
-    def _connected(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+    def _connected(
+        self, pos: Tensor, query_pos: Tensor | None, cells: Tensor | None = None
+    ) -> Graphs:
         """The graphs of one sample; see :class:`Model`."""
         domain, settings = self.problem.domain.normalised, self.settings
-        graphs, latent = super()._connected(pos, query_pos), LatentCoordinates(domain)
+        graphs = super()._connected(pos, query_pos, cells)
+        latent = LatentCoordinates(domain)
         if settings.latent:
             latent = LatentCoordinates.of(pos, domain)
         resampling, queries = self.resampling, graphs.queries

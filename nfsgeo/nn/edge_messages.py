@@ -44,8 +44,8 @@ class BipartiteMessages(MessagePassing):
 
     The second form takes a graph prepared by
     :func:`~nfsgeo.geometry.bipartite_graph` or
-    :func:`~nfsgeo.geometry.nearest_neighbour_graph`. W and b begin at zero: a model that adds
-    the layer to a base interpolation begins with that alone.
+    :func:`~nfsgeo.geometry.nearest_neighbour_graph`. W and b begin at zero: a model
+    that adds the layer to a base interpolation begins with that alone.
 
     Args:
         in_channels: channels of sources and of targets.
@@ -137,7 +137,9 @@ class BipartiteMessages(MessagePassing):
         return weight[:, None] * gelu(source_j + target_i + place)
 
     def _check(self, x: tuple[Tensor, Tensor], graph: BipartiteGraph) -> None:
-        wanted = zip((graph.num_source, graph.num_target), self.in_channels, strict=True)
+        wanted = zip(
+            (graph.num_source, graph.num_target), self.in_channels, strict=True
+        )
         shapes = [each.shape for each in x]
         if shapes != (expected := [torch.Size(each) for each in wanted]):
             raise ValueError(

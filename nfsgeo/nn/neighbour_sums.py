@@ -161,7 +161,9 @@ class _NeighbourSum(torch.autograd.Function):
             by_source, order = torch.empty_like(weight[0]), graph.transpose.permutation
             for r, values in enumerate(weight):
                 torch.index_select(values, 0, order, out=by_source)
-                matrix = sparse_matrix(graph.transposed_csr, by_source, graph.num_target)
+                matrix = sparse_matrix(
+                    graph.transposed_csr, by_source, graph.num_target
+                )
                 for f in range(r * each, (r + 1) * each):
                     grad_x[min(f, x.size(0) - 1)].addmm_(matrix, grad[f])
         if ctx.needs_input_grad[1]:

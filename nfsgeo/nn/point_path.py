@@ -86,7 +86,7 @@ class PointPath(nn.Module):
         return found
 
     def at_nodes(self, encoded: Tensor, graphs: Graphs) -> Tensor:
-        """What the points add to the field at the nodes of the grid ``[B m, width]``."""
+        """What the points add to the field at the nodes of a grid ``[B m, width]``."""
         up = interpolate_along(encoded[:, None], graphs.edges["up"])[:, 0]
         result: Tensor = self.to_nodes(up)
         return result

@@ -24,7 +24,9 @@ def graded(domain: Domain, num: int, seed: int = 0, spread: float = 0.05) -> Ten
     """Points that are dense near a place inside of a domain."""
     rng = np.random.default_rng(seed)
     low, lengths = np.array(domain.lower), np.array(domain.lengths)
-    away = spread * rng.standard_normal((num, domain.dim)) * rng.exponential(2, (num, 1))
+    away = (
+        spread * rng.standard_normal((num, domain.dim)) * rng.exponential(2, (num, 1))
+    )
     place = low + (0.4 + away) * lengths
     inside = low + np.clip(place - low, 0.001 * lengths, 0.999 * lengths)
     return torch.from_numpy(inside)
@@ -143,5 +145,7 @@ def test_degenerate_points_give_a_finite_map(points):
 
 def test_no_map_on_a_sphere_or_between_walls():
     sphere = Domain.sphere().normalised
-    pos = sphere.normalise(torch.nn.functional.normalize(torch.randn(500, 3) + 5, dim=1))
+    pos = sphere.normalise(
+        torch.nn.functional.normalize(torch.randn(500, 3) + 5, dim=1)
+    )
     assert LatentCoordinates.of(pos, sphere).identity

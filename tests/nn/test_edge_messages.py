@@ -82,7 +82,9 @@ def test_begins_at_zero():
 def test_scales_and_translations_of_space_do_not_matter():
     source, target, x, y = ends()
     made = layer()
-    edges = nearest_neighbour_graph(source, target, 5, Domain.unit(2, periodic=False)).edge_index
+    edges = nearest_neighbour_graph(
+        source, target, 5, Domain.unit(2, periodic=False)
+    ).edge_index
     expected = made((x, y), (source, target), edges)
     moved = made((x, y), (7 * source + 3, 7 * target + 3), edges)
     torch.testing.assert_close(moved, expected)
@@ -91,7 +93,9 @@ def test_scales_and_translations_of_space_do_not_matter():
 def test_derivatives_in_features_and_positions():
     source, target, x, y = (each.requires_grad_() for each in ends())
     domain, made = Domain.unit(2), layer(domain=Domain.unit(2))
-    edges = nearest_neighbour_graph(source.detach(), target.detach(), 4, domain).edge_index
+    edges = nearest_neighbour_graph(
+        source.detach(), target.detach(), 4, domain
+    ).edge_index
 
     def called(x, y, source, target):
         return made((x, y), (source, target), edges)
@@ -120,7 +124,9 @@ def test_refuses_features_of_other_shapes():
 
 def test_spacing_is_the_mean_distance():
     grid = torch.cartesian_prod(torch.arange(8), torch.arange(8)).float() / 8
-    graph = nearest_neighbour_graph(grid, grid, 5, Domain.unit(2))  # itself, and four around it
+    graph = nearest_neighbour_graph(
+        grid, grid, 5, Domain.unit(2)
+    )  # itself, and four around it
     spacing = graph.spacing(torch.float32)
     torch.testing.assert_close(spacing, torch.full((64,), 0.8 * 0.125))
 
