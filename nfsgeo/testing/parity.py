@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
-__all__ = ["TOLERANCES", "assert_same"]
+__all__ = ["TOLERANCES", "assert_same", "without_zeros"]
+
+M = TypeVar("M", bound=nn.Module)
 
 TOLERANCES: dict[torch.dtype, dict[str, float]] = {
     torch.float32: {"rtol": 2e-5, "atol": 2e-5},
@@ -56,3 +59,15 @@ def assert_same(
     for a, b in ((results[0], results[1]), *zip(*gradients, strict=True)):
         tolerance = TOLERANCES[a.dtype]
         assert_close(a, b, rtol=tolerance["rtol"], atol=tolerance["atol"])
+
+
+def without_zeros(module: M) -> M:
+    """Draw the parameters that begin at zero, so that all parts have an effect.
+
+    Args:
+        module: changed in place, and returned.
+    """
+    for parameter in module.parameters():
+        if not parameter.detach().any():
+            nn.init.normal_(parameter, std=0.1)
+    return module

@@ -18,6 +18,7 @@ from nfsgeo.models import (
     parameters_at_paper_setting,
 )
 from nfsgeo.models.point_mixer import PointMixer
+from nfsgeo.testing import without_zeros
 
 # Of the paper's table, four without a layer that was counted and never used.
 COUNTS = {"nfs": 37_891_937, "fno": 6_299_425, "pfno": 9_708_353, "vit": 739_425}
@@ -70,6 +71,7 @@ def test_parameters_at_the_setting_of_the_paper(name):
 def test_batch_equals_loop_and_every_parameter_learns(name, dim, time):
     p = problem(dim, has_time=time is not None)
     model = build_model(name, p, small(name, **({"time": time} if time else {})))
+    without_zeros(model)
     x, pos, batch = batch_of(p, 3)
     together = model(x, pos, batch)
     assert together.shape == (len(pos), p.n_out, 3)
