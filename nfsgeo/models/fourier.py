@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs, equispaced_grid
@@ -111,7 +111,7 @@ IN_MORE = {
     "neighbours": 8,
 }
 SPHERE_NODES = 1 << 14
-NO_PATH = {"latent": False, "point_channels": 0, "neighbours": 0}
+NO_PATH = {"latent": False, "point_channels": 0, "neighbours": 0, "margin": 0.0}
 PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens", **NO_PATH}
 
 
@@ -133,6 +133,7 @@ class NFSSettings(FourierSettings, InterpolationSettings):
         latent: see :class:`InterpolationSettings`.
         point_channels: likewise; ``None`` for 32 in more than one dimension, else 0.
         neighbours: likewise; ``None`` for 8 in more than one dimension, else 0.
+        margin: likewise.
     """
 
     width: PositiveInt | None = None  # type: ignore[assignment]
@@ -141,6 +142,7 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     time: Literal["tokens", "channels"] | None = None  # type: ignore[assignment]
     kernel: KernelName | None = None  # type: ignore[assignment]
     latent: bool = True
+    margin: NonNegativeFloat = 0.25
     point_channels: NonNegativeInt | None = None  # type: ignore[assignment]
     neighbours: NonNegativeInt | None = None  # type: ignore[assignment]
 
@@ -155,11 +157,16 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 class NFS(PointMixer, FNO):
     """Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
 
-    "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2. By default local
-    splines interpolate to the grid and back. In one dimension, and where ``kernel`` is
-    set, learned kernels add to them among the nodes and on the way back. The paper's
-    kernels sum over the points: those of ``kernel="dense"`` with ``base="mean"``, which
-    are added to the mean of the neighbours.
+    "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2. Local splines, or
+    moving least squares where there is no time, interpolate to the grid and back, and
+    learned layers add to them. In two and three dimensions these are messages from the
+    nearest points to the points and to the queries, see
+    :class:`~nfsgeo.nn.PointPath`; in one dimension they are kernels among the nodes
+    and on the way back. Where the points are those of a graded mesh, the grid is
+    equispaced in latent coordinates, see :class:`~nfsgeo.geometry.LatentCoordinates`.
+
+    The paper's kernels sum over the points: those of ``kernel="dense"`` with
+    ``base="mean"``, which are added to the mean of the neighbours.
     """
 
     Settings: ClassVar[type[ModelSettings]] = NFSSettings
@@ -182,14 +189,14 @@ class FNOSplineSettings(NFSSettings):
 
 
 class FNOSpline(NFS):
-    """`nfs` without a learned kernel: local splines to the grid and back.
+    """`nfs` without learned layers beside the grid, which is equispaced in space.
 
-    What reaches a prediction has passed the grid. In two dimensions it is as good where
-    the fields are smooth and without noise.
+    Interpolations alone lead to the grid and back, and what reaches a prediction has
+    passed the grid. It takes less time for each step than `nfs`.
     """
 
     Settings = FNOSplineSettings
-    paper = PAPER_FOURIER
+    paper = PAPER_FOURIER | {"margin": 0.0}
 
 
 class DSESettings(SpectralSettings):
