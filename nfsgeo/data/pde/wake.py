@@ -38,7 +38,8 @@ class Wake(Solver):
 
     On the benchmark 2D-2 with N = 80 and time steps two thirds as long as usual, the
     Strouhal number is 0.300, and the largest drag and lift coefficients are 3.227 and
-    0.995; the reference has the intervals 0.295 to 0.305, 3.22 to 3.24 and 0.99 to 1.01.
+    0.996; the intervals of the reference are 0.295 to 0.305, 3.22 to 3.24 and 0.99 to
+    1.01.
 
     Source: Schäfer and Turek, "Benchmark Computations of Laminar Flow Around a
     Cylinder". Its cylinder has the centre (0.2, 0.2) and the radius 0.05.
