@@ -38,6 +38,9 @@ EXAMPLE_POINTS, EXAMPLE_QUERIES = 23, 17
 ENDS = {
     "up": ("points", "nodes"),
     "down": ("nodes", "queries"),
+    "near": ("points", "points"),
+    "near_queries": ("points", "queries"),
+    "own": ("points", "queries"),
     "last": ("points", "queries"),
     "imposed": ("points", "queries"),
     "neighbours": ("points", "points"),
@@ -131,11 +134,12 @@ def program_inputs(
     Returns:
         ``x``, ``pos`` and ``query_pos`` in the normalised domain, then ``edge_index
         [2, E]``, ``displacement [E, d]`` and ``weight [E]`` of graphs: from the points
-        to the nodes of the grid and from these to the queries; from the points to the
-        queries, of residual prediction and of imposed values; among the points, with
-        gaps in the data; from the stations of a climatology to the points and the
-        queries. Then, where the model has them, the boundary inputs ``[n, 1 + d]`` and
-        ``known``.
+        to the nodes of the grid and from these to the queries; of learned messages,
+        from the points to the points and to the queries, and of what the points have of
+        their own; from the points to the queries, of residual prediction and of imposed
+        values; among the points, with gaps in the data; from the stations of a
+        climatology to the points and the queries. Then, where the model has them, the
+        boundary inputs ``[n, 1 + d]``, the nodes of the grid and ``known``.
 
     Raises:
         UserError: A point is outside the domain.
@@ -161,6 +165,8 @@ def _inputs(
             edges["last"] = own
         if forecaster.find(ImposedValues) is not None:
             edges["imposed"] = own
+    if query_pos is None and "near" in edges:
+        edges |= {"near_queries": edges["near"], "own": own}
     if query_pos is None and "climatology" in edges:
         edges["climatology_queries"] = edges["climatology"]
     if "last" in edges:  # weights of kriging may be large and cancel
@@ -174,6 +180,8 @@ def _inputs(
             found[f"{name}_{part}"] = getattr(edges[name], of)
     if graphs.boundary is not None:
         found["boundary"] = graphs.boundary
+    if graphs.nodes is not None:
+        found["nodes"] = graphs.nodes
     return found | dict(sorted(known.items()))
 
 
@@ -205,9 +213,9 @@ class _Program(nn.Module):
                 edges[name] = BipartiteGraph(
                     index, ptr, delta, weight, num, sizes[target]
                 )
-        boundary = known.pop("boundary", None)
         nums = (sizes["points"],), (sizes["queries"],)
-        graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, boundary=boundary)
+        more = {name: known.pop(name, None) for name in ("boundary", "nodes")}
+        graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, **more)
         prediction: Tensor = self.forecaster(x, graphs=graphs, **known)
         return prediction.to(x.dtype)
 
@@ -219,6 +227,8 @@ def _sizes(name: str, given: Tensor) -> dict[int, Dim]:
         # To each query point one is imposed.
         edges = "queries" if graph == "imposed" else f"{graph}_edges"
         return {int(part == "edges"): Dim(edges, min=2)}
+    if name == "nodes":
+        return {}
     of = "queries" if name == "query_pos" else "points"
     return {0: Dim(of, min=2)} if given.ndim > 1 else {}
 

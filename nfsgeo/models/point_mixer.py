@@ -233,7 +233,7 @@ class PointMixer(MixerOperator):
             num = settings.neighbours or SPACING_OF
             edges["near"] = near(pos, num)
             if graphs.query_pos is not None:
-                edges["near-queries"] = near(queries, num)
+                edges["near_queries"] = near(queries, num)
                 edges["own"] = resampling.builder.points_to_queries(place, others)
         nodes = None
         if settings.latent:

@@ -133,7 +133,11 @@ class BipartiteMessages(MessagePassing):
     def message(
         self, source_j: Tensor, target_i: Tensor, place: Tensor, weight: Tensor
     ) -> Tensor:
-        """The weighted message of each edge ``[E, hidden]``."""
+        """The weighted message of each edge ``[E, hidden]``.
+
+        Of what ``source_j``, ``target_i`` and the ``place`` contribute, each ``[E,
+        hidden]``, times the ``weight`` ``[E]``.
+        """
         return weight[:, None] * gelu(source_j + target_i + place)
 
     def _check(self, x: tuple[Tensor, Tensor], graph: BipartiteGraph) -> None:

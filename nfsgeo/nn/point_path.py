@@ -29,7 +29,9 @@ class PointPath(nn.Module):
     :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
 
     A grid cannot hold what happens between its nodes. What a point itself knows, such
-    as its distance from a wall, reaches the prediction by this way.
+    as its distance from a wall, reaches the prediction by this way. A Fourier branch
+    and a local one are also side by side in "Point Cloud Neural Operator for Parametric
+    PDEs on Complex and Variable Geometries".
 
     Args:
         num_features: inputs at a point, time steps times components.
@@ -100,13 +102,13 @@ class PointPath(nn.Module):
             back: the field that comes back from the grid ``[M, T, back_width]``.
             encoded: from :meth:`encode`.
             graphs: if there are query points, with the edges ``own`` and
-                ``near-queries`` from the points to them.
+                ``near_queries`` from the points to them.
             some: which of the query points; ``None`` for all.
         """
         own, near = encoded, graphs.edges["near"]
         if graphs.query_pos is not None:
             own = interpolate_along(own[:, None], _rows(graphs.edges["own"], some))
-            own, near = own[:, 0], graphs.edges["near-queries"]
+            own, near = own[:, 0], graphs.edges["near_queries"]
         elif some is not None:
             own = own[some]
         own = own[:, None].expand(-1, back.size(1), -1)

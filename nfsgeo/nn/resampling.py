@@ -317,7 +317,12 @@ class InterpolationResampling(Resampling):
         return known, self.grid.repeat(graphs.num_samples, 1)
 
     def on_grid(self, values: Tensor, graphs: Graphs) -> Tensor:
-        """Values at the nodes of all samples ``[B m, C]`` as ``[B, C, *grid]``."""
+        """The ``values`` at the nodes of all samples ``[B m, C]``, as ``[B, C, *grid]``.
+
+        Args:
+            values: at the nodes.
+            graphs: as for :meth:`forward`.
+        """
         return values.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
 
     def extra_repr(self) -> str:

@@ -83,14 +83,14 @@ def test_a_run_whose_folder_moved_keeps_its_best(train, resume):
     best = first.paths.best.read_bytes()
     moved = first.paths.root.rename(Path("moved"))
     config = yaml.safe_load((moved / "config.yaml").read_text())
-    config["trainer"]["epochs"], config["optimiser"]["lr"] = 4, 10.0
+    config["trainer"]["epochs"], config["optimiser"]["lr"] = 4, 1.0
     (moved / "config.yaml").write_text(yaml.safe_dump(config))
     checkpoint = torch.load(moved / "checkpoints/last.ckpt", weights_only=True)
-    checkpoint["hyper_parameters"]["optimiser"]["lr"] = 10.0
+    checkpoint["hyper_parameters"]["optimiser"]["lr"] = 1.0
     for group in checkpoint["optimizer_states"][0]["param_groups"]:
-        group["lr"] = group["initial_lr"] = 10.0
+        group["lr"] = group["initial_lr"] = 1.0
     for schedule in checkpoint["lr_schedulers"]:
-        schedule["base_lrs"] = schedule["_last_lr"] = [10.0]
+        schedule["base_lrs"] = schedule["_last_lr"] = [1.0]
     torch.save(checkpoint, moved / "checkpoints/last.ckpt")
     (moved / "unseen.csv").write_text("errors of other weights")
     run = resume(moved)

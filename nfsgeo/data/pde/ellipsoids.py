@@ -55,7 +55,7 @@ class Ellipsoids(Solver):
     )
     grading: float = Field(
         default=3.0,
-        description="largest ratio of spacings due to refinement around a point",
+        description="largest ratio of spacings by refinement",
         ge=1,
         le=100,
     )
