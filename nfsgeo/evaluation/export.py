@@ -214,8 +214,9 @@ class _Program(nn.Module):
                     index, ptr, delta, weight, num, sizes[target]
                 )
         nums = (sizes["points"],), (sizes["queries"],)
-        more = {name: known.pop(name, None) for name in ("boundary", "nodes")}
-        graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, **more)
+        boundary, nodes = (known.pop(name, None) for name in ("boundary", "nodes"))
+        graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, boundary=boundary)
+        graphs = replace(graphs, nodes=nodes)
         prediction: Tensor = self.forecaster(x, graphs=graphs, **known)
         return prediction.to(x.dtype)
 

@@ -225,6 +225,7 @@ class PointMixer(MixerOperator):
         if settings.latent:
             latent = LatentCoordinates.of(pos, domain)
         resampling, queries = self.resampling, graphs.queries
+        assert isinstance(resampling, InterpolationResampling)
         place = latent(pos)
         others = place if queries is pos else latent(queries)
         edges = resampling.connect(place, others)

@@ -185,11 +185,11 @@ def edge_sum(
         ``[m, h]``.
     """
     dtype = torch.promote_types(source.dtype, torch.float32)
+    fused = not (torch.compiler.is_compiling() or graph.differentiable)
+    function = _EdgeSum.apply if fused else edge_sum_reference
     given = [each.to(dtype) for each in (source, target, place, matrix, weight)]
     with torch.autocast(source.device.type, enabled=False):
-        if torch.compiler.is_compiling() or graph.differentiable:
-            return edge_sum_reference(*given, graph).to(source.dtype)
-        summed: Tensor = _EdgeSum.apply(*given, graph)
+        summed: Tensor = function(*given, graph)
     return summed.to(source.dtype)
 
 
