@@ -187,9 +187,10 @@ def edge_sum(
     dtype = torch.promote_types(source.dtype, torch.float32)
     fused = not (torch.compiler.is_compiling() or graph.differentiable)
     function = _EdgeSum.apply if fused else edge_sum_reference
-    given = [each.to(dtype) for each in (source, target, place, matrix, weight)]
+    given: list[Any] = [source, target, place, matrix, weight]
+    given = [each.to(dtype) for each in given]
     with torch.autocast(source.device.type, enabled=False):
-        summed: Tensor = function(*given, graph)
+        summed: Tensor = function(*[*given, graph])
     return summed.to(source.dtype)
 
 

@@ -317,7 +317,7 @@ class InterpolationResampling(Resampling):
         return known, self.grid.repeat(graphs.num_samples, 1)
 
     def on_grid(self, values: Tensor, graphs: Graphs) -> Tensor:
-        """The ``values`` at the nodes of all samples ``[B m, C]``, as ``[B, C, *grid]``.
+        """The ``values`` at all nodes ``[B m, C]``, as ``[B, C, *grid]``.
 
         Args:
             values: at the nodes.
