@@ -10,6 +10,7 @@ from torch_geometric.transforms import BaseTransform
 from nfsgeo.geometry.bipartite import BipartiteGraph, pointers
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.grids import equispaced_grid
+from nfsgeo.geometry.latent import LatentCoordinates
 from nfsgeo.geometry.radius_graph import GraphBuilder, Interpolation
 
 __all__ = ["GRID_TO_POINT", "POINT_TO_GRID", "PointsAndGrid", "graph_between"]
@@ -33,12 +34,18 @@ class PointsAndGrid(BaseTransform):
     and everything else as it was. Samples may differ in their points. As a
     ``pre_transform`` every sample is searched once.
 
+    With ``latent``, neighbours are those in the latent coordinates of the sample, see
+    :class:`~nfsgeo.geometry.LatentCoordinates`, ``point`` has them as ``latent
+    [n, d]``, and ``pos`` of the grid are the positions in the domain of nodes that are
+    equispaced in latent coordinates.
+
     Args:
         domain: The box of the points.
         shape: Number of nodes on each axis.
         radius: Radius of the neighbourhoods both ways, in the units of the positions;
             one for all samples, see :func:`~nfsgeo.geometry.radius_for`.
         interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`, both ways.
+        latent: Whether the grid is equispaced in latent coordinates.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
 
     Raises:
@@ -54,9 +61,10 @@ class PointsAndGrid(BaseTransform):
         radius: float,
         *,
         interpolation: Interpolation = "mean",
+        latent: bool = False,
         backend: str = "auto",
     ) -> None:
-        self.grid = equispaced_grid(domain, shape)
+        self.grid, self.latent = equispaced_grid(domain, shape), latent
         self.builder = GraphBuilder(domain, radius, backend, interpolation)
 
     def forward(self, data: Data) -> HeteroData:
@@ -75,6 +83,10 @@ class PointsAndGrid(BaseTransform):
             store = joined["point"] if data.is_node_attr(key) else joined
             store[key] = value
         joined["grid"].pos = grid
+        if self.latent:
+            follows = LatentCoordinates.of(pos, self.builder.domain)
+            joined["grid"].pos = follows.inverse(grid)
+            joined["point"].latent = pos = follows(pos)
         for edge_type, graph in (
             (POINT_TO_GRID, self.builder.points_to_grid(pos, grid)),
             (GRID_TO_POINT, self.builder.grid_to_points(grid, pos)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,6 +35,8 @@ from nfsgeo.nn import (
 )
 
 __all__ = ["InterpolationSettings", "KernelName", "PointMixer", "grid_shape_for"]
+
+logger = logging.getLogger(__name__)
 
 # The paper's kernel is a matrix for every edge, added to the mean of the neighbours.
 PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
@@ -164,6 +167,12 @@ class PointMixer(MixerOperator):
         # would leave points without a node.
         ends = min(num_points, math.prod(shape))
         radius = settings.builder(problem, ends).radius
+        if settings.grid and settings.base != "spline" and math.prod(shape) > ends:
+            logger.warning(
+                "model.settings.grid=%d has more nodes than the %d points, whose "
+                "spacing the radius of base=%s follows: a finer grid changes little",
+                *(settings.grid, num_points, settings.base),
+            )
         to_grid = to_points = None
         wider = []
         if settings.kernel != "none":

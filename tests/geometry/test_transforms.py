@@ -6,8 +6,10 @@ from torch_geometric.data import Data
 from nfsgeo.geometry import (
     BipartiteGraph,
     Domain,
+    LatentCoordinates,
     bipartite_graph,
     equispaced_grid,
+    radius_edges,
 )
 from nfsgeo.geometry.transforms import (
     GRID_TO_POINT,
@@ -52,3 +54,18 @@ def test_nodes_and_edges_are_those_of_a_graph_built_by_hand():
     assert torch.equal(joined["grid"].pos, grid)
     assert joined.y is data.y and joined.name == "30"
     assert joined.validate()
+
+
+def test_a_grid_in_latent_coordinates_is_fine_where_points_are_dense():
+    data = sample(400)
+    data.pos = data.pos**3  # dense around (0, 0)
+    made = PointsAndGrid(DOMAIN, (12, 12), RADIUS, latent=True)(data)
+    latent = LatentCoordinates.of(data.pos, DOMAIN)
+    grid = equispaced_grid(DOMAIN, (12, 12))
+    torch.testing.assert_close(made["point"].latent, latent(data.pos))
+    torch.testing.assert_close(latent(made["grid"].pos), grid, rtol=0, atol=1e-4)
+    near = (made["grid"].pos[:, 1].abs() < 0.1).sum()
+    assert near > 2 * (grid[:, 1].abs() < 0.1).sum()
+    # Edges are those of neighbours in latent coordinates.
+    edges = radius_edges(latent(data.pos), grid, RADIUS, DOMAIN)
+    torch.testing.assert_close(made[POINT_TO_GRID].edge_index, edges)

@@ -1,0 +1,116 @@
+"""Features of points that reach a prediction past the grid."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import Domain, LatentCoordinates, nearest_neighbour_graph
+from nfsgeo.models import Model, Problem, build_model
+from nfsgeo.nn import PointPath
+from nfsgeo.testing import without_zeros
+
+SMALL = {"width": 8, "depth": 1, "modes": 2, "point_channels": 6, "messages": 5}
+DOMAINS = {
+    "torus": Domain.unit(2),
+    "box": Domain((-2.0, 0.0), (2.0, 1.0), (False, False)),
+    "line": Domain.unit(1, periodic=False),
+    "cube": Domain.unit(3),
+}
+
+
+def model(domain: Domain, num: int = 40, **settings: object) -> Model:
+    torch.manual_seed(0)
+    problem = Problem(domain, 2, 1, 2, 3, num, None, True)
+    return without_zeros(build_model("nfs", problem, {**SMALL, **settings})).eval()
+
+
+def points(domain: Domain, num: int, graded: bool = False, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    unit = torch.rand(num, domain.dim, generator=generator)
+    unit = 0.4 + (unit - 0.5) ** 3 * 2.4 if graded else unit
+    low, lengths = torch.tensor([domain.lower, domain.lengths])
+    return low + unit * lengths
+
+
+@pytest.mark.parametrize("graded", [False, True], ids=["even", "graded"])
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+def test_batch_equals_loop_order_does_not_matter_and_queries_agree(domain, graded):
+    made = model(domain, 60, neighbours=4)
+    x, pos = torch.randn(120, 2, 2), points(domain, 120, graded)
+    batch = torch.arange(2).repeat_interleave(60)
+    together = made(x, pos, batch)
+    alone = [made(*each) for each in zip(x.split(60), pos.split(60), strict=True)]
+    torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-4)
+    order = torch.randperm(60)
+    shuffled = made(x[:60][order], pos[:60][order])
+    torch.testing.assert_close(shuffled, alone[0][order], rtol=1e-4, atol=1e-4)
+    more = torch.cat([points(domain, 7, seed=1), pos[:60]])
+    at_queries = made(x[:60], pos[:60], query_pos=more)
+    assert at_queries.shape == (67, 3, 1)
+    torch.testing.assert_close(at_queries[7:], alone[0], rtol=1e-4, atol=1e-4)
+
+
+def test_what_a_point_knows_alone_reaches_its_prediction():
+    """A grid of few nodes cannot hold a value at one of many points."""
+    domain = Domain.unit(2)
+    x, pos = torch.zeros(400, 2, 2), points(domain, 400)
+    changed = x.clone()
+    changed[7] = 5.0
+    effects = []
+    for channels in (0, 6):
+        few = {"point_channels": channels, "neighbours": 0, "grid": 4}
+        made = model(domain, 400, **few)
+        away = (made(changed, pos) - made(x, pos)).abs().flatten(1).amax(1)
+        others = torch.cat([away[:7], away[8:]])
+        effects.append(float(away[7] / others.max()))
+    assert effects[0] < 1.2 < 1.5 < effects[1]
+
+
+def test_messages_reach_the_neighbours():
+    domain = Domain.unit(2)
+    pos, num = points(domain, 50), 50
+    near = nearest_neighbour_graph(pos, pos, 4, domain)
+    path = without_zeros(PointPath(3, 2, 2, 8, 8, 6, 5, spacing=0.1))
+    features = torch.randn(num, 3)
+    graphs = model(domain, num).connect(pos)
+    graphs = replace(graphs, edges={**graphs.edges, "near": near})
+    changed = features.clone()
+    changed[3] += 1
+    away = (path.encode(changed, graphs) - path.encode(features, graphs)).abs().sum(1)
+    reached = set(away.nonzero().flatten().tolist())
+    assert reached == set(near.edge_index[1, near.edge_index[0] == 3].tolist())
+
+
+def test_the_grid_follows_the_points_of_each_sample():
+    domain = DOMAINS["box"]
+    made = model(domain, 300)
+    even, dense = points(domain, 300), points(domain, 300, graded=True)
+    graphs = made.connect(torch.cat([even, dense]), torch.arange(600) // 300)
+    first, second = graphs.nodes.chunk(2)
+    normalised = domain.normalised
+    torch.testing.assert_close(first, made.resampling.grid)
+    latent = LatentCoordinates.of(graphs.pos[300:], normalised)
+    assert not latent.identity
+    torch.testing.assert_close(latent(second), made.resampling.grid, rtol=0, atol=1e-4)
+    assert made.connect(even).nodes.shape == first.shape
+    assert model(domain, 300, latent=False).connect(dense).nodes is None
+
+
+def test_without_the_path_nothing_passes_the_grid_by():
+    made = build_model(
+        "fno-spline", Problem(Domain.unit(2), 1, 1, 2, 3, 40, None, True)
+    )
+    assert made.path is None
+    assert set(made.connect(torch.rand(40, 2)).edges) == {"up", "down"}
+
+
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+def test_a_margin_keeps_opposite_sides_apart_where_axes_do_not_wrap(domain):
+    made = model(domain, 300)
+    for wraps, size, more in zip(
+        domain.periodic, made.resampling.shape, made.margin, strict=True
+    ):
+        assert more == (0 if wraps else pytest.approx(size / 4, abs=1))
+    assert made(torch.randn(300, 2, 2), points(domain, 300)).shape == (300, 3, 1)
