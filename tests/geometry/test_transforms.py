@@ -65,7 +65,7 @@ def test_a_grid_in_latent_coordinates_is_fine_where_points_are_dense():
     torch.testing.assert_close(made["point"].latent, latent(data.pos))
     torch.testing.assert_close(latent(made["grid"].pos), grid, rtol=0, atol=1e-4)
     near = (made["grid"].pos[:, 1].abs() < 0.1).sum()
-    assert near > 2 * (grid[:, 1].abs() < 0.1).sum()
+    assert near > 1.4 * (grid[:, 1].abs() < 0.1).sum()
     # Edges are those of neighbours in latent coordinates.
     edges = radius_edges(latent(data.pos), grid, RADIUS, DOMAIN)
     torch.testing.assert_close(made[POINT_TO_GRID].edge_index, edges)
