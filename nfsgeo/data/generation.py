@@ -289,6 +289,12 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
         },
         units=dict.fromkeys(named, "1") | dict(solver.units),
     )
+    if solver.node_types:
+        types = fields.dataset["node_type"]
+        types.attrs["flag_values"] = np.arange(
+            len(solver.node_types), dtype=types.dtype
+        )
+        types.attrs["flag_meanings"] = " ".join(solver.node_types)
     return fields.with_known(solver.scalar_names)
 
 

@@ -232,3 +232,10 @@ def test_cuda_makes_the_same_file(name, tmp_path):
     for sample in range(3):
         here, there = (file.read_all(sample, slice(None)) for file in files)
         np.testing.assert_allclose(here, there, rtol=1e-6, atol=1e-8)
+
+
+def test_node_types_say_what_they_mean(tmp_path):
+    out = generate("heat", tmp_path / "heat.nc", samples=2, resolution=16)
+    about = nfsgeo.data.open(out).dataset["node_type"].attrs
+    assert about["flag_meanings"].split() == ["interior", "wall", "inflow", "outflow"]
+    assert about["flag_values"].tolist() == [0, 1, 2, 3]

@@ -93,6 +93,7 @@ class Heat(Solver):
     domain: ClassVar[Domain] = Domain((-5.0, -5.0), (5.0, 5.0), (False, False))
     resolution: ClassVar[int] = 80
     component_names = ("temperature",)
+    node_types = ("interior", "wall", "inflow", "outflow")
     static_names = ("distance", "node_type", "wall_temperature")
     scalar_names = ("log10_peclet", "flow_x", "flow_y", "circulation")
     method = (

@@ -54,6 +54,7 @@ class Solver(BaseModel, ABC):
     static_names: ClassVar[tuple[str, ...]] = ("u0",)  # of what `Solution.a` holds
     # Whether these are inputs of a model, as those of a steady problem are.
     static_inputs: ClassVar[bool] = False
+    node_types: ClassVar[tuple[str, ...]] = ()  # meanings of 0, 1, ... in `node_type`
     scalar_names: ClassVar[tuple[str, ...]] = ()  # of `Solution.scalars`, also inputs
     method: ClassVar[str]  # how it is solved, for the file
     units: ClassVar[Mapping[str, str]] = {}  # of coordinates and fields, if not 1

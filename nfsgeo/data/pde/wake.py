@@ -64,6 +64,7 @@ class Wake(Solver):
     num_steps: ClassVar[int] = 60
     spacing: ClassVar[float] = 0.02
     component_names = ("velocity_x", "velocity_y", "pressure")
+    node_types = ("interior", "wall", "inflow", "outflow", "cylinder")
     static_names = ("node_type",)
     static_inputs = True
     scalar_names = ("inflow",)
