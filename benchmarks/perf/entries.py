@@ -31,9 +31,10 @@ from nfsgeo_benchmarks.perf.measure import Entry
 DOMAIN = Domain.unit(2)
 MILLION = 1024**2
 FNO: dict[str, Any] = {"width": 32, "depth": 3, "modes": 8}
-# What interpolation and blocks cost at most: by default `nfs` has no learned kernel and
-# no tokens of time in two dimensions.
+# What kernels and blocks cost at most: by default `nfs` has no learned kernel and no
+# tokens of time in two dimensions, but messages between points.
 LEARNED = {"width": 32, "depth": 2, "time": "tokens", "kernel": "channel"}
+LEARNED |= {"latent": False, "point_channels": 0, "neighbours": 0}
 PAPER = MODELS["nfs"].paper
 PAPER_CORE = {key: PAPER[key] for key in ("width", "depth", "modes", "norm")}
 
@@ -92,11 +93,18 @@ class Size(NamedTuple):
 
 
 def step(
-    folder: Path, device: str, *, model: str, size: Size, settings: Mapping[str, Any]
+    folder: Path,
+    device: str,
+    *,
+    model: str,
+    size: Size,
+    settings: Mapping[str, Any],
+    graded: bool = False,
 ) -> Callable[[], float]:
     """A training step of a model, 10 time steps in; its graphs are there already.
 
-    Each sample of `fno` is on a grid, and of all others on random points of its own.
+    Each sample of `fno` is on a grid, and of all others on random points of its own,
+    ``graded`` towards the centre, or even.
     """
     torch.manual_seed(0)
     points, time_steps, samples = size
@@ -104,6 +112,8 @@ def step(
     problem = Problem(DOMAIN, 1, 1, 10, time_steps, points, grid, True)
     network = build_model(model, problem, settings).to(device)
     pos = torch.rand(samples * points, 2)
+    if graded:
+        pos = 0.5 + 16 * (pos - 0.5) ** 5
     if grid:
         pos = equispaced_grid(DOMAIN, grid).repeat(samples, 1)
     pos = pos.to(device)
@@ -204,6 +214,14 @@ def _load(name: str, bound: float, *, cached: bool) -> Entry:
     return Entry(f"load-{name}", work, training_step, bound, cpu_only=True)
 
 
+def _points(name: str, bound: float, *, graded: bool) -> Entry:
+    """A training step of nfs, over one without learned layers beside the grid."""
+    size = Size(1600, 10, 4)
+    of = partial(step, size=size, settings={}, graded=graded)
+    variant, reference = (partial(of, model=model) for model in ("nfs", "fno-spline"))
+    return Entry(f"nfs-{name}-points", variant, reference, bound, 1.5)
+
+
 def _nfs(
     name: str,
     size: Size,
@@ -224,6 +242,8 @@ ENTRIES: dict[str, Entry] = {
         _load("first-epoch", 0.15, cached=False),
         _load("cached", 0.05, cached=True),
         _nfs("default", Size(4096, 10, 4), (0.3, 0.5), {}, CORE),
+        _points("even", 1.35, graded=False),
+        _points("graded", 1.6, graded=True),
         _nfs("4096x10", Size(4096, 10, 4), (1.3, 1.3), LEARNED, CORE),
         _nfs("16384x10", Size(16384, 10, 1), (1.3, 1.3), LEARNED, CORE),
         _nfs("paper", Size(4096, 40, 1), (4.5, 1.5), PAPER, PAPER_CORE),
