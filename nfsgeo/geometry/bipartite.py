@@ -219,7 +219,8 @@ class BipartiteGraph:
         return self._relative(dtype)[1]
 
     def _relative(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        if self.differentiable:
+        # Exported programs have no contexts, and keep nothing.
+        if self.differentiable or torch.compiler.is_exporting():
             return self._measured(dtype)
         spacing, relative = self._constant
         return spacing.to(dtype), relative.to(dtype)

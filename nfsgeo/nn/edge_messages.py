@@ -185,6 +185,9 @@ def edge_sum(
         ``[m, h]``.
     """
     dtype = torch.promote_types(source.dtype, torch.float32)
+    if torch.compiler.is_exporting():
+        # Exported programs have no contexts.
+        return edge_sum_reference(source, target, place, matrix, weight, graph)
     fused = not (torch.compiler.is_compiling() or graph.differentiable)
     function = _EdgeSum.apply if fused else edge_sum_reference
     given: list[Any] = [source, target, place, matrix, weight]
