@@ -139,6 +139,7 @@ def test_few_and_many_points(monkeypatch):
     assert found.predictors().keys() == {"nearest_neighbours"}
 
 
+@pytest.mark.slow
 def test_a_run_has_them_also_at_query_points(tiny):
     """In the summary and its tables; a file without training samples has none."""
     u = np.stack([np.sin(4 * INPUT) + POINTS[:, 0], INPUT**2], axis=2)

@@ -101,6 +101,7 @@ def test_seams_mixed_cells_and_cells_of_second_order():
     assert boundary_sides({}, torch.zeros(3, 2)) == [] and cell_edges({}).size == 0
 
 
+@pytest.mark.slow
 @FAST
 @given(periodic=st.tuples(st.booleans(), st.booleans()), seed=st.integers(0, 99))
 def test_the_way_to_points_and_segments(periodic, seed):

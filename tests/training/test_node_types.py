@@ -56,6 +56,7 @@ def test_types_that_training_has_not_seen_are_refused_in_a_line(run, around_bodi
         nfsgeo.predict(run, around_bodies(3, types=False), Path("p.nc"))
 
 
+@pytest.mark.slow
 def test_types_in_memory_in_rollouts_and_in_programs(run, around_bodies):
     """The program predicts the same, and the first window of a rollout, too."""
     forecaster, fields = nfsgeo.load(run), around_bodies(2)

@@ -187,6 +187,7 @@ def shed(side: int, spin_up: float, shorter: float, periods: float) -> Array:
     return np.array([2 * RADIUS * frequency, drag[last].max(), lift[last].max()])
 
 
+@pytest.mark.slow
 def test_shedding_on_a_coarse_mesh():
     found = shed(8, spin_up=30, shorter=1, periods=3)
     assert found == pytest.approx([0.3, 3.23, 1.0], rel=0.1)

@@ -97,6 +97,7 @@ def test_what_can_be_imposed(around_bodies):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_run_with_values_that_are_imposed(around_bodies, tiny, tmp_path):
     """They stay as they are in evaluation, prediction and programs."""
     fields = around_bodies()
