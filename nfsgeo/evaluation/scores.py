@@ -50,7 +50,7 @@ class Scores:
     # all, but where a window has no true value of one of several components.
     mae: Tensor
     points: tuple[int, int]  # smallest and largest number of a sample
-    # Of the model at the points of each node type, by its meaning or number.
+    # Errors of the model at each node type, by its meaning or number.
     by_type: dict[str, FieldErrors]
     # The first samples: sample [S], pos [n, d], times [n_in + n_out], x, truth and
     # prediction [S, n, ...].

@@ -24,7 +24,7 @@ NEIGHBOURS = 8
 # Neighbours may be this much further away, relative to their distance, than the
 # nearest: an exact search in nine dimensions takes several times as long.
 SLACK = 1.0
-# Of the mean of an input: a standard deviation that is due to rounding.
+# Standard deviation over mean below which an input counts as constant.
 ROUNDING = 1e-9
 
 
@@ -63,7 +63,7 @@ class StaticReferences:
         varies = spread > ROUNDING * np.abs(self.mean)
         self.scale = np.divide(1, spread, out=0 * spread, where=varies)
         x = self._standardised(x)
-        # Of each target, the training points that have it.
+        # Training points at which each target is known.
         rows = [np.flatnonzero(~np.isnan(column)) for column in y.T]
         parts = [(x[some[:POINTS]], y[some[:POINTS], c]) for c, some in enumerate(rows)]
         self.neighbours = [(cKDTree(seen), of) for seen, of in parts]

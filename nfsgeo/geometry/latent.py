@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,8 @@ class LatentCoordinates:
 
     Args:
         domain: The box.
-        knots: Of each axis, coordinates and their images ``[2, K + 1]``, float64.
+        knots: Of each axis, coordinates, their images and the slopes of the map there
+            ``[3, K + 1]``, float64.
     """
 
     domain: Domain
@@ -89,21 +91,20 @@ class LatentCoordinates:
 
         Gradients with respect to the points exist, for fixed knots.
         """
+        return self._mapped(pos, _cubic)
+
+    def inverse(self, latent: Tensor) -> Tensor:
+        """The points ``[n, d]`` whose latent coordinates are given."""
+        return self._mapped(latent, _bisected)
+
+    def _mapped(self, pos: Tensor, along: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """The coordinates of each axis, from its lower end, mapped by its knots."""
         if self.identity:
             return pos
         low = pos.new_tensor(self.domain.lower, dtype=torch.float64)
         columns = zip((pos.double() - low).unbind(-1), self.knots, strict=True)
-        found = torch.stack([_cubic(x, knots) for x, knots in columns], dim=-1)
+        found = torch.stack([along(x, knots) for x, knots in columns], dim=-1)
         return (found + low).to(pos.dtype)
-
-    def inverse(self, latent: Tensor) -> Tensor:
-        """The points ``[n, d]`` whose latent coordinates are given."""
-        if self.identity:
-            return latent
-        low = latent.new_tensor(self.domain.lower, dtype=torch.float64)
-        columns = zip((latent.double() - low).unbind(-1), self.knots, strict=True)
-        found = torch.stack([_bisected(u, knots) for u, knots in columns], dim=-1)
-        return (found + low).to(latent.dtype)
 
 
 def occupancy(pos: Tensor, domain: Domain) -> float:
@@ -151,8 +152,8 @@ def _knots(
         ordered = np.sort(x)
         around = np.concatenate([ordered - length, ordered, ordered + length])
         rank = (np.arange(len(around)) + 0.5) / len(x) - 1
-        distribution = np.interp(np.linspace(0, length, 4 * num + 1), around, rank)
         grid = np.linspace(0, length, 4 * num + 1)
+        distribution = np.interp(grid, around, rank)
         found = np.interp(levels, distribution - distribution[0], grid)
     else:
         found = np.quantile(x, levels)

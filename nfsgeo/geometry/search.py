@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch.nn.functional import pad
 from nfsgeo.errors import UserError
 from nfsgeo.geometry.domain import Domain, Sphere
 
-__all__ = ["Search", "by_sample", "radius_edges", "radius_for"]
+__all__ = ["Search", "by_sample", "edges_by_sample", "radius_edges", "radius_for"]
 
 BACKENDS = ("auto", "scipy", "torch_cluster")
 # torch-cluster compares all pairs on CUDA: fast for few points only.
@@ -120,6 +121,25 @@ def by_sample(
     sizes = [pad(count, (0, num - len(count))).tolist() for count in counts]
     split = source.split(sizes[0]), target.split(sizes[1])
     return list(zip(*split, strict=True))
+
+
+def edges_by_sample(
+    edge_index: Tensor | None, ends: Sequence[tuple[Tensor, Tensor]]
+) -> list[Tensor]:
+    """The edges of each sample, by numbers of its own points; none without any.
+
+    Args:
+        edge_index: Edges ``[2, E]`` between the sources of all samples.
+        ends: Sources and targets of each sample, from :func:`by_sample`.
+    """
+    if edge_index is None:
+        return []
+    found, first = [], 0
+    for place, _ in ends:
+        own = (edge_index[1] >= first) & (edge_index[1] < first + len(place))
+        found.append(edge_index[:, own] - first)
+        first += len(place)
+    return found
 
 
 def _is_sorted(batch: Tensor) -> bool:

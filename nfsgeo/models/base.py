@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, GraphBuilder, Graphs, radius_for
 from nfsgeo.geometry.bipartite import outside_inference
-from nfsgeo.geometry.search import by_sample
+from nfsgeo.geometry.search import by_sample, edges_by_sample
 from nfsgeo.models.task import Problem
 from nfsgeo.nn.resampling import grid_shape
 from nfsgeo.setting_errors import explained
@@ -302,7 +302,7 @@ class Model(nn.Module, ABC):
             places = self._normalised(pos)
             queries = places if query_pos is None else self._normalised(query_pos)
             ends = by_sample(places, queries, batch, batch if own else query_batch)
-            cells = _cells_of(edge_index if self.uses_cells else None, ends)
+            cells = edges_by_sample(edge_index if self.uses_cells else None, ends)
             samples: list[Graphs] = []
             for number, (place, others) in enumerate(ends):
                 if len(ends) > 1 and not len(place):
@@ -367,20 +367,6 @@ class Model(nn.Module, ABC):
     def _normalised(self, pos: Tensor) -> Tensor:
         kind = next(self.parameters()).real.dtype
         return self.problem.domain.normalise(pos, kind)
-
-
-def _cells_of(
-    edge_index: Tensor | None, ends: Sequence[tuple[Tensor, Tensor]]
-) -> list[Tensor]:
-    """The edges of the cells of each sample, by numbers of its own points."""
-    if edge_index is None:
-        return []
-    found, first = [], 0
-    for place, _ in ends:
-        own = (edge_index[1] >= first) & (edge_index[1] < first + len(place))
-        found.append(edge_index[:, own] - first)
-        first += len(place)
-    return found
 
 
 def check_differentiable(

@@ -18,6 +18,7 @@ from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,
+    InterpolationResampling,
     Lift,
     MixerBlock,
     PointPath,
@@ -160,10 +161,8 @@ class MixerOperator(Model):
         field, encoded = self.resampling(features, graphs, self.lift, times), None
         if path is not None:
             encoded = path.encode(features, graphs)
-            added = path.at_nodes(encoded, graphs).movedim(-1, 0)
-            added = added.unflatten(1, (graphs.num_samples, -1)).transpose(0, 1)
-            sizes = field.shape[: -1 if self.time_tokens else None]
-            added = added.reshape(sizes)
+            assert isinstance(self.resampling, InterpolationResampling)
+            added = self.resampling.on_grid(path.at_nodes(encoded, graphs), graphs)
             field = field + (added[..., None] if self.time_tokens else added)
         field = self.cropped(self.blocks(self.padded(field)))
         num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)

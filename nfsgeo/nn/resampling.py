@@ -248,7 +248,7 @@ class InterpolationResampling(Resampling):
             # Affine maps commute with weights that add up to 1. Lifted at the nodes,
             # a field has few components to interpolate, none of which is trained, and
             # positions are exact: interpolated ones show the mesh where axes wrap.
-            known, nodes = self.at_nodes(features, graphs)
+            known, nodes = self._at_nodes(features, graphs)
             field = fields = _stacked(*lift(known, nodes))
             if self.to_grid is not None:
                 field = self.to_grid(fields, nodes, graphs.edges["nodes-0"], known)
@@ -280,7 +280,7 @@ class InterpolationResampling(Resampling):
             down = down.rows(some.start, some.stop)
         if self.from_grid is None:
             return interpolate_along(field, down)
-        known, nodes = self.at_nodes(features, graphs)
+        known, nodes = self._at_nodes(features, graphs)
         found: Tensor = self.from_grid(field, nodes, down, known)
         return found
 
@@ -304,13 +304,8 @@ class InterpolationResampling(Resampling):
             }
         return self._nodes[device]
 
-    def at_nodes(self, features: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor]:
-        """Features at the nodes of all samples, and these, ``[B m, F]``, ``[B m, d]``.
-
-        Args:
-            features: at the points ``[N, F]``.
-            graphs: as for :meth:`forward`.
-        """
+    def _at_nodes(self, features: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor]:
+        """Inputs at the nodes of all samples, and these, ``[B m, F]``, ``[B m, d]``."""
         known = interpolate_along(features[:, None], graphs.edges["up"])[:, 0]
         if graphs.nodes is not None:
             return known, graphs.nodes.to(self.grid.dtype)

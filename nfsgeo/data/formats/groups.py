@@ -28,7 +28,7 @@ __all__ = ["MESH_GRAPH_NETS", "MP_PDE", "PDE_BENCH", "THE_WELL"]
 COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
 POINTS, TIMES = ("mesh_pos", "pos", "coords"), ("time", "times", "t")
 OWN = {*POINTS, *TIMES, NODE_TYPE, "cells"}
-# Of the authors' node types 0, 1, ..., by their names.
+# Names of the authors' node types 0, 1, ...
 TYPES = "normal obstacle airfoil handle inflow outflow wall_boundary"
 DATA = re.compile(r"\d+/data")
 CELLS = {2: "line", 3: "triangle", 4: "tetra", 8: "hexahedron"}  # by nodes, in space

@@ -14,7 +14,7 @@ from nfsgeo.data.pde.bodies import Flow
 __all__ = ["RoundSolution", "clustered", "cyclic_solve", "solve_around_circle"]
 
 Doubles = NDArray[np.float64]
-# Of a coordinate s and an angle.
+# Function of the coordinate s and the angle.
 Function = Callable[[Doubles, Doubles], Doubles]
 # Sixth-order central differences for the first and the second derivative.
 FIRST = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60
