@@ -17,7 +17,8 @@ from nfsgeo.data.windows import Cache
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.cells import boundary_sides, way_to_points, way_to_segments
 
-__all__ = ["boundary_kinds", "boundary_names", "interior_of", "with_boundary"]
+__all__ = ["boundary_at", "boundary_kinds", "boundary_names", "interior_of"]
+__all__ += ["with_boundary"]
 
 # Meanings of the type of points that are on no boundary; else its number is 0.
 INTERIOR = ("interior", "normal", "fluid", "internal", "inner", "inside")
@@ -77,6 +78,19 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
     return file._changed(dataset)
 
 
+def boundary_at(
+    file: Fields, kinds: Sequence[int] | None, sample: int, points: Tensor
+) -> dict[str, Floats]:
+    """The inputs of :func:`with_boundary` by name at other ``points [M, d]``.
+
+    Of a sample of the ``file``; none where ``kinds`` is None.
+    """
+    if kinds is None:
+        return {}
+    columns = _Ways(file, tuple(kinds)).make(sample, points).T
+    return dict(zip(boundary_names(file.domain, kinds), columns, strict=True))
+
+
 class _Ways:
     """Distances and directions of the samples of a file, cached by their mesh."""
 
@@ -120,36 +134,42 @@ class _Ways:
     def of(self, sample: int) -> Floats:
         """All inputs of a sample ``[n, (1 + d) K]``."""
         mesh = int(self.file.sample_geometry[sample])
-        made: Floats = self.cache.get(mesh, partial(self._make, sample))
+        made: Floats = self.cache.get(mesh, partial(self.make, sample))
         return made
 
-    def _make(self, sample: int) -> Floats:
+    def make(self, sample: int, points: Tensor | None = None) -> Floats:
+        """All inputs at the ``points [M, d]``, or those of the sample, uncached."""
         domain = self.file.domain
-        places = domain.wrap(torch.from_numpy(self.file.coordinates(sample)))
-        pos = domain.normalise(places, torch.float64)
+        mine = torch.from_numpy(self.file.coordinates(sample))
+        places = [mine if each is None else each for each in (None, points)]
+        known, pos = (
+            domain.normalise(domain.wrap(each), torch.float64) for each in places
+        )
         if not self.kinds:
-            return _columns(self._to_cells(sample, pos), pos, domain)
+            return _columns(self._to_cells(sample, known, pos), pos, domain)
         types = _types(self.file, sample)
         found = []
         for kind in self.kinds:
             there = torch.from_numpy(np.flatnonzero(types == kind))
             way = None
             if len(there):
-                way = way_to_points(pos, pos[there], domain.normalised)
+                way = way_to_points(pos, known[there], domain.normalised)
             found.append(_columns(way, pos, domain))
         return np.concatenate(found, axis=1)
 
-    def _to_cells(self, sample: int, pos: Tensor) -> Tensor | None:
-        """The way to the boundary of the cells; None where they have none."""
+    def _to_cells(self, sample: int, known: Tensor, pos: Tensor) -> Tensor | None:
+        """The way from ``pos`` to the boundary of the cells, whose corners are
+        ``known``; None where they have none.
+        """
         domain = self.file.domain.normalised
-        sides = boundary_sides(self.file.cells(sample), pos)
+        sides = boundary_sides(self.file.cells(sample), known)
         if not sides:
             return None
         if domain.dim == 2 and all(side.shape[1] == 2 for side in sides):
-            ends = torch.cat([pos[torch.from_numpy(side)] for side in sides])
+            ends = torch.cat([known[torch.from_numpy(side)] for side in sides])
             return way_to_segments(pos, ends, domain)
         numbers = np.unique(np.concatenate([side.ravel() for side in sides]))
-        return way_to_points(pos, pos[torch.from_numpy(numbers)], domain)
+        return way_to_points(pos, known[torch.from_numpy(numbers)], domain)
 
 
 def _columns(way: Tensor | None, pos: Tensor, domain: Domain) -> Floats:

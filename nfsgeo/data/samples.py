@@ -22,7 +22,7 @@ class Sample(NamedTuple):
 
     steps: Indices  # numbers of the time steps in the file
     u: Floats  # fields [n, T, C]
-    a: Floats  # inputs that do not change in time [num_observed, C_a]
+    a: Floats  # inputs that do not change in time [n, C_a]
     f: Floats  # forcings [num_observed, T, C_f]
     pos: Doubles  # positions [n, d]
     volume: Floats  # quadrature weights [n] where they are wanted, else ones
@@ -76,4 +76,4 @@ def read_sample(
     if volumes:
         volume[:num] = observed.volumes(file.domain)
     about = num, mesh is not observed, mesh.index
-    return Sample(steps, u, a[:num], f, pos, volume, *about)
+    return Sample(steps, u, a, f, pos, volume, *about)

@@ -76,7 +76,8 @@ class WindowDataset(Dataset[Data]):
       it has any and is observed at all of its points
     - with ``volumes``, ``volume`` float32 ``[n]``: quadrature weights of mean 1
     - where the mesh has unobserved query points, ``query_pos`` float64 ``[n + m, d]``,
-      ``query_point`` and ``query_y`` ``[n + m, n_out, C]``, the observed points first;
+      ``query_point`` and ``query_y`` ``[n + m, n_out, C]``, the observed points first,
+      and with static inputs in the file, ``query_static`` ``[n + m, C_s]``;
       ``volume`` is ``[n + m]`` then, 1 at the others
 
     A field is NaN where it has no value. Values have the precision of the file, float32
@@ -180,13 +181,13 @@ class WindowDataset(Dataset[Data]):
             if there[:num].any() and not there.all():
                 key = mesh, np.packbits(there).tobytes()
                 mesh = self._left.setdefault(key, -1 - len(self._left))
-                u, pos, volume, point = (v[there] for v in (u, pos, volume, point))
-                a, f = a[there[:num]], f[there[:num]]
+                u, a, pos, volume, point = (v[there] for v in (u, a, pos, volume, point))
+                f = f[there[:num]]
                 index = None if index is None else index[there]
-                num = len(a)
+                num = len(f)
         # Copies, so that nothing done to an item reaches the cache.
         everywhere, places = torch.from_numpy(u), torch.tensor(pos)
-        x, static = everywhere[:num, :n_in], torch.from_numpy(a)[:, None]
+        x, static = everywhere[:num, :n_in], torch.from_numpy(a[:num])[:, None]
         if static.numel() or not n_in:
             x = torch.cat([x, static.expand(-1, n_in, -1)], -1) if n_in else static
         if self.noise is not None:
@@ -211,6 +212,8 @@ class WindowDataset(Dataset[Data]):
         if found.has_queries:
             item.query_pos, item.query_point = places, torch.from_numpy(point)
             item.query_y = everywhere[:, n_in:].clone()
+            if names := self.file.static_names:
+                item.query_static = torch.tensor(a[:, : len(names)])
         return item
 
     def _edges(self, sample: int, item: Data) -> Tensor | None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
 import torch
 from torch import Tensor
+from torch_geometric.data import Batch
 from xarray import Variable
 
 import nfsgeo.data
 from nfsgeo.data import Fields
+from nfsgeo.data.boundary import boundary_at
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.checks import as_real
+from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.formats import cells
@@ -83,7 +85,8 @@ def predict(
         target: The file to make; its ending chooses the format, see
             :meth:`~nfsgeo.data.Fields.write`.
         query_points: Where to predict, a file for :func:`read_points`; None for the
-            observed points. In Python also an array ``[M, d]``.
+            observed points. In Python also an array ``[M, d]``. A table, or an ``.npz``
+            file, may hold static inputs of the run there, by their names.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
             in the file.
         steps: Number of time steps to predict, by an autoregressive rollout where they
@@ -116,9 +119,9 @@ def predict(
         at_all = file.shape is None and info.any_mesh
         mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
         points, queries, most = None, None, max(map(file.num_points, range(num)))
-        names: list[str] = []
+        names, static = list[str](), dict[str, Doubles]()
         if query_points is not None:
-            points, names = _named_points(query_points, domain)
+            points, names, static = _named_points(query_points, domain, task.static)
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
             names = names * num
         observed = _observed(task, data.time_stride, file, first)
@@ -148,6 +151,21 @@ def predict(
                 wanted = torch.cat([pos, queries.to(pos)])
             return forecaster.connect(pos, query_pos=wanted, **of)
 
+        def known_at_queries(batch: Batch) -> Tensor | None:
+            if queries is None or not task.static:
+                return None
+            first, found = len(task.components) * task.has_time, list[Tensor]()
+            own = batch.x[:, 0, first : first + len(task.static)]
+            for sample, here in zip(
+                batch.sample.tolist(), own.split(batch.graphs.sizes), strict=True
+            ):
+                known = here.new_full((most, len(task.static)), torch.nan)
+                made = boundary_at(file, task.boundary, sample, queries)
+                for name, values in (made | static).items():
+                    known[:, task.static.index(name)] = torch.as_tensor(values)
+                found += [known] if bands is None else [here, known]
+            return torch.cat(found)
+
         staged, where = list[tuple[Any, ...]](), list[Doubles]()
         statistics = InputStatistics(forecaster)
         for batch, u in predictions(
@@ -157,6 +175,7 @@ def predict(
             connect=connect,
             steps=steps,
             ahead=torch.from_numpy(ahead),
+            query_static=known_at_queries,
         ):
             if forecaster.trained_on is not None:
                 statistics.add(batch)
@@ -302,26 +321,39 @@ def read_points(path: Path, domain: Domain) -> Doubles:
         UserError: The file at ``path`` cannot be read, or a point is not finite or lies
             outside the ``domain``.
     """
-    return _named_points(path, domain)[0]
+    return np.asarray(_named_points(path, domain).pos)
+
+
+class _Points(NamedTuple):
+    """Coordinates, names where there are any, and static inputs by their names."""
+
+    pos: Any
+    names: list[str]
+    static: Mapping[str, Any]
 
 
 def _named_points(
-    source: Path | str | Doubles, domain: Domain
-) -> tuple[Doubles, list[str]]:
-    """What :func:`read_points` reads, and the names of the points if it has any."""
+    source: Path | str | Doubles, domain: Domain, static: Sequence[str] = ()
+) -> _Points:
+    """What :func:`read_points` reads, with names of the points and ``static`` inputs."""
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
     what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
     try:
         if isinstance(source, np.ndarray):
-            read, names = source, list[str]()
+            read, names, known = _Points(source, [], {})
         elif (path := Path(source)).suffix in readers and path.is_file():
-            read, names = readers[path.suffix](path)
+            read, names, known = readers[path.suffix](path, static)
         else:
             expected = "an existing .npy, .npz or .csv file"
             raise UserError(what, expected, "check the name")
         points = as_real(read, what).astype(np.float64)
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
             raise ValueError(f"an array of shape {points.shape}")
+        values = {name: as_real(each, name) for name, each in known.items()}
+        for name, each in values.items():
+            finite(each, name)
+            if each.shape != (len(points),):
+                raise ValueError(f"{name} of shape {each.shape}, {len(points)} points")
     except UserError:
         raise
     except Exception as error:  # whatever breaks in a damaged file
@@ -338,27 +370,30 @@ def _named_points(
             "move or leave out the points outside",
         )
     domain.check_region(torch.from_numpy(points), f"{what} with ")
-    return points, names
+    return _Points(points, names, values)
 
 
-def _numpy(path: Path) -> tuple[Doubles, list[str]]:
+def _numpy(path: Path, static: Sequence[str]) -> _Points:
     arrays = np.load(path, allow_pickle=False)
     if isinstance(arrays, np.ndarray):
-        return arrays, []
+        return _Points(arrays, [], {})
     with arrays:
         name = "pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]
-        return arrays[name], []
+        known = {each: arrays[each] for each in arrays.files if each in static}
+        return _Points(arrays[name], [], known)
 
 
-def _table(path: Path) -> tuple[Doubles, list[str]]:
-    """Coordinates of points, and their names where a column holds them."""
+def _table(path: Path, static: Sequence[str]) -> _Points:
+    """Columns of coordinates, of names and of ``static`` inputs."""
     names, separator, *_ = cells.first_lines(path)
     if names and all(name and cells.is_number(name) for name in names):
         one = None if separator == cells.SPACES else separator
-        return np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig"), []
+        read = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
+        return _Points(read, [], {})
     table = cells.frame_of(path)
+    known = {n: cells.values_of(path, table[n]) for n in table if n in static}
     axes = [[n for n in table if role_of(n) == axis] for axis in "xyz"]
-    others = [n for n in table if n not in sum(axes, [])]
+    others = [n for n in table if n not in known and n not in sum(axes, [])]
     text = [n for n in others if pandas.api.types.infer_dtype(table[n]) == "string"]
     dim = sum(map(bool, axes))
     if [len(each) for each in axes] != [1] * dim + [0] * (3 - dim) or others != text:
@@ -366,4 +401,5 @@ def _table(path: Path) -> tuple[Doubles, list[str]]:
             f"columns {[*table]}, not one each of x, y and z, in this order"
         )
     columns = [cells.values_of(path, table[name]) for (name,) in axes[:dim]]
-    return np.stack(columns, axis=1), [*table[text[0]]] if text else []
+    pos = np.stack(columns, axis=1)
+    return _Points(pos, [*table[text[0]]] if text else [], known)

@@ -149,15 +149,20 @@ def predictions(
     connect: Connect | None = None,
     steps: int | None = None,
     ahead: Tensor | None = None,
+    query_static: Callable[[Batch], Tensor | None] | None = None,
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Batches of samples, in order, and their predicted fields ``[M, steps, C]``.
 
     A number of ``steps`` asks for a rollout. A model that can be asked for any time
-    predicts those of the windows, or ``ahead`` ``[K]``.
+    predicts those of the windows, or ``ahead`` ``[K]``. Static inputs at the query
+    points are those of the windows, or what ``query_static`` tells of a batch.
     """
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)
         known: dict[str, Any] = forecaster.known_ahead(batch)
+        if batch.graphs.query_pos is not None:
+            static = batch.get("query_static")
+            known["query_static"] = query_static(batch) if query_static else static
         if ahead is not None and (times := known["times"]) is not None:
             asked = ahead.to(times).expand(len(times), -1)
             known["times"] = torch.cat([times[:, : windows.n_in], asked], dim=1)

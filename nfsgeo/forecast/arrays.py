@@ -19,10 +19,16 @@ from nfsgeo.models import Task
 __all__ = ["check_shapes", "example", "predict_samples"]
 
 
-def check_shapes(task: Task, num_samples: int, arrays: Mapping[str, Tensor]) -> None:
+def check_shapes(
+    task: Task,
+    num_samples: int,
+    arrays: Mapping[str, Tensor],
+    num_queries: int | None = None,
+) -> None:
     """Makes sure that arrays have the shapes of one another and of training.
 
-    These are ``x``, which is always there, ``pos``, ``query_pos``, ``forcing`` and
+    These are ``x``, which is always there, ``pos``, ``query_pos``, ``forcing``,
+    ``query_static``, of ``num_queries`` points or those of ``query_pos``, and
     ``times``, also of each of ``num_samples``.
 
     Raises:
@@ -43,6 +49,11 @@ def check_shapes(task: Task, num_samples: int, arrays: Mapping[str, Tensor]) -> 
     if "query_pos" in shapes:
         num = (*shapes["query_pos"], 0)[0] or 1
         wanted["query_pos"] = f"query_pos [queries, {dim}]", [(num, dim)]
+    if "query_static" in shapes:
+        num = (*shapes.get("query_pos", ()), num_queries or 0)[0]
+        static = len(task.static)
+        text = f"query_static [queries, {static}] ({', '.join(task.static)})"
+        wanted["query_static"] = text, [(num, static)]
     if task.needs_times:
         text = f"times of the inputs and of what is asked for [{n_in} + {asked}]"
         wanted["times"] = text, [(steps,), (1, steps), (num_samples, steps)]
@@ -139,8 +150,9 @@ def _tensor(values: Any, what: str, device: torch.device) -> Tensor:
     """Numbers on a device, all of them finite but for missing values."""
     if what == "times":
         return torch.as_tensor(as_times(values, what), device=device)
-    numbers = as_real(values, what, gaps=what == "x")
-    (not_infinite if what == "x" else finite)(numbers, what)
+    gaps = what in ("x", "query_static")
+    numbers = as_real(values, what, gaps=gaps)
+    (not_infinite if gaps else finite)(numbers, what)
     # A copy, as arrays may be flipped, and those of pandas must not be written to.
     given = values if isinstance(values, Tensor) else np.array(numbers, order="C")
     return torch.as_tensor(given, device=device)

@@ -130,6 +130,7 @@ class Forecaster(nn.Module):
         graphs: Graphs | None = None,
         forcing: Tensor | None = None,
         times: Tensor | None = None,
+        query_static: Tensor | None = None,
     ) -> Tensor:
         """Predicted fields ``[M, n_out, C]``, in the units of the data.
 
@@ -143,11 +144,12 @@ class Forecaster(nn.Module):
             forcing: ``[N, n_in + n_out, C_f]`` where the model was trained with one.
             times: where predictions depend on them, of the inputs and of what is asked
                 for ``[n_in + K]``, or ``[S, n_in + K]`` of each sample.
+            query_static: static inputs at the query points ``[M, C_s]``, NaN where they
+                are not known; ``nfs`` uses them in place of interpolated ones.
 
         Raises:
-            UserError: ``x``, ``forcing`` or ``times`` has other components or time
-                steps than in training, or positions require gradients that the graphs
-                do not pass on.
+            UserError: an array has other components or time steps than in training, or
+                positions require gradients that the graphs do not pass on.
         """
         if graphs is not None:
             check_differentiable(graphs, pos, query_pos)
@@ -156,16 +158,25 @@ class Forecaster(nn.Module):
         else:
             graphs = self.connect(pos, batch, query_pos, query_batch)
         arrays = {"x": x, "forcing": forcing, "times": times}
+        arrays["query_static"] = query_static
         there = {name: each for name, each in arrays.items() if each is not None}
-        check_shapes(self.task, graphs.num_samples, there)
+        check_shapes(self.task, graphs.num_samples, there, graphs.queries.size(0))
         times = None if times is None else torch.atleast_2d(times)
-        found = self._through(Given(x.double(), graphs, forcing, times), 0)
+        given = Given(x.double(), graphs, forcing, times)
+        if query_static is not None and graphs.query_pos is not None:
+            first = len(self.task.components) * self.task.has_time
+            known = given.x.new_full((len(graphs.queries), x.size(-1)), torch.nan)
+            known[:, first : first + query_static.size(1)] = query_static
+            given = replace(given, query_x=known)
+        found = self._through(given, 0)
         return found.to(torch.promote_types(x.dtype, torch.float32))
 
     def predict_batch(self, batch: Batch) -> Tensor:
         """Predicted fields ``[M, n_out, C]`` of a batch, in the units of the data."""
-        known = self.known_ahead(batch)
-        return cast(Tensor, self(batch.x, graphs=self.graphs_of(batch), **known))
+        known, graphs = self.known_ahead(batch), self.graphs_of(batch)
+        if graphs.query_pos is not None:
+            known["query_static"] = batch.get("query_static")
+        return cast(Tensor, self(batch.x, graphs=graphs, **known))
 
     def network_inputs(self, batch: Batch) -> Tensor:
         """What the network is given of a batch, ``[N, n_in, F]``."""
@@ -183,6 +194,7 @@ class Forecaster(nn.Module):
         query_pos: Any = None,
         forcing: Any = None,
         times: Any = None,
+        query_static: Any = None,
     ) -> Any:
         """Predicted fields ``[m, n_out, C]`` of each sample, in the units of the data.
 
@@ -195,7 +207,7 @@ class Forecaster(nn.Module):
                 missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and the
                 others, where there are any; a list of either, or a ``Batch``.
             pos: as for a call, and the same for all samples, as are ``query_pos``,
-                ``forcing`` and ``times``.
+                ``forcing``, ``times`` and ``query_static``.
 
         Raises:
             UserError: fields have no positions, or other components or time steps
@@ -203,6 +215,7 @@ class Forecaster(nn.Module):
                 than in training.
         """
         known = {"query_pos": query_pos, "forcing": forcing, "times": times}
+        known["query_static"] = query_static
         return predict_samples(self, data, pos, known)
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
@@ -263,6 +276,8 @@ class Forecaster(nn.Module):
         """The prediction from what the transforms before the ``first`` handed on."""
         if first == len(self.transforms):
             seen, graphs = self._assembled(given), given.graphs
+            if given.query_x is not None:
+                graphs = replace(graphs, query_x=self._known_at_queries(given))
             return cast(Tensor, self.model(seen, graphs.pos, graphs=graphs))
         behind: Callable[[Given], Tensor] = partial(self._through, first=first + 1)
         return cast(Tensor, self.stack[first](given, behind))
@@ -274,6 +289,18 @@ class Forecaster(nn.Module):
         if given.known is None:
             return seen
         return self.model.problem.with_forcing(seen, given.known.to(kind))
+
+    def _known_at_queries(self, given: Given) -> Tensor:
+        """What is known of the network's input at the query points ``[M, F]``."""
+        assert given.query_x is not None
+        queries = torch.cat([given.query_x, *given.query_features], dim=-1)
+        kind, known = next(self.model.parameters()).real.dtype, given.known
+        queries = queries.to(kind)[:, None]
+        if known is not None:
+            steps = queries.expand(-1, given.x.size(1), -1)
+            unknown = queries.new_full((len(queries), *known.shape[1:]), torch.nan)
+            queries = self.model.problem.with_forcing(steps, unknown)
+        return queries[:, 0]
 
 
 @torch.no_grad()
@@ -287,6 +314,7 @@ def rollout(
     graphs: Graphs | None = None,
     forcing: Tensor | None = None,
     times: Tensor | None = None,
+    query_static: Tensor | None = None,
 ) -> Tensor:
     """Predicted fields ``[M, steps, C]``, further ahead than the model was trained for.
 
@@ -302,6 +330,7 @@ def rollout(
         graphs: from ``forecaster.connect``, with the query points if there are any.
         forcing: what is known ahead, ``[N, n_in + steps, C_f]``.
         times: ``[n_in + steps]`` or those of each sample.
+        query_static: as of a call.
 
     Raises:
         UserError: the model has no time.
@@ -331,7 +360,8 @@ def rollout(
             here = num if times is None else known["times"].size(-1)  # type: ignore[union-attr]
             last = torch.arange(done, done + here).clamp(max=forcing.size(1) - 1)
             known["forcing"] = forcing[:, last.to(forcing.device)]
-        found.append(forecaster(window, graphs=graphs, **known))
+        asked = {"graphs": graphs, "query_static": query_static}
+        found.append(forecaster(window, **asked, **known))
         done += found[-1].size(1)
         if done >= steps:
             return torch.cat(found, dim=1)[:, :steps]

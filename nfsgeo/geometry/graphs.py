@@ -41,6 +41,8 @@ class Graphs:
             None where they are unknown.
         nodes: Normalised positions of the nodes of each sample's grid ``[B m, d]``,
             where the grid follows the points.
+        query_x: Inputs that are known at the query points, at all times ``[M, F]``, NaN
+            where they are not; of one prediction, and not of the positions.
     """
 
     pos: Tensor
@@ -52,6 +54,7 @@ class Graphs:
     boundary: Tensor | None = None
     numbers: Tensor | None = None
     nodes: Tensor | None = None
+    query_x: Tensor | None = None
 
     @property
     def num_samples(self) -> int:

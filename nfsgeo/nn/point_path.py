@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -10,6 +12,20 @@ from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.edge_messages import BipartiteMessages
 
 __all__ = ["PointPath"]
+
+
+class Encoded(NamedTuple):
+    """Of the points, in the notation of :class:`PointPath`.
+
+    Attributes:
+        known: inputs and the logarithm of the spacing ``[N, n_t F + 1]``.
+        plain: :math:`e`, ``[N, channels]``.
+        found: :math:`e'`, likewise.
+    """
+
+    known: Tensor
+    plain: Tensor
+    found: Tensor
 
 
 class PointPath(nn.Module):
@@ -24,7 +40,8 @@ class PointPath(nn.Module):
     The first line is at the points :math:`x_i`, with their inputs :math:`a_i` and their
     local spacing :math:`s_i`; the second at the nodes of the grid, to which the weights
     :math:`\beta` of the base interpolation bring them; the third at the query points,
-    where :math:`v` is interpolated back from the grid and :math:`e` from the points.
+    where :math:`v` is interpolated back from the grid, and :math:`e'` is as at the
+    points, of what is known there or else interpolated from the points.
     :math:`\phi` is a perceptron with one hidden layer; messages are those of
     :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
 
@@ -71,30 +88,30 @@ class PointPath(nn.Module):
                 BipartiteMessages(each, each[1], space, hidden=hidden) for each in sizes
             )
 
-    def encode(self, features: Tensor, graphs: Graphs) -> Tensor:
-        """The features :math:`e'` of the points ``[N, channels]``.
+    def encode(self, features: Tensor, graphs: Graphs) -> Encoded:
+        """What the points know, and their features.
 
         Args:
-            features: inputs at the points ``[N, F]``.
+            features: inputs at the points ``[N, n_t F]``.
             graphs: with the edges ``near`` from the nearest points to the points.
         """
         near = graphs.edges["near"]
         spacing = near.spacing(features.dtype) / self.spacing
-        place = graphs.pos[:, : self.dim].to(features.dtype)
-        known = torch.cat([features, place, spacing.log()[:, None]], dim=1)
-        found: Tensor = self.embed(known)
+        known = torch.cat([features, spacing.log()[:, None]], dim=1)
+        plain = self._embedded(known, graphs.pos)
+        found = plain
         if self.before is not None:
-            found = found + self.before(found, graphs.pos, near)
-        return found
+            found = plain + self.before(plain, graphs.pos, near)
+        return Encoded(known, plain, found)
 
-    def at_nodes(self, encoded: Tensor, graphs: Graphs) -> Tensor:
+    def at_nodes(self, encoded: Encoded, graphs: Graphs) -> Tensor:
         """What the points add to the field at the nodes of a grid ``[B m, width]``."""
-        up = interpolate_along(encoded[:, None], graphs.edges["up"])[:, 0]
+        up = interpolate_along(encoded.found[:, None], graphs.edges["up"])[:, 0]
         result: Tensor = self.to_nodes(up)
         return result
 
     def decode(
-        self, back: Tensor, encoded: Tensor, graphs: Graphs, some: slice | None = None
+        self, back: Tensor, encoded: Encoded, graphs: Graphs, some: slice | None = None
     ) -> Tensor:
         """Features of the query points, ``[M, T, back_width + channels]``.
 
@@ -105,20 +122,43 @@ class PointPath(nn.Module):
                 ``near_queries`` from the points to them.
             some: which of the query points; ``None`` for all.
         """
-        own, near = encoded, graphs.edges["near"]
-        if graphs.query_pos is not None:
-            own = interpolate_along(own[:, None], _rows(graphs.edges["own"], some))
-            own, near = own[:, 0], graphs.edges["near_queries"]
-        elif some is not None:
-            own = own[some]
+        if graphs.query_pos is None:
+            own, near = encoded.found, _rows(graphs.edges["near"], some)
+            own = own if some is None else own[some]
+        else:
+            near = _rows(graphs.edges["near_queries"], some)
+            own = self._at_queries(encoded, graphs, near, some)
         own = own[:, None].expand(-1, back.size(1), -1)
         found = torch.cat([back, own], dim=-1)
         if self.behind is not None:
             # Messages do not depend on time.
             target = found[:, 0] if found.size(1) == 1 else found.mean(1)
-            arrived = self.behind((encoded, target), graphs.pos, _rows(near, some))
-            found = found + arrived[:, None]
+            found = found + self.behind((encoded.found, target), graphs.pos, near)[:, None]
         return found
+
+    def _at_queries(
+        self, encoded: Encoded, graphs: Graphs, near: BipartiteGraph, some: slice | None
+    ) -> Tensor:
+        """The features of the query points ``[M, channels]``."""
+        own, pos, given = graphs.edges["own"], graphs.queries, graphs.query_x
+        if some is not None:
+            own, pos = _rows(own, some), pos[some]
+            given = None if given is None else given[some]
+        known = interpolate_along(encoded.known[:, None], own)[:, 0]
+        if given is not None:
+            inputs, spacing = known[:, :-1], known[:, -1:]
+            given = given.repeat(1, inputs.size(1) // given.size(1))
+            known = torch.cat([given.where(~given.isnan(), inputs), spacing], dim=1)
+        found = self._embedded(known, pos)
+        if self.before is not None:
+            found = found + self.before((encoded.plain, found), graphs.pos, near)
+        return found
+
+    def _embedded(self, known: Tensor, pos: Tensor) -> Tensor:
+        """Features of points at ``pos [n, d]`` that know ``[n, n_t F + 1]``."""
+        place = pos[:, : self.dim].to(known)
+        result: Tensor = self.embed(torch.cat([known, place], dim=1))
+        return result
 
 
 def _rows(graph: BipartiteGraph, some: slice | None) -> BipartiteGraph:

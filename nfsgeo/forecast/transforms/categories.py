@@ -61,21 +61,31 @@ class Categories(Transform):
         return replace(problem, in_components=problem.in_components + more)
 
     def inputs(self, given: Given) -> Given:
-        found = []
+        others = [n for n in range(given.x.size(-1)) if n not in self.columns]
+        x, queries = given.x, given.query_x
+        given = replace(given, x=x[..., others])
+        if queries is not None:
+            given = replace(given, query_x=queries[..., others])
         for column, name, values in zip(
             self.columns, self.names, self.values, strict=True
         ):
-            there = given.x[..., column : column + 1] == values
-            # Training data are known; asking would wait for the device.
-            if not (self.training or torch.compiler.is_compiling()):
-                self._check(name, values, given.x[..., column], there)
-            found.append(there.to(given.x))
-        others = [n for n in range(given.x.size(-1)) if n not in self.columns]
-        features = (*given.features, *found)
-        return replace(given, x=given.x[..., others], features=features)
+            found = self._indicators(name, values, x[..., column])
+            known = None
+            if queries is not None:
+                known = self._indicators(name, values, queries[..., column])
+            given = given.with_feature(found, known)
+        return given
+
+    def _indicators(self, name: str, values: Tensor, x: Tensor) -> Tensor:
+        """Of every value of the category ``x [...]``, ``[..., k]``; NaN remains."""
+        there = x[..., None] == values
+        # Training data are known; asking would wait for the device.
+        if not (self.training or torch.compiler.is_compiling()):
+            self._check(name, values, x, there)
+        return there.to(x).where(~x.isnan()[..., None], torch.nan)
 
     def _check(self, name: str, values: Tensor, x: Tensor, there: Tensor) -> None:
-        if bool((seen := there.any(-1)).all()):
+        if bool((seen := there.any(-1) | x.isnan()).all()):
             return
         few = x[~seen].unique()[:SHOWN].tolist()
         odd = ", ".join(f"{value:g}" for value in few)

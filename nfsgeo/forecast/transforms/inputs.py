@@ -64,7 +64,7 @@ class BoundaryInputs(Transform):
         assert given.graphs.boundary is not None
         boundary = given.graphs.boundary.to(given.x)[:, None]
         boundary = boundary.expand(-1, given.x.size(1), -1)
-        return replace(given, features=(*given.features, boundary))
+        return given.with_feature(boundary)
 
 
 class LeadTimes(Transform):

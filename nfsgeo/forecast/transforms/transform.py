@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
+import torch
 from torch import Tensor, nn
 
 from nfsgeo.forecast.statistics import Statistics
@@ -95,6 +96,9 @@ class Given:
             for a model that depends on them, else ``None``.
         features: further inputs of the network, each ``[N, n_in, k]``.
         lead: lead time of each sample ``[S]``, or ``None``.
+        query_x: what is known of ``x`` at the query points at all times ``[M, F]``, NaN
+            where nothing is, or ``None``.
+        query_features: likewise of each of the ``features``, ``[M, k]``.
     """
 
     x: Tensor
@@ -103,6 +107,18 @@ class Given:
     times: Tensor | None = None
     features: tuple[Tensor, ...] = ()
     lead: Tensor | None = None
+    query_x: Tensor | None = None
+    query_features: tuple[Tensor, ...] = ()
+
+    def with_feature(self, feature: Tensor, queries: Tensor | None = None) -> Given:
+        """With a further ``feature [N, n_in, k]``, known at ``queries [M, k]`` or not."""
+        given = replace(self, features=(*self.features, feature))
+        if self.query_x is None:
+            return given
+        if queries is None:
+            unknown = self.query_x.new_full((), torch.nan)
+            queries = unknown.expand(len(self.query_x), feature.size(-1))
+        return replace(given, query_features=(*self.query_features, queries))
 
 
 class Transform(nn.Module):

@@ -70,7 +70,10 @@ class Normalise(Transform):
         return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std, observed=own)
 
     def inputs(self, given: Given) -> Given:
-        return replace(given, x=self.fields.normalise(given.x))
+        known = given.query_x
+        if known is not None:
+            known = self.fields.normalise(known)
+        return replace(given, x=self.fields.normalise(given.x), query_x=known)
 
     def outputs(self, prediction: Tensor, given: Given) -> Tensor:
         return self.results.denormalise(prediction)
@@ -114,7 +117,7 @@ class MissingValues(Transform):
         if not self.indicators:
             return replace(given, x=filled)
         observed = (~given.x[..., : self.indicators].isnan()).to(filled)
-        return replace(given, x=filled, features=(*given.features, observed))
+        return replace(given, x=filled).with_feature(observed)
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
         """Normalised fields ``x [N, n_in, F]`` without missing values.
