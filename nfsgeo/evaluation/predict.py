@@ -162,7 +162,7 @@ def predict(
                 known = here.new_full((most, len(task.static)), torch.nan)
                 made = boundary_at(file, task.boundary, sample, queries)
                 for name, values in (made | static).items():
-                    known[:, task.static.index(name)] = torch.as_tensor(values)
+                    known[:, task.static.index(name)] = torch.tensor(values)
                 found += [known] if bands is None else [here, known]
             return torch.cat(found)
 

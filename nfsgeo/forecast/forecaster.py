@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -53,6 +54,7 @@ class Forecaster(nn.Module):
         self.model, self.name, self.task = model, name, task
         self.transforms = nn.ModuleList(transforms)
         self.bands: Bands | None = None
+        self._warned = False
         self.trained_on: TrainingInputs | None = None
 
     @classmethod
@@ -111,6 +113,13 @@ class Forecaster(nn.Module):
         the points of one sample in a file tell stations at one place apart;
         ``edge_index [2, E]`` are edges of cells.
         """
+        if self.task.cells and edge_index is None and not self._warned:
+            self._warned = True
+            logging.getLogger(__name__).warning(
+                "%s was trained on the edges of cells; points without cells, or some "
+                "of the points of a mesh, are joined by a Delaunay triangulation",
+                self.name,
+            )
         graphs = self.model.connect(pos, batch, query_pos, query_batch, edge_index)
         graphs = replace(graphs, numbers=numbers)
         for transform in self.stack:

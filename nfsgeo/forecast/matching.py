@@ -32,13 +32,14 @@ def task_of(
     *,
     seasonal: bool = False,
     boundary: tuple[int, ...] | None = None,
+    cells: bool = False,
 ) -> Task:
     """What a model is to map that is trained on a file.
 
     With the times of a window and the statistics of all of them, the number of points
     of the first sample and their shape where they form a grid. The prediction may be
     ``seasonal``: depend on the times themselves. The file has the inputs of a
-    ``boundary`` already.
+    ``boundary`` already. With ``cells``, their edges are the graphs of the model.
     """
     n_in, units = statistics.n_in, file.units
     at, unit = np.array(times), file.time_unit
@@ -65,6 +66,7 @@ def task_of(
         longest_lead=statistics.longest_lead,
         num_points=num_points,
         grid_shape=grid_shape,
+        cells=cells,
         fingerprint=file.fingerprint(),
     )
 

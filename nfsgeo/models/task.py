@@ -131,6 +131,7 @@ class Task(BaseModel):
         longest_lead: time from the last input to the last target in training.
         num_points: number of points of a sample; of the first one where they differ.
         grid_shape: shape of the equispaced grid that the points form, or ``None``.
+        cells: whether the graphs of training are edges of cells.
         fingerprint: digest of the training data.
     """
 
@@ -155,6 +156,7 @@ class Task(BaseModel):
     longest_lead: float = 0.0
     num_points: int
     grid_shape: tuple[int, ...] | None = None
+    cells: bool = False
     fingerprint: str = ""
 
     @property

@@ -18,7 +18,7 @@ from nfsgeo.data import Fields
 from nfsgeo.data.fields import Doubles
 from nfsgeo.data.times import EPOCH, dates, time_texts
 from nfsgeo.geometry import Domain
-from nfsgeo.report.maps import Column, FieldFigure
+from nfsgeo.report.maps import Column, FieldFigure, densest_part
 from nfsgeo.report.run_folder import Predictions, RunFolder
 from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
 from nfsgeo.report.text import axis_labels, mae_text, with_unit
@@ -101,19 +101,27 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
 
 
 def _field_pictures(e: Predictions) -> Iterator[Picture]:
-    """Truth, prediction and error of a few test samples."""
+    """Truth, prediction and error of a few test samples, also where points are dense."""
+    closer: list[tuple[Domain | None, str]] = [(None, "")]
+    if (near := densest_part(e.domain, e.pos)) is not None:
+        closer.append((near, ", where points are dense"))
     for c, name in enumerate(e.component_names[:COMPONENTS]):
         if e.steady:
-            figure = _steady_figure(e, c)
-            caption = f"Test samples, {e.quantities[c]}. {figure.note}"
-            yield Picture(f"fields-{_slug(name)}", "fields", caption, figure.figure)
+            for near, where in closer:
+                figure = _steady_figure(e, c, near)
+                caption = f"Test samples, {e.quantities[c]}{where}. {figure.note}"
+                file = f"fields-{_slug(name)}" + "-near" * bool(where)
+                yield Picture(file, "fields", caption, figure.figure)
             continue
         for s, number in enumerate(e.samples[:SAMPLES]):
             suffix = f"{number}-{_slug(name)}"
             which = f"Test sample {number}, {e.quantities[c]}"
-            figure = sample_figure(e, s, c, evenly(len(e.times_out), TIME_STEPS))
-            caption = f"{which}. {figure.note}"
-            yield Picture(f"fields-{suffix}", "fields", caption, figure.figure)
+            for near, where in closer:
+                shown = evenly(len(e.times_out), TIME_STEPS)
+                figure = sample_figure(e, s, c, shown, near)
+                caption = f"{which}{where}. {figure.note}"
+                file = f"fields-{suffix}" + "-near" * bool(where)
+                yield Picture(file, "fields", caption, figure.figure)
             if e.domain.dim == 1 and len(e.times_out) >= 4:
                 made = _space_time(e, figure.columns)
                 caption = f"{which}, over space and time."
@@ -145,12 +153,14 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
         yield Picture(f"stations-{_slug(name)}", "fields", caption, figure)
 
 
-def sample_figure(e: Predictions, s: int, c: int, rows: Sequence[int]) -> FieldFigure:
+def sample_figure(
+    e: Predictions, s: int, c: int, rows: Sequence[int], box: Domain | None = None
+) -> FieldFigure:
     """Truth, prediction and error of sample ``s`` and component ``c``, at some time
-    steps, ``rows``.
+    steps, ``rows``, in the domain or a ``box`` of it.
     """
     truth, prediction = e.truth[s, :, :, c].T, e.prediction[s, :, :, c].T
-    return _compared(e, truth, prediction, e.when, rows=rows)
+    return _compared(e, truth, prediction, e.when, rows=rows, box=box)
 
 
 def _compared(
@@ -160,6 +170,7 @@ def _compared(
     names: Sequence[str],
     *given: Column,
     rows: Sequence[int] | None = None,
+    box: Domain | None = None,
 ) -> FieldFigure:
     """Truth, prediction and error ``[rows, n]`` beside what is ``given``."""
     error = prediction - truth
@@ -171,7 +182,8 @@ def _compared(
     ]
     pairs = zip(names, error, strict=True)
     labels = [f"{name}\n{mae_text(each)}" for name, each in pairs]
-    return FieldFigure(e.domain, e.pos, columns, labels, rows, e.axes, e.triangles)
+    of = box or e.domain, e.pos, columns, labels, rows, e.axes, e.triangles
+    return FieldFigure(*of)
 
 
 def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
@@ -185,7 +197,7 @@ def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
     return FieldFigure(plane, pos, flat, [""], axes=axes, slope=1.2).figure
 
 
-def _steady_figure(e: Predictions, c: int) -> FieldFigure:
+def _steady_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
     """Input, truth, prediction and error of samples of a problem without time."""
     fields = e.x[..., -1, 0], e.truth[..., -1, c], e.prediction[..., -1, c]
     x, truth, prediction = (values[:SAMPLES_STEADY] for values in fields)
@@ -194,7 +206,8 @@ def _steady_figure(e: Predictions, c: int) -> FieldFigure:
     given = Column("\n".join([title, *e.input_names[:1]]), x, "input")
     names = [f"sample {number}" for number in e.samples[:SAMPLES_STEADY]]
     # An input has other units than curves beside it.
-    return _compared(e, truth, prediction, names, *[given] * (e.domain.dim > 1))
+    shown = [given] * (e.domain.dim > 1)
+    return _compared(e, truth, prediction, names, *shown, box=box)
 
 
 def _curves(run: RunFolder) -> Iterator[Picture]:

@@ -22,12 +22,13 @@ from nfsgeo.geometry import Domain
 from nfsgeo.report.raster import Raster
 from nfsgeo.report.style import COLOURS, WIDTH
 
-__all__ = ["Column", "FieldFigure", "colour_scale", "on_surface"]
+__all__ = ["Column", "FieldFigure", "colour_scale", "densest_part", "on_surface"]
 
 DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
 IN_SLICE = 256  # points of a slice at least, the nearest ones
 SIDES = {"from +x −y +z": (30, -45), "from −x +y −z": (-30, 135)}  # opposite
 NEIGHBOURS = 12
+HELD, SMALL = 0.6, 0.1  # points of a part of a plane, and its area, to show it alone
 FLAT = 0.1  # largest variance off a plane, over the smaller one in it
 STEEPEST, FLATTEST = 3.0, 0.15  # height of a panel over its width
 TALLEST, WIDEST, TURNED = 2.6, 2.6, 1.25  # inches: of panels, and for turned labels
@@ -266,6 +267,28 @@ def on_surface(pos: Doubles) -> bool:
     centred = near - near.mean(axis=1, keepdims=True)
     variances = np.linalg.svd(centred, compute_uv=False) ** 2
     return bool(np.mean(variances[:, 2] <= FLAT * variances[:, 1]) > 0.5)
+
+
+def densest_part(domain: Domain, pos: Doubles) -> Domain | None:
+    """A box around most of the points ``[n, d]``; None unless it is much smaller.
+
+    Its sides, in a plane, are the shortest intervals that hold 0.6 of the points on
+    each axis, a tenth longer at both ends.
+    """
+    num = int(np.ceil(HELD * len(pos)))
+    if domain.dim != 2 or domain.curved or num < 2:
+        return None
+    ordered, axes = np.sort(pos, axis=0), np.arange(2)
+    widths = ordered[num - 1 :] - ordered[: len(pos) - num + 1]
+    first = widths.argmin(axis=0)
+    low, width = ordered[first, axes], widths[first, axes]
+    width = width.clip(1e-9 * np.array(domain.lengths))
+    if width.prod() > SMALL * np.prod(domain.lengths):
+        return None
+    lower = np.maximum(low - 0.1 * width, domain.lower)
+    upper = np.minimum(low + 1.1 * width, domain.upper)
+    ends = tuple(lower.tolist()), tuple(upper.tolist())
+    return Domain(*ends, (False, False), domain.region)
 
 
 def _limits(domain: Domain) -> tuple[float, ...]:

@@ -106,6 +106,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     first, times = used.mesh(train.samples[0]), valid[0].times.tolist()
     seasonal, shape = series is not None and bool(series.periods), first.grid_shape
     facts: dict[str, Any] = {"seasonal": seasonal, "boundary": boundary}
+    facts["cells"] = "edge_index" in train[0]
     task = task_of(file, times, statistics, len(first), shape, **facts)
     _check_bands(used.config, task, len(valid))
     forecaster = _forecaster(used, task, statistics, gaps, series)

@@ -11,7 +11,13 @@ from matplotlib.text import Text
 
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.report.figures import curves
-from nfsgeo.report.maps import Column, FieldFigure, colour_scale, on_surface
+from nfsgeo.report.maps import (
+    Column,
+    FieldFigure,
+    colour_scale,
+    densest_part,
+    on_surface,
+)
 from nfsgeo.report.raster import Raster
 from nfsgeo.report.style import DPI, drawn, styled
 
@@ -270,3 +276,17 @@ def test_nothing_is_cut_off(size):
         ]
         out = {k: beyond(figure) for k, figure in enumerate(figures)}
     assert {k: pixels for k, pixels in out.items() if pixels > 1} == {}
+
+
+def test_the_densest_part_of_a_graded_mesh_is_shown_alone():
+    """A tenth of the area or less that holds most of the points, and nothing else."""
+    random = np.random.default_rng(0)
+    even, tight = random.random((400, 2)), 0.7 + 0.02 * random.normal(size=(1200, 2))
+    assert densest_part(BOX, even) is None
+    assert densest_part(Domain.unit(3), random.random((50, 3))) is None
+    found = densest_part(BOX, np.concatenate([even, tight]))
+    assert found is not None
+    assert np.abs(np.array([found.lower, found.upper]) - [[0.66], [0.74]]).max() < 0.03
+    beside = densest_part(TORUS, np.array([[0.99, 0.5]] * 9 + [[0.1, 0.1]]))
+    assert beside is not None
+    assert beside.upper[0] <= 1

@@ -103,7 +103,7 @@ def test_boundary_inputs_need_types_or_cells(around_bodies):
         nfsgeo.prepare(data, SIZES | {"data.boundary_inputs": True})
 
 
-def test_cells_join_the_points_of_meshgraphnets(around_bodies, tiny):
+def test_cells_join_the_points_of_meshgraphnets(around_bodies, tiny, caplog):
     """In training, evaluation and prediction; without cells, a triangulation."""
     fields = around_bodies()
     chosen = SIZES | {"model.name": "meshgraphnets", "trainer.device": "cpu"}
@@ -120,10 +120,12 @@ def test_cells_join_the_points_of_meshgraphnets(around_bodies, tiny):
         np.testing.assert_array_equal(mine, edges)
     run = nfsgeo.fit(experiment, Path("run"))
     assert nfsgeo.evaluate(run)["test"]["mae"] > 0
-    predicted = [
-        nfsgeo.predict(run, around_bodies(2, cells=cells), Path(f"{cells}.nc"))
-        for cells in (True, False)
-    ]
+    predicted = []
+    for cells in (True, False):
+        assert "edges of cells" not in caplog.text
+        given = around_bodies(2, cells=cells)
+        predicted.append(nfsgeo.predict(run, given, Path(f"{cells}.nc")))
+    assert "edges of cells" in caplog.text
     forecaster = nfsgeo.load(run)
     how: dict[str, Any] = {"first_step": 5, "cells": True}
     item = WindowDataset(fields, [1], 3, 0, MeshOfFile(fields), **how)[0]
