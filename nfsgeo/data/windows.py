@@ -181,7 +181,9 @@ class WindowDataset(Dataset[Data]):
             if there[:num].any() and not there.all():
                 key = mesh, np.packbits(there).tobytes()
                 mesh = self._left.setdefault(key, -1 - len(self._left))
-                u, a, pos, volume, point = (v[there] for v in (u, a, pos, volume, point))
+                u, a, pos, volume, point = (
+                    v[there] for v in (u, a, pos, volume, point)
+                )
                 f = f[there[:num]]
                 index = None if index is None else index[there]
                 num = len(f)

@@ -47,6 +47,8 @@ ENDS = {
     "climatology": ("stations", "points"),
     "climatology_queries": ("stations", "queries"),
 }
+# Positions that are arguments, where graphs have them.
+PLACES = "boundary", "nodes", "latent", "query_latent"
 PARTS = {"edges": "edge_index", "displacement": "displacement", "weight": "base_weight"}
 
 
@@ -139,7 +141,8 @@ def program_inputs(
         their own; from the points to the queries, of residual prediction and of imposed
         values; among the points, with gaps in the data; from the stations of a
         climatology to the points and the queries. Then, where the model has them, the
-        boundary inputs ``[n, 1 + d]``, the nodes of the grid and ``known``.
+        boundary inputs ``[n, 1 + d]``, the nodes of the grid, the latent coordinates of
+        the points and of the queries, and ``known``.
 
     Raises:
         UserError: A point is outside the domain.
@@ -178,10 +181,11 @@ def _inputs(
     for name in (name for name in ENDS if name in edges):
         for part, of in PARTS.items():
             found[f"{name}_{part}"] = getattr(edges[name], of)
-    if graphs.boundary is not None:
-        found["boundary"] = graphs.boundary
-    if graphs.nodes is not None:
-        found["nodes"] = graphs.nodes
+    for name in PLACES:
+        if (place := getattr(graphs, name)) is not None:
+            found[name] = place
+    if "latent" in found and query_pos is None:
+        found["query_latent"] = found["latent"]
     return found | dict(sorted(known.items()))
 
 
@@ -214,9 +218,8 @@ class _Program(nn.Module):
                     index, ptr, delta, weight, num, sizes[target]
                 )
         nums = (sizes["points"],), (sizes["queries"],)
-        boundary, nodes = (known.pop(name, None) for name in ("boundary", "nodes"))
-        graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, boundary=boundary)
-        graphs = replace(graphs, nodes=nodes)
+        places = {name: known.pop(name, None) for name in PLACES}
+        graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, **places)
         prediction: Tensor = self.forecaster(x, graphs=graphs, **known)
         return prediction.to(x.dtype)
 
@@ -230,7 +233,7 @@ def _sizes(name: str, given: Tensor) -> dict[int, Dim]:
         return {int(part == "edges"): Dim(edges, min=2)}
     if name == "nodes":
         return {}
-    of = "queries" if name == "query_pos" else "points"
+    of = "queries" if name.startswith("query_") else "points"
     return {0: Dim(of, min=2)} if given.ndim > 1 else {}
 
 

@@ -13,6 +13,8 @@ from nfsgeo.data.normalisers import Moments
 
 __all__ = ["Statistics"]
 
+POINTS = 64  # of a window, whose static inputs are kept
+
 
 @dataclass
 class Statistics:
@@ -43,6 +45,7 @@ class Statistics:
     rates: Moments = field(default_factory=Moments)
     forcings: Moments = field(default_factory=Moments)
     longest_lead: float = 0.0
+    _static: list[Tensor] = field(default_factory=list)
     _product: Tensor = field(default_factory=lambda: torch.zeros(()))
     _square: Tensor = field(default_factory=lambda: torch.zeros(()))
 
@@ -52,6 +55,10 @@ class Statistics:
         for column in self.categories:
             there = window.x[:, 0, column].unique().long().tolist()
             self.values.setdefault(column, set()).update(there)
+        if window.x.size(-1) > (first := window.y.size(-1) * (self.n_in > 0)):
+            drawn = torch.Generator().manual_seed(len(self._static))
+            chosen = torch.randperm(len(window.x), generator=drawn)[:POINTS]
+            self._static.append(window.x[chosen, 0, first:].double())
         forcing = window.get("forcing")
         if self.n_in == 0:
             self.fields.add(window.y)
@@ -74,6 +81,15 @@ class Statistics:
                 forcing = time if forcing is None else torch.cat([forcing, time], -1)
         if forcing is not None:
             self.forcings.add(forcing)
+
+    @property
+    def first_static(self) -> int:
+        """Number of the first component of the input that does not change in time."""
+        return len(self.fields.mean) if self.n_in else 0
+
+    def static(self) -> Tensor:
+        """Values of what does not change in time at some points ``[K, C_a]``."""
+        return torch.cat(self._static) if self._static else torch.empty(0, 0)
 
     @property
     def trend(self) -> list[float]:

@@ -17,6 +17,9 @@ from nfsgeo.geometry.bipartite import (
 
 __all__ = ["Graphs"]
 
+# Tensors with a row for each point, query point or node, which not all graphs have.
+OPTIONAL = "query_pos", "boundary", "nodes", "latent", "query_latent"
+
 
 @dataclass(eq=False)
 class Graphs:
@@ -41,6 +44,8 @@ class Graphs:
             None where they are unknown.
         nodes: Normalised positions of the nodes of each sample's grid ``[B m, d]``,
             where the grid follows the points.
+        latent: Latent coordinates of the observed points ``[N, d]``, likewise.
+        query_latent: Those of the query points ``[M, d]``.
         query_x: Inputs that are known at the query points, at all times ``[M, F]``, NaN
             where they are not; of one prediction, and not of the positions.
     """
@@ -54,6 +59,8 @@ class Graphs:
     boundary: Tensor | None = None
     numbers: Tensor | None = None
     nodes: Tensor | None = None
+    latent: Tensor | None = None
+    query_latent: Tensor | None = None
     query_x: Tensor | None = None
 
     @property
@@ -93,20 +100,23 @@ class Graphs:
         return replace(self, edges={**self.edges, name: made})
 
     @property
+    def _optional(self) -> dict[str, Tensor]:
+        """What it has beside the positions of the observed points, by name."""
+        found = {name: getattr(self, name) for name in OPTIONAL}
+        return {name: each for name, each in found.items() if each is not None}
+
+    @property
     def nbytes(self) -> int:
         """Bytes of everything held, with what the edges have computed once."""
-        tensors = (self.pos, self.query_pos, self.boundary, self.nodes)
-        held = sum(each.nbytes for each in tensors if each is not None)
+        held = self.pos.nbytes + sum(each.nbytes for each in self._optional.values())
         return held + sum(graph.nbytes for graph in self.edges.values())
 
     @outside_inference
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Graphs:
         """The same on ``device``; ``non_blocking`` as tensors have it."""
-        names = "pos", "query_pos", "boundary", "nodes"
-        held = {name: getattr(self, name) for name in names}
         moved: dict[str, Any] = {
-            name: None if each is None else each.to(device, non_blocking=non_blocking)
-            for name, each in held.items()
+            name: each.to(device, non_blocking=non_blocking)
+            for name, each in {"pos": self.pos, **self._optional}.items()
         }
         edges = {name: graph.to(device) for name, graph in self.edges.items()}
         return replace(self, edges=edges, **moved)
@@ -134,21 +144,19 @@ class Graphs:
                 "expected one shape, and query points in all or none; batch samples "
                 "that are alike"
             )
-        queries = [g.query_pos for g in samples if g.query_pos is not None]
-        boundary = [g.boundary for g in samples if g.boundary is not None]
-        nodes = [g.nodes for g in samples if g.nodes is not None]
+        joined: dict[str, Any] = {
+            name: torch.cat([getattr(graphs, name) for graphs in samples])
+            for name in ("pos", *first._optional)
+        }
         return Graphs(
-            torch.cat([graphs.pos for graphs in samples]),
-            sum((graphs.sizes for graphs in samples), ()),
-            torch.cat(queries) if queries else None,
-            sum((g.query_sizes for g in samples if g.query_sizes), ()) or None,
-            {
+            sizes=sum((graphs.sizes for graphs in samples), ()),
+            query_sizes=sum((g.query_sizes or () for g in samples), ()) or None,
+            edges={
                 name: batch_graphs([graphs.edges[name] for graphs in samples])
                 for name in first.edges
             },
-            first.grid_shape,
-            torch.cat(boundary) if boundary else None,
-            nodes=torch.cat(nodes) if nodes else None,
+            grid_shape=first.grid_shape,
+            **joined,
         )
 
 

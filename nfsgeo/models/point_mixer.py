@@ -222,6 +222,7 @@ class PointMixer(MixerOperator):
             settings.point_channels,
             settings.messages if settings.neighbours else None,
             spacing=domain.ball_radius(1 / problem.num_points),
+            latent=settings.latent,
         )
 
     def _connected(
@@ -245,10 +246,12 @@ class PointMixer(MixerOperator):
             if graphs.query_pos is not None:
                 edges["near_queries"] = near(queries, num)
                 edges["own"] = resampling.builder.points_to_queries(place, others)
-        nodes = None
-        if settings.latent:
-            nodes = latent.inverse(equispaced_grid(domain, resampling.shape).to(pos))
-        return replace(graphs, edges=edges, nodes=nodes)
+        graphs = replace(graphs, edges=edges)
+        if not settings.latent:
+            return graphs
+        nodes = latent.inverse(equispaced_grid(domain, resampling.shape).to(pos))
+        asked = None if graphs.query_pos is None else others
+        return replace(graphs, nodes=nodes, latent=place, query_latent=asked)
 
     def learned(self, radius: float, width: int) -> KernelInterpolation:
         """An interpolation of ``width`` channels by the kernel of the settings."""

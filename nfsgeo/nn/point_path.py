@@ -32,13 +32,13 @@ class PointPath(nn.Module):
     r"""Features of the points beside a mixer's grid, and learned messages among points.
 
     .. math::
-        e_i &= \phi(a_i, x_i, \log s_i / h), \qquad
+        e_i &= \phi(a_i, x_i, \xi_i, \log s_i / h), \qquad
         e_i' = e_i + \mathrm{Messages}(e_k \to e_i) \\
         v(x_j) &\leftarrow v(x_j) + U \sum_i \beta_{ij} \, e_i' \\
         q_m &= (v(x_m), e_m'), \qquad q_m' = q_m + \mathrm{Messages}(e_k' \to q_m)
 
-    The first line is at the points :math:`x_i`, with their inputs :math:`a_i` and their
-    local spacing :math:`s_i`; the second at the nodes of the grid, to which the weights
+    The first line is at the points :math:`x_i`, with their inputs :math:`a_i`, their
+    latent coordinates :math:`\xi_i` and their local spacing :math:`s_i`; the second at the nodes of the grid, to which the weights
     :math:`\beta` of the base interpolation bring them; the third at the query points,
     where :math:`v` is interpolated back from the grid, and :math:`e'` is as at the
     points, of what is known there or else interpolated from the points.
@@ -59,6 +59,7 @@ class PointPath(nn.Module):
         channels: channels of :math:`e`.
         hidden: channels of a message; ``None`` for no messages.
         spacing: :math:`h`, the spacing of evenly spread points.
+        latent: whether latent coordinates are inputs, where positions are.
     """
 
     def __init__(
@@ -71,11 +72,12 @@ class PointPath(nn.Module):
         channels: int,
         hidden: int | None,
         spacing: float,
+        latent: bool = False,
     ) -> None:
         super().__init__()
-        self.dim, self.spacing = dim, spacing
+        self.dim, self.spacing, self.latent = dim, spacing, latent
         self.embed = nn.Sequential(
-            nn.Linear(num_features + dim + 1, channels),
+            nn.Linear(num_features + dim * (1 + latent) + 1, channels),
             nn.GELU(),
             nn.Linear(channels, channels),
         )
@@ -98,7 +100,7 @@ class PointPath(nn.Module):
         near = graphs.edges["near"]
         spacing = near.spacing(features.dtype) / self.spacing
         known = torch.cat([features, spacing.log()[:, None]], dim=1)
-        plain = self._embedded(known, graphs.pos)
+        plain = self._embedded(known, graphs.pos, graphs.latent)
         found = plain
         if self.before is not None:
             found = plain + self.before(plain, graphs.pos, near)
@@ -133,31 +135,39 @@ class PointPath(nn.Module):
         if self.behind is not None:
             # Messages do not depend on time.
             target = found[:, 0] if found.size(1) == 1 else found.mean(1)
-            found = found + self.behind((encoded.found, target), graphs.pos, near)[:, None]
+            found = (
+                found + self.behind((encoded.found, target), graphs.pos, near)[:, None]
+            )
         return found
 
     def _at_queries(
         self, encoded: Encoded, graphs: Graphs, near: BipartiteGraph, some: slice | None
     ) -> Tensor:
         """The features of the query points ``[M, channels]``."""
-        own, pos, given = graphs.edges["own"], graphs.queries, graphs.query_x
+        own, given = graphs.edges["own"], graphs.query_x
+        pos, latent = graphs.queries, graphs.query_latent
         if some is not None:
             own, pos = _rows(own, some), pos[some]
             given = None if given is None else given[some]
+            latent = None if latent is None else latent[some]
         known = interpolate_along(encoded.known[:, None], own)[:, 0]
         if given is not None:
             inputs, spacing = known[:, :-1], known[:, -1:]
             given = given.repeat(1, inputs.size(1) // given.size(1))
             known = torch.cat([given.where(~given.isnan(), inputs), spacing], dim=1)
-        found = self._embedded(known, pos)
+        found = self._embedded(known, pos, latent)
         if self.before is not None:
             found = found + self.before((encoded.plain, found), graphs.pos, near)
         return found
 
-    def _embedded(self, known: Tensor, pos: Tensor) -> Tensor:
+    def _embedded(self, known: Tensor, pos: Tensor, latent: Tensor | None) -> Tensor:
         """Features of points at ``pos [n, d]`` that know ``[n, n_t F + 1]``."""
-        place = pos[:, : self.dim].to(known)
-        result: Tensor = self.embed(torch.cat([known, place], dim=1))
+        places = [pos[:, : self.dim]]
+        if self.latent:
+            assert latent is not None
+            places.append(latent[:, : self.dim])
+        inputs = [known, *(place.to(known) for place in places)]
+        result: Tensor = self.embed(torch.cat(inputs, dim=1))
         return result
 
 

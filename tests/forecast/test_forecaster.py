@@ -59,12 +59,14 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
     known = 2 if n_in else 0
     steady = {1: "kind"} if kind == "steady" else {}
     statistics = Statistics(n_in, 2 if n_in else 1, rate, steady)
-    for _ in range(3):
+    for _ in range(9):
         x, y, forcing = (
             3 + torch.randn(9, steps, num, generator=generator)
             for steps, num in ((max(1, n_in), 2), (statistics.n_out, 1), (5, known))
         )
         x[..., [*steady]] = x[..., [*steady]].round()
+        if steady:
+            x[..., 0] = (3 * x[..., 0]).exp()
         window = Data(x=x, y=y, times=torch.arange(5.0))
         window.forcing = forcing if known else None
         statistics.add(window)

@@ -140,7 +140,11 @@ def test_boundary_inputs_are_computed_at_other_points():
     kinds = np.where(np.arange(30) < 8, 4, 0)[:, None].astype(float)
     box = Domain.unit(2, periodic=False)
     fields = nfsgeo.from_arrays(
-        [pos[:, None, :1]], [pos], static=[kinds], static_names=["node_type"], domain=box
+        [pos[:, None, :1]],
+        [pos],
+        static=[kinds],
+        static_names=["node_type"],
+        domain=box,
     )
     made = with_boundary(fields, (4,))
     at_points = boundary_at(made, (4,), 0, torch.from_numpy(pos))

@@ -4,6 +4,7 @@
 ImposedValues     known values at points of some node types in place of predictions
 Climatology       anomalies from the season at each point of a long series
 Normalise         fields of mean zero and standard deviation one
+Ranks             ranks of static inputs that differ by orders of magnitude
 Categories        an input for each value of a category, such as a node type
 TrainingNoise     noise on the inputs in training
 MissingValues     fills in missing values, and tells the network where they were
@@ -30,6 +31,7 @@ from nfsgeo.forecast.transforms.inputs import (
     LeadTimes,
     TrainingNoise,
 )
+from nfsgeo.forecast.transforms.ranks import Ranks
 from nfsgeo.forecast.transforms.residual import Residual
 from nfsgeo.forecast.transforms.transform import (
     Form,
@@ -52,6 +54,7 @@ __all__ = [
     "LeadTimes",
     "MissingValues",
     "Normalise",
+    "Ranks",
     "Residual",
     "SeriesFit",
     "TrainingNoise",
@@ -66,6 +69,7 @@ TRANSFORMS: dict[str, type[Transform]] = {
     "imposed_values": ImposedValues,
     "climatology": Climatology,
     "normalise": Normalise,
+    "ranks": Ranks,
     "categories": Categories,
     "training_noise": TrainingNoise,
     "missing_values": MissingValues,
