@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -218,7 +218,7 @@ class _Program(nn.Module):
                     index, ptr, delta, weight, num, sizes[target]
                 )
         nums = (sizes["points"],), (sizes["queries"],)
-        places = {name: known.pop(name, None) for name in PLACES}
+        places: dict[str, Any] = {name: known.pop(name, None) for name in PLACES}
         graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, **places)
         prediction: Tensor = self.forecaster(x, graphs=graphs, **known)
         return prediction.to(x.dtype)

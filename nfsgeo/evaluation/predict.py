@@ -119,7 +119,8 @@ def predict(
         at_all = file.shape is None and info.any_mesh
         mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
         points, queries, most = None, None, max(map(file.num_points, range(num)))
-        names, static = list[str](), dict[str, Doubles]()
+        names: list[str] = []
+        static: Mapping[str, Any] = {}
         if query_points is not None:
             points, names, static = _named_points(query_points, domain, task.static)
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
@@ -335,7 +336,7 @@ class _Points(NamedTuple):
 def _named_points(
     source: Path | str | Doubles, domain: Domain, static: Sequence[str] = ()
 ) -> _Points:
-    """What :func:`read_points` reads, with names of the points and ``static`` inputs."""
+    """What :func:`read_points` reads, with names and ``static`` inputs of the points."""
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
     what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
     try:
@@ -350,10 +351,10 @@ def _named_points(
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
             raise ValueError(f"an array of shape {points.shape}")
         values = {name: as_real(each, name) for name, each in known.items()}
-        for name, each in values.items():
-            finite(each, name)
-            if each.shape != (len(points),):
-                raise ValueError(f"{name} of shape {each.shape}, {len(points)} points")
+        for name, column in values.items():
+            finite(column, name)
+            if (shape := column.shape) != (len(points),):
+                raise ValueError(f"{name} of shape {shape}, of {len(points)} points")
     except UserError:
         raise
     except Exception as error:  # whatever breaks in a damaged file

@@ -38,10 +38,11 @@ class PointPath(nn.Module):
         q_m &= (v(x_m), e_m'), \qquad q_m' = q_m + \mathrm{Messages}(e_k' \to q_m)
 
     The first line is at the points :math:`x_i`, with their inputs :math:`a_i`, their
-    latent coordinates :math:`\xi_i` and their local spacing :math:`s_i`; the second at the nodes of the grid, to which the weights
-    :math:`\beta` of the base interpolation bring them; the third at the query points,
-    where :math:`v` is interpolated back from the grid, and :math:`e'` is as at the
-    points, of what is known there or else interpolated from the points.
+    latent coordinates :math:`\xi_i` and their local spacing :math:`s_i`; the second at
+    the nodes of the grid, to which the weights :math:`\beta` of the base interpolation
+    bring them; the third at the query points, where :math:`v` is interpolated back from
+    the grid, and :math:`e'` is as at the points, of what is known there or else
+    interpolated from the points.
     :math:`\phi` is a perceptron with one hidden layer; messages are those of
     :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
 

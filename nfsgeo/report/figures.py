@@ -101,7 +101,7 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
 
 
 def _field_pictures(e: Predictions) -> Iterator[Picture]:
-    """Truth, prediction and error of a few test samples, also where points are dense."""
+    """Truth, prediction and error of test samples, also where points are dense."""
     closer: list[tuple[Domain | None, str]] = [(None, "")]
     if (near := densest_part(e.domain, e.pos)) is not None:
         closer.append((near, ", where points are dense"))

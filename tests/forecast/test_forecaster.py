@@ -171,7 +171,7 @@ def test_a_batch_is_a_loop_over_its_samples(stack):
 def test_every_transform_is_in_one_of_these_stacks():
     names = {"training_noise", "missing_values", "lead_times", "forcings"}
     names |= {"normalise", "boundary_inputs", "residual", "climatology"}
-    names |= {"categories", "imposed_values"}
+    names |= {"categories", "imposed_values", "ranks"}
     assert names == set(TRANSFORMS)
 
 

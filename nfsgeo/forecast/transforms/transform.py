@@ -111,7 +111,7 @@ class Given:
     query_features: tuple[Tensor, ...] = ()
 
     def with_feature(self, feature: Tensor, queries: Tensor | None = None) -> Given:
-        """With a further ``feature [N, n_in, k]``, known at ``queries [M, k]`` or not."""
+        """With a further ``feature [N, n_in, k]``, and what is known at ``queries``."""
         given = replace(self, features=(*self.features, feature))
         if self.query_x is None:
             return given
