@@ -162,7 +162,7 @@ def predict(
             ):
                 known = here.new_full((most, len(task.static)), torch.nan)
                 made = boundary_at(file, task.boundary, sample, queries)
-                for name, values in (made | static).items():
+                for name, values in {**made, **static}.items():
                     known[:, task.static.index(name)] = torch.tensor(values)
                 found += [known] if bands is None else [here, known]
             return torch.cat(found)
@@ -336,7 +336,7 @@ class _Points(NamedTuple):
 def _named_points(
     source: Path | str | Doubles, domain: Domain, static: Sequence[str] = ()
 ) -> _Points:
-    """What :func:`read_points` reads, with names and ``static`` inputs of the points."""
+    """What :func:`read_points` reads, with names and ``static`` inputs of points."""
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
     what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
     try:
