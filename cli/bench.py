@@ -329,7 +329,7 @@ def _carry_out(
 
     Nobody else may work in the folder. ``write`` writes the tables in the end.
     """
-    from nfsgeo.data.disk import only_here
+    from nfsgeo.files import only_here
     from nfsgeo_benchmarks.suites import carry_out_all, finished, result_of
 
     chosen = [*runs]

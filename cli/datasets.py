@@ -18,6 +18,7 @@ def datasets(as_json: bool) -> None:
     """
     from nfsgeo.data.formats import FORMATS
     from nfsgeo.data.pde import EQUATIONS
+    from nfsgeo.data.writers import WRITERS
 
     rows, lines = [], []
     for of in EQUATIONS.values():
@@ -32,8 +33,8 @@ def datasets(as_json: bool) -> None:
             lines.append(f"    --option {default:<18}{option.description}")
             if choices := get_args(option.annotation):
                 lines.append(f"{'':31}one of {', '.join(choices)}")
-    formats = [each.name for each in FORMATS if each.read is not None]
-    written = [each.name for each in FORMATS if each.write is not None]
+    formats = [each.name for each in FORMATS]
+    written = [each.name for each in WRITERS]
     lines += ["\nformats read", *(f"    {name}" for name in formats)]
     lines += ["\nformats written", *(f"    {name}" for name in written)]
     found = {"equations": rows, "formats": formats, "written": written}

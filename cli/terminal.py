@@ -74,7 +74,7 @@ def _times(given: str, text: str) -> list[float]:
 
 def _columns(given: str, text: str) -> dict[str, Any]:
     """``time=date,field=u,field=v`` as ``{"time": "date", "field": ["u", "v"]}``."""
-    from nfsgeo.data.formats.columns import KINDS
+    from nfsgeo.data.conventions import KINDS
 
     found: dict[str, Any] = {}
     for part in text.split(","):

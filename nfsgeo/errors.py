@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["TooLarge", "UserError"]
+from importlib import import_module
+
+__all__ = ["TooLarge", "UserError", "require"]
 
 
 class UserError(ValueError):
@@ -30,3 +32,11 @@ class UserError(ValueError):
 
 class TooLarge(UserError):
     """What would not fit into memory, seen before it is tried."""
+
+
+def require(package: str, what: str, extra: str = "formats") -> None:
+    """Makes sure that a package, which ``what`` needs, of an extra is installed."""
+    try:
+        import_module(package)
+    except ImportError as error:
+        raise UserError(what, package, f"pip install 'nfsgeo[{extra}]'") from error

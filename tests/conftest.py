@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import STATIC
+from nfsgeo.data.conventions import STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Transform
@@ -56,6 +56,20 @@ def refuses() -> Callable[..., None]:
             call(*args, **options)
 
     return check
+
+
+@pytest.fixture
+def one_line() -> Callable[..., str]:
+    """Calls a function that must raise a UserError of one line, and returns it."""
+
+    def call(function: Callable[..., Any], *args: Any, **options: Any) -> str:
+        with pytest.raises(UserError) as caught:
+            function(*args, **options)
+        message = str(caught.value)
+        assert message and "\n" not in message
+        return message
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -18,10 +18,10 @@ from pydantic import Field
 
 import nfsgeo.data
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.disk import cache_folder
-from nfsgeo.data.formats import require
 from nfsgeo.data.splits import SPLITS
+from nfsgeo.errors import require
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
+from nfsgeo.files import cache_folder
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData

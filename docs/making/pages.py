@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from nfsgeo.data.formats import FORMATS
+from nfsgeo.data.writers import WRITERS
 from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
 
@@ -77,7 +78,6 @@ def formats_read() -> str:
             ", ".join(each.needs),
         ]
         for each in FORMATS
-        if each.read is not None
     ]
     return _table(["format", "content", "options", "packages"], rows)
 
@@ -91,8 +91,7 @@ def formats_written() -> str:
             _content(each.write),
             ", ".join(each.needs),
         ]
-        for each in FORMATS
-        if each.write is not None
+        for each in WRITERS
     ]
     return _table(["format", "endings", "content", "packages"], rows)
 

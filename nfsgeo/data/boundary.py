@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nfsgeo.data.fields import NODE_TYPE, SPACE, STATIC, Fields, Floats, Indices
+from nfsgeo.data.conventions import NODE_TYPE, SPACE, STATIC, Floats, Indices
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import Key, deferred
 from nfsgeo.data.windows import Cache
 from nfsgeo.geometry import Domain

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from xarray import Variable
 
 from nfsgeo.data.checks import as_real, finite
-from nfsgeo.data.fields import (
+from nfsgeo.data.conventions import (
     FIELD,
     FORCING,
     KNOWN,
@@ -24,9 +24,9 @@ from nfsgeo.data.fields import (
     SPACE,
     STATIC,
     STATION,
-    Fields,
+    Doubles,
 )
-from nfsgeo.data.layout import Doubles
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import spread, stacked
 from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 
 __all__ = ["as_real", "check_distinct", "finite", "missing_values", "not_infinite"]
-__all__ += ["on_cpu"]
+__all__ += ["on_cpu", "reading"]
 
 
 def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
@@ -92,3 +93,18 @@ def missing_values(what: str, num: int, total: int) -> UserError:
         "missing",
         "give them, or leave out the points, time steps or samples they are of",
     )
+
+
+@contextmanager
+def reading(path: Path, what: str, todo: str = "check or replace it") -> Iterator[None]:
+    """Turns whatever a parser raises inside the block on a damaged file into a
+    UserError: the ``path``, ``what`` it should hold, and what ``todo`` about it.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        reason = lines[0][:200] if lines else type(error).__name__
+        raise UserError(f"{path} ({reason})", what, todo) from error

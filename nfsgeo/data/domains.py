@@ -18,7 +18,8 @@ import shapely.geometry
 import torch
 import xarray
 
-from nfsgeo.data.layout import Doubles, reading
+from nfsgeo.data.checks import reading
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 

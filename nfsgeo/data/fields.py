@@ -13,52 +13,30 @@ import numpy as np
 import xarray
 from numpy.typing import ArrayLike
 
-from nfsgeo.data.domains import check_within, domain_of, with_domain
-from nfsgeo.data.layout import (
+from nfsgeo.data.checks import reading
+from nfsgeo.data.conventions import (
     FIELD,
-    FLAGS,
-    INITIAL,
+    FORCING,
     KNOWN,
     LAYOUT,
-    NODE_TYPE,
     PARAMETER,
-    ROLES,
-    SPACE,
     STATIC,
     STATION,
     Doubles,
     Floats,
     Indices,
-    Layout,
-    reading,
 )
+from nfsgeo.data.domains import check_within, domain_of, with_domain
+from nfsgeo.data.layout import Layout
 from nfsgeo.data.splits import part_variable
 from nfsgeo.data.times import time_variable
+from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress, silent
 
-__all__ = [
-    "FIELD",
-    "FLAGS",
-    "FORCING",
-    "INITIAL",
-    "KNOWN",
-    "LAYOUT",
-    "NODE_TYPE",
-    "PARAMETER",
-    "ROLES",
-    "SPACE",
-    "STATIC",
-    "STATION",
-    "Doubles",
-    "Fields",
-    "Floats",
-    "Indices",
-    "reading",
-]
+__all__ = ["Fields"]
 
-FORCING = "forcing_"  # how names of forcings begin in formats that hold no roles
 HALVES = {"triangle": [[0, 1, 2]], "quad": [[0, 1, 2], [0, 2, 3]]}
 
 
@@ -227,10 +205,8 @@ class Fields(Layout):
             UserError: It exists, no format of its ending can hold the fields, or the
                 disk is full.
         """
-        from nfsgeo.data.opening import writer_of
-
         path = Path(path)
-        writer_of(path)(self, path, progress)
+        writer_of(path).write(self, path, progress)
         return path
 
     def with_known(self, names: Iterable[str]) -> Self:

@@ -20,7 +20,14 @@ from torch.utils.data import DataLoader, Dataset
 from xarray import Variable
 
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.disk import (
+from nfsgeo.data.conventions import INITIAL, STATIC
+from nfsgeo.data.fields import Fields
+from nfsgeo.data.pde import Solver, find_equation
+from nfsgeo.data.pde.periodic import PeriodicSolver, flush_denormals
+from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
+from nfsgeo.data.writers import OWN, write_own
+from nfsgeo.errors import UserError, require
+from nfsgeo.files import (
     cache_folder,
     check_room,
     check_target,
@@ -28,13 +35,6 @@ from nfsgeo.data.disk import (
     save_array,
     write_bytes,
 )
-from nfsgeo.data.fields import INITIAL, STATIC, Fields
-from nfsgeo.data.formats import OWN, require
-from nfsgeo.data.pde import Solver, find_equation
-from nfsgeo.data.pde.periodic import PeriodicSolver, flush_denormals
-from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
-from nfsgeo.data.store import write_own
-from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.version import __version__, commit
 
@@ -69,7 +69,7 @@ def generate(
     Args:
         equation: A name in :data:`EQUATIONS`.
         out: The file to make; None for one in the user's cache that is made where it is
-            not there yet, see :func:`~nfsgeo.data.disk.cache_folder`.
+            not there yet, see :func:`~nfsgeo.files.cache_folder`.
         samples: Number of samples; the equation's own when None.
         resolution: Points on each axis, squares along each side of a cell with a hole,
             mesh lines around a body, or parts of an edge of the icosahedron of one; the

@@ -12,7 +12,7 @@ ragged         a mesh for each sample: dimension ``obs``, ``row_size(sample)`` p
                each sample, one after the other, ``x(obs)`` (CF 1.11, section 9.3.3)
 domain         attributes ``lower``, ``upper`` and ``periodic`` of each coordinate, see
                :mod:`nfsgeo.data.domains`
-roles          attribute ``role`` of each variable, one of :data:`ROLES`
+roles          attribute ``role`` of each variable, see :mod:`nfsgeo.data.conventions`
 categories     an input of whole numbers that is called ``node_type``, or that has the
                attributes ``flag_values`` and ``flag_meanings`` (CF 1.11, section 3.5)
 =============  =========================================================================
@@ -25,7 +25,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -36,44 +35,25 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
+from nfsgeo.data.checks import reading
+from nfsgeo.data.conventions import (
+    FIELD,
+    FLAGS,
+    KNOWN,
+    LAYOUT,
+    NODE_TYPE,
+    PARAMETER,
+    ROLES,
+    SPACE,
+    STATIC,
+    Doubles,
+    Indices,
+)
 from nfsgeo.data.lazy import part
 from nfsgeo.data.splits import SPLITS, split_in_order
 from nfsgeo.errors import UserError
 
-__all__ = ["LAYOUT", "ROLES", "SPACE", "Layout", "reading"]
-
-Doubles = NDArray[np.float64]
-Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.int64]
-
-SPACE = "xyz"  # names of the axes
-STATION = "station"  # coordinate of the names of points
-NODE_TYPE = "node_type"  # an input of this name is a category
-FLAGS = ("flag_values", "flag_meanings")
-FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
-    "field",  # to be predicted
-    "known",  # in time: known ahead; of samples alone: an input of a model
-    "static",  # an input that does not change in time
-    "initial condition",  # kept with the data, no input
-    "parameter",  # of samples alone, kept with the data
-)
-# Roles of variables that describe the mesh, obstacles and the parts of the data.
-LAYOUT = ("cells", "facets", "rows", "part")
-
-
-@contextmanager
-def reading(path: Path, what: str, todo: str = "check or replace it") -> Iterator[None]:
-    """Turns whatever a parser raises inside the block on a damaged file into a
-    UserError: the ``path``, ``what`` it should hold, and what ``todo`` about it.
-    """
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception as error:
-        lines = str(error).strip().splitlines()
-        reason = lines[0][:200] if lines else type(error).__name__
-        raise UserError(f"{path} ({reason})", what, todo) from error
+__all__ = ["Layout"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

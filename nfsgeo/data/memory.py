@@ -12,15 +12,16 @@ import xarray
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.build import Array, build, numbered
-from nfsgeo.data.checks import as_real, finite
-from nfsgeo.data.disk import cache_folder
-from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields, reading
+from nfsgeo.data.checks import as_real, finite, reading
+from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.columns import Columns, with_kinds
 from nfsgeo.data.formats.graphs import fields_of_graphs
 from nfsgeo.data.formats.netcdf import fields_of
 from nfsgeo.data.opening import check_path, settled
-from nfsgeo.data.store import of_each_sample, write_own
+from nfsgeo.data.writers import of_each_sample, write_own
 from nfsgeo.errors import UserError
+from nfsgeo.files import cache_folder
 from nfsgeo.geometry import Domain
 
 if TYPE_CHECKING:

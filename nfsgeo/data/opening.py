@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nfsgeo.data.checks import reading
 from nfsgeo.data.concatenation import concatenated
-from nfsgeo.data.disk import check_target
-from nfsgeo.data.fields import Fields, reading
-from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
+from nfsgeo.data.fields import Fields
+from nfsgeo.data.formats import ARRAYS, FORMATS, Format, Look
 from nfsgeo.data.formats.columns import Columns, with_kinds
 from nfsgeo.data.formats.containers import arrays_of
 from nfsgeo.data.formats.format import check_hdf5
 from nfsgeo.data.formats.netcdf import STORE
+from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
@@ -96,22 +97,6 @@ def open(
     alone = len(given) == 1  # perhaps a folder
     path = given[0] if alone else found.path
     return replace(found, path=path, reopens=alone and not told and not known)
-
-
-def writer_of(out: Path) -> Callable[[Fields, Path, Progress], None]:
-    """Writes the format that a name promises, nfsgeo's own without an ending.
-
-    Raises:
-        UserError: No format has the ending, a package that writes it is not installed,
-            or the file exists or cannot be made.
-    """
-    writers = {end: each for each in FORMATS if each.write for end in each.endings}
-    check_target(out, *writers)
-    found = writers.get(out.suffix.lower(), OWN)
-    for package in found.needs:
-        require(package, f"{out} to write")
-    assert found.write is not None
-    return found.write
 
 
 def convert(

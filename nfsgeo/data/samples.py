@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from nfsgeo.data.checks import finite, not_infinite
-from nfsgeo.data.fields import Doubles, Fields, Floats, Indices
+from nfsgeo.data.conventions import Doubles, Floats, Indices
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.meshes.on_grids import TrigonometricInterpolation
 from nfsgeo.data.times import time_text

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.checks import as_real, finite, missing_values, on_cpu
-from nfsgeo.data.layout import Doubles
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.errors import UserError
 
 __all__ = [

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Batch, Data
 
-from nfsgeo.data.fields import Doubles, Fields, Indices
+from nfsgeo.data.conventions import Doubles, Indices
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
 from nfsgeo.data.samples import Sample, read_sample
 from nfsgeo.data.streams import derived_seed

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export, save
 
-from nfsgeo.data.disk import check_target
-from nfsgeo.data.formats import require
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, require
 from nfsgeo.evaluation.scored_model import open_run
+from nfsgeo.files import check_target
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.arrays import example
 from nfsgeo.forecast.transforms import Climatology, ImposedValues

@@ -20,13 +20,10 @@ from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real, finite
-from nfsgeo.data.disk import check_room
-from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.conventions import Doubles, Indices, role_of
 from nfsgeo.data.formats import cells
-from nfsgeo.data.formats.columns import role_of
 from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
-from nfsgeo.data.opening import writer_of
 from nfsgeo.data.times import (
     later,
     same_steps,
@@ -36,8 +33,10 @@ from nfsgeo.data.times import (
     time_text,
 )
 from nfsgeo.data.windows import WindowDataset
+from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import open_run, predictions
+from nfsgeo.files import check_room
 from nfsgeo.forecast import matched
 from nfsgeo.forecast.bands import Surroundings
 from nfsgeo.forecast.matching import check_asked, times_of

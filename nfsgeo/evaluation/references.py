@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.scored_model import ScoredModel

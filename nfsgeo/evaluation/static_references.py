@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.windows import WindowDataset
 
 __all__ = ["StaticReferences"]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nfsgeo.data import Fields
-from nfsgeo.data.fields import Indices
+from nfsgeo.data.conventions import Indices
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,

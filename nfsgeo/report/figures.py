@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nfsgeo.data import Fields
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.times import EPOCH, dates, time_texts
 from nfsgeo.geometry import Domain
 from nfsgeo.report.maps import Column, FieldFigure, densest_part

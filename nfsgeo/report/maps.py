@@ -17,7 +17,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator
 from scipy.spatial import KDTree
 
-from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.geometry import Domain
 from nfsgeo.report.raster import Raster
 from nfsgeo.report.style import COLOURS, WIDTH

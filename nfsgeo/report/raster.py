@@ -10,7 +10,7 @@ import torch
 from matplotlib.tri import Triangulation
 from scipy.spatial import Delaunay, KDTree, QhullError
 
-from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.geometry import Domain
 
 __all__ = ["Raster"]

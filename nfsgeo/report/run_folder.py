@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.times import clock, time_texts
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP, SERIES

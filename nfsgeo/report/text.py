@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.times import EPOCH, MONTHS
 from nfsgeo.geometry import Domain
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import yaml
 
-from nfsgeo.data.disk import write_bytes
+from nfsgeo.files import write_bytes
 
 __all__ = ["json_text", "write_arrays", "write_bytes", "write_json", "write_rows"]
 __all__ += ["write_tensors", "write_yaml"]

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch_geometric.data import Data
 
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.geometry import Domain

@@ -12,8 +12,8 @@ from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import Logger
 from pandas import json_normalize
 
-from nfsgeo.data.disk import only_here
 from nfsgeo.errors import UserError
+from nfsgeo.files import only_here
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import write_json, write_yaml
 from nfsgeo.training.checkpoints import BestAndLast, read_checkpoint, restore

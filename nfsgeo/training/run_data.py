@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.concatenation import concatenated
-from nfsgeo.data.fields import Indices
+from nfsgeo.data.conventions import Indices
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import (
     MESH_KINDS,

@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor
 
 from nfsgeo.data import Fields
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.samples import read_sample
 from nfsgeo.data.streams import philox, shuffled

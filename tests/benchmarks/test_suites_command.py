@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from nfsgeo.data.disk import only_here
+from nfsgeo.files import only_here
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo_benchmarks.suites import in_equal_time, read_suite, runs_of, shipped_suites
 from nfsgeo_benchmarks.suites.suite import shipped_results

@@ -16,8 +16,7 @@ from xarray import Variable
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC
-from nfsgeo.errors import UserError
+from nfsgeo.data.conventions import FIELD, INITIAL, KNOWN, STATIC
 from nfsgeo.geometry import Domain, Region
 
 # Fixtures of functions serve all examples, of which some write large files.
@@ -81,20 +80,6 @@ def point_case(tmp_path: Path) -> Case:
         return build(Path("points"), [Array(u, "ptc", ["u", "v"])], **options | changes)
 
     return Case(make().write(tmp_path / "points.nc"), u, None, make)
-
-
-@pytest.fixture
-def one_line() -> Callable[..., str]:
-    """Calls a function that must raise a UserError of one line, and returns it."""
-
-    def call(function: Callable[..., Any], *args: Any, **options: Any) -> str:
-        with pytest.raises(UserError) as caught:
-            function(*args, **options)
-        message = str(caught.value)
-        assert message and "\n" not in message
-        return message
-
-    return call
 
 
 def content(fields: Fields) -> list[Any]:

@@ -13,7 +13,7 @@ import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.concatenation import concatenated
-from nfsgeo.data.fields import STATIC
+from nfsgeo.data.conventions import STATIC
 from nfsgeo.data.memory import kept
 from nfsgeo.data.opening import takes_columns
 from nfsgeo.geometry import Domain

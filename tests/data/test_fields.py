@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import STATIC
+from nfsgeo.data.conventions import STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 

@@ -14,7 +14,7 @@ import nfsgeo
 import nfsgeo.data
 from nfsgeo.data import WindowDataset
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import KNOWN, STATIC
+from nfsgeo.data.conventions import KNOWN, STATIC
 from nfsgeo.data.meshes import MeshOfFile, every_point
 from nfsgeo.errors import UserError
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import nfsgeo
-from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.memory import kept
+from nfsgeo.files import cache_folder
 from nfsgeo.geometry import Domain, Region
 
 

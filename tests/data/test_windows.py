@@ -16,7 +16,7 @@ from torch_geometric.loader import DataLoader as GraphLoader
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import STATIC
+from nfsgeo.data.conventions import STATIC
 from nfsgeo.data.meshes import (
     MeshesInTurn,
     every_point,

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ BELOW: dict[str, set[str]] = {
 # Import nothing of nfsgeo but one another, so anything may import them.
 LEAVES = {
     "nfsgeo.errors",
+    "nfsgeo.files",
     "nfsgeo.measures",
     "nfsgeo.progress",
     "nfsgeo.setting_errors",
@@ -37,8 +39,18 @@ def below(layer: str) -> set[str]:
 
 
 def imported_names(module: Path, package: str) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of every import, also those inside functions."""
-    for node in ast.walk(ast.parse(module.read_text())):
+    """Line and dotted name of every import, also those inside functions.
+
+    But not those for types alone.
+    """
+    tree = ast.parse(module.read_text())
+    typed = [
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    ]
+    for node in (node for node in ast.walk(tree) if node not in typed):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -78,3 +90,25 @@ def test_leaves_import_only_leaves():
         names = [name for _, name in imported_names(module, "nfsgeo")]
         ours = {layer_of(name) for name in names if name.startswith("nfsgeo")}
         assert ours <= LEAVES
+
+
+def test_no_modules_import_each_other():
+    """Not even inside functions, within a folder or across folders."""
+    folders = {
+        "nfsgeo": "nfsgeo",
+        "nfsgeo_cli": "cli",
+        "nfsgeo_benchmarks": "benchmarks",
+    }
+    modules = {}
+    for package, folder in folders.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            name = ".".join([package, *parts]).removesuffix(".__init__")
+            modules[name] = path
+    graph = {}
+    for name, path in modules.items():
+        package = name if path.stem == "__init__" else name.rpartition(".")[0]
+        names = {found for _, found in imported_names(path, package)}
+        names |= {found.rpartition(".")[0] for found in names - modules.keys()}
+        graph[name] = (names & modules.keys()) - {name}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which has the modules

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nfsgeo.data.disk import growing
 from nfsgeo.errors import UserError
+from nfsgeo.files import growing
 from nfsgeo.training.artifacts import json_text, write_bytes
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import nfsgeo
-from nfsgeo.data.fields import NODE_TYPE
+from nfsgeo.data.conventions import NODE_TYPE
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError

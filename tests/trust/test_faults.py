@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import nfsgeo
-from nfsgeo.data.disk import only_here
+from nfsgeo.files import only_here
 from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.trainer import read_history

@@ -1,4 +1,4 @@
-"""All formats that are read and written.
+"""All formats that are read.
 
 A format is a :class:`Format` in a file of its own and one entry in ``FORMATS``, which
 lists them in the order in which they are asked whether a file is theirs.
@@ -7,7 +7,7 @@ lists them in the order in which they are asked whether a file is theirs.
 from __future__ import annotations
 
 from nfsgeo.data.formats.arrays import ARRAYS
-from nfsgeo.data.formats.format import Format, Look, require
+from nfsgeo.data.formats.format import Format, Look
 from nfsgeo.data.formats.graphs import GRAPHS
 from nfsgeo.data.formats.groups import MESH_GRAPH_NETS, MP_PDE, PDE_BENCH, THE_WELL
 from nfsgeo.data.formats.meshes import MESHES, SERIES
@@ -15,18 +15,15 @@ from nfsgeo.data.formats.netcdf import NETCDF, ZARR
 from nfsgeo.data.formats.npz import NPZ
 from nfsgeo.data.formats.published import PUBLISHED
 from nfsgeo.data.formats.tables import CSV
-from nfsgeo.data.formats.writers import PARQUET, PVD, VTU
-from nfsgeo.data.store import is_own, read_own, write_own
+from nfsgeo.data.store import is_own, read_own
 
-__all__ = ["ARRAYS", "FORMATS", "OWN", "Format", "Look", "require"]
+__all__ = ["ARRAYS", "FORMATS", "OWN", "Format", "Look"]
 
 OWN = Format(
     "nfsgeo, CF NetCDF-4 (.nc, .h5)",
     lambda look: is_own(look.path),
     read_own,
     "a whole file of nfsgeo",
-    write=write_own,
-    endings=(".nc", ".h5", ".nc4", ".hdf5"),
 )
 
 FORMATS: tuple[Format, ...] = (
@@ -40,10 +37,7 @@ FORMATS: tuple[Format, ...] = (
     NPZ,
     MESHES,
     SERIES,
-    PVD,
-    VTU,
     NETCDF,
     ZARR,
-    PARQUET,
     CSV,
 )

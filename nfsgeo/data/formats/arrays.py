@@ -11,8 +11,9 @@ import numpy as np
 from xarray import Variable
 
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
-from nfsgeo.data.formats.columns import Columns, listed, mark_longitude
+from nfsgeo.data.conventions import FIELD, SPACE, STATIC, listed
+from nfsgeo.data.fields import Fields
+from nfsgeo.data.formats.columns import Columns, mark_longitude
 from nfsgeo.data.formats.containers import arrays_of
 from nfsgeo.data.formats.format import Format
 from nfsgeo.errors import UserError

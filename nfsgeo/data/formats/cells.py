@@ -19,9 +19,9 @@ import pandas
 from numpy.typing import NDArray
 
 from nfsgeo.data.checks import check_distinct
-from nfsgeo.data.formats.columns import bare_name
-from nfsgeo.data.formats.format import Look, require
-from nfsgeo.errors import UserError
+from nfsgeo.data.conventions import bare_name
+from nfsgeo.data.formats.format import Look
+from nfsgeo.errors import UserError, require
 
 __all__ = [
     "SPACES",

@@ -1,8 +1,8 @@
 """What columns, arrays and variables are: as told, by their names, or asked about.
 
-Names tell the ``ROLES``, that ``a``, ``a_NAME`` and ``node_type`` are static inputs,
-and that ``forcing_NAME`` is known ahead. Masks, which are booleans or bytes of zeros
-and ones, are static inputs as well. What else never changes in time is asked about.
+Names tell what :mod:`nfsgeo.data.conventions` says. Masks, which are booleans or bytes
+of zeros and ones, are static inputs as well. What else never changes in time is asked
+about.
 """
 
 from __future__ import annotations
@@ -18,28 +18,30 @@ from xarray import Variable
 
 from nfsgeo.data.build import whole_numbers
 from nfsgeo.data.checks import check_distinct, finite
-from nfsgeo.data.fields import KNOWN, NODE_TYPE, PARAMETER, STATIC, Fields
+from nfsgeo.data.conventions import (
+    COLUMN_NAMES,
+    KINDS,
+    KNOWN,
+    LONGITUDE,
+    MARK,
+    NODE_TYPE,
+    PARAMETER,
+    SHOWN,
+    STATIC,
+    bare_name,
+    field_name,
+    is_static,
+    listed,
+    role_of,
+)
+from nfsgeo.data.fields import Fields
 from nfsgeo.errors import UserError
 
 Names = Sequence[str]
 Roles = dict[str, str]
 Columns = Mapping[str, str | Names]  # the column of each role, and those of each kind
 
-LONGITUDE = ("lon", "long", "lng", "longitude")
-# The names that a column of each role may have, in any case, with a unit after them.
-ROLES: dict[str, tuple[str, ...]] = {
-    "sample": ("sample",),
-    "time": ("t", "time", "times", "timestamp", "datetime", "date"),
-    "x": ("x", *LONGITUDE, "easting"),
-    "y": ("y", "lat", "latitude", "northing"),
-    "z": ("z",),
-}
-# What a column without a role is: an input that never changes, a component, nothing.
-KINDS = ("static", "field", "ignore")
-MARK = "a_"
-SHOWN = 3  # columns, in a message
 STEPS = 8  # read at once in search of what never changes
-UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
 
 
 def told(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Roles]:
@@ -53,22 +55,15 @@ def told(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Role
     given = {k: [v] if isinstance(v, str) else v for k, v in (columns or {}).items()}
     chosen = [name for of in given.values() for name in of if name]
     check_distinct(f"columns of {path}", chosen)
-    if wrong := given.keys() - {*ROLES, *KINDS}:
-        expected = f"one of {', '.join([*ROLES, *KINDS])} before the ="
+    if wrong := given.keys() - {*COLUMN_NAMES, *KINDS}:
+        expected = f"one of {', '.join([*COLUMN_NAMES, *KINDS])} before the ="
         todo = "change it; all other columns are fields"
         raise UserError(f"columns with {min(wrong)}=", expected, todo)
     for name in {*chosen}.difference(names):
         there = f"one of {listed(names)}"
         raise UserError(f"no column {name!r} in {path}", there, "change the name")
-    roles = {role: of[0] for role, of in given.items() if role in ROLES}
+    roles = {role: of[0] for role, of in given.items() if role in COLUMN_NAMES}
     return {name: kind for kind in KINDS for name in given.get(kind, ())}, roles
-
-
-def role_of(name: str) -> str:
-    """The role that a name tells, "" if none; ``T`` may be a temperature."""
-    bare = bare_name(name)
-    fits = (role for role, known in ROLES.items() if bare in known)
-    return "" if bare == "t" and name.strip()[0] == "T" else next(fits, "")
 
 
 def roles_of(
@@ -88,7 +83,7 @@ def roles_of(
     given = given or {}
     told = {n: role_of(n) for n in names} if told is None else told
     found = {role: name for role, name in given.items() if name}
-    for role in (role for role in ROLES if role not in given):
+    for role in (role for role in COLUMN_NAMES if role not in given):
         fits = [name for name in told if told[name] == role]
         fits = [name for name in fits if name not in given.values()]
         if len(fits) > 1:
@@ -116,35 +111,11 @@ def ask(path: Path, names: Names, which: str, told: str, say: str) -> UserError:
     return UserError(given, f"to be told {told}", f"{todo}--columns)")
 
 
-def listed(names: Names) -> str:
-    """The first of them, for a message."""
-    return ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN)
-
-
-def bare_name(name: str) -> str:
-    """In lower case, without a unit: ``Time [s]`` and ``time_s`` are ``time``."""
-    return UNIT.sub("", name.strip()).lower()
-
-
-def field_name(name: str) -> tuple[str, str]:
-    """What a field is called here, and its unit: ``u`` and ``m/s`` of ``u [m/s]``, as
-    no name has a slash, and ``z_field`` of ``z``, which is the name of an axis.
-    """
-    found = re.fullmatch(r"(.*\S)\s*[\[(](.*)[\])]", name) if "/" in name else None
-    name, unit = found.groups() if found else (name, "")
-    return "z_field" if name == "z" else name, unit
-
-
 def mark_longitude(fields: Fields, name: str) -> Fields:
     """The fields, whose axis x is one of longitudes if its ``name`` tells so."""
     if bare_name(name) in LONGITUDE:
         fields.dataset["x"].attrs["standard_name"] = "longitude"
     return fields
-
-
-def is_static(name: str) -> bool:
-    """Whether a name tells a static input: ``a``, ``a_permeability``, ``node_type``."""
-    return name in ("a", NODE_TYPE) or name.startswith(MARK)
 
 
 def with_kinds(

@@ -10,19 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import h5py
 
-from nfsgeo.data.fields import Fields, reading
+from nfsgeo.data.checks import reading
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.containers import arrays_of
-from nfsgeo.errors import UserError
-from nfsgeo.progress import Progress
+from nfsgeo.errors import UserError, require
 
-__all__ = ["Format", "Look", "check_hdf5", "left_out", "require"]
+__all__ = ["Format", "Look", "check_hdf5", "left_out"]
 
 logger = logging.getLogger(__name__)
 
@@ -88,35 +87,30 @@ class Look:
 
 @dataclass(frozen=True)
 class Format:
-    """A format: how its files are recognised, read and written.
+    """A format: how its files are recognised and read.
 
-    A format that is only written has no ``fits`` and ``read``, one that is only read no
-    ``write``. A file on which ``fits`` raises anything is not of the format. ``read``
-    makes fields of a path, and of what a file leaves open, as arguments ``columns``,
-    ``series`` and ``at`` of :func:`nfsgeo.data.open`; whatever it raises becomes one
-    line. ``write`` takes a name that nothing has yet, and writes all or nothing.
+    A file on which ``fits`` raises anything is not of the format. ``read`` makes fields
+    of a path, and of what a file leaves open, as arguments ``columns``, ``series`` and
+    ``at`` of :func:`nfsgeo.data.open`; whatever it raises becomes one line.
     """
 
     name: str  # in `nfsgeo datasets`
-    fits: Callable[[Look], bool] | None = None
-    read: Callable[..., Fields] | None = None
+    fits: Callable[[Look], bool]
+    read: Callable[..., Fields]
     expected: str = ""  # what a file of the format holds, for that line; name if empty
     columns: str = ""  # what they tell: "kinds", "roles" and kinds, or all, "axes"
-    write: Callable[[Fields, Path, Progress], None] | None = None
-    endings: tuple[str, ...] = ()  # that choose the format to write, in small letters
     needs: tuple[str, ...] = ()  # packages of nfsgeo[formats] that it imports
 
     def recognises(self, look: Look) -> bool:
         """Whether a file that looks like this is of the format."""
         try:
-            return self.fits is not None and self.fits(look)
+            return self.fits(look)
         except Exception:  # a damaged file is not recognised, whatever breaks in it
             return False
 
     @property
     def options(self) -> set[str]:
         """Arguments of :func:`nfsgeo.data.open` that a file of the format may need."""
-        assert self.read is not None
         _, *takes = signature(self.read).parameters
         return {"series", *takes} | ({"columns"} if self.columns else set())
 
@@ -127,7 +121,6 @@ class Format:
             UserError: It is damaged, not what it seemed to be, or of a format without
                 such an option; or a package that reads it is not installed.
         """
-        assert self.read is not None
         given = {name: value for name, value in options.items() if value}
         for name in given.keys() - self.options:
             wanted = f"a format that takes {name}, unlike {self.name}"
@@ -137,14 +130,6 @@ class Format:
         with reading(path, self.expected or self.name):
             takes = signature(self.read).parameters.keys()
             return self.read(path, **{name: given[name] for name in takes & given})
-
-
-def require(package: str, what: str, extra: str = "formats") -> None:
-    """Makes sure that a package, which ``what`` needs, of an extra is installed."""
-    try:
-        import_module(package)
-    except ImportError as error:
-        raise UserError(what, package, f"pip install 'nfsgeo[{extra}]'") from error
 
 
 def left_out(path: Path, names: Sequence[str]) -> None:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import on_cpu
-from nfsgeo.data.fields import KNOWN, NODE_TYPE, STATIC, Fields
+from nfsgeo.data.conventions import KNOWN, NODE_TYPE, STATIC
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.errors import UserError

@@ -15,7 +15,8 @@ from xarray import Variable
 
 from nfsgeo.data.build import Array, build, even_axis, numbered
 from nfsgeo.data.checks import finite
-from nfsgeo.data.fields import FIELD, FLAGS, NODE_TYPE, PARAMETER, STATIC, Fields
+from nfsgeo.data.conventions import FIELD, FLAGS, NODE_TYPE, PARAMETER, STATIC
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.containers import arrays_of, as_text, attributes
 from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.data.lazy import stacked

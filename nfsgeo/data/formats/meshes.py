@@ -15,12 +15,12 @@ from xml.etree.ElementTree import parse
 import numpy as np
 
 from nfsgeo.data.build import Array, build, numbered
-from nfsgeo.data.checks import missing_values
+from nfsgeo.data.checks import missing_values, reading
 from nfsgeo.data.concatenation import concatenated
-from nfsgeo.data.fields import Fields, reading
-from nfsgeo.data.formats.columns import Columns, is_static
+from nfsgeo.data.conventions import GHOST, VALID, is_static
+from nfsgeo.data.fields import Fields
+from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format, Look, left_out
-from nfsgeo.data.formats.writers import GHOST, VALID
 from nfsgeo.errors import UserError
 
 KINDS = {

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import FIELD, FLAGS, SPACE, STATIC, Fields
+from nfsgeo.data.conventions import FIELD, FLAGS, SPACE, STATIC
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.containers import decoded, within_range
 from nfsgeo.data.formats.format import Format, Look, left_out

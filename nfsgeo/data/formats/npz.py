@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,12 @@ import xarray
 
 from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real
-from nfsgeo.data.disk import check_room, growing
-from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
+from nfsgeo.data.conventions import FIELD, SPACE, STATIC
+from nfsgeo.data.conventions import NPZ_ABOUT as ABOUT
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.format import Format
 from nfsgeo.geometry import Domain
-from nfsgeo.progress import Progress
 
-ABOUT = "nfsgeo/about"  # no name of a field has a slash
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
 BOX = ("lower", "upper", "periodic", "sphere")
 NAMES = {"u", "mask", "t", "a", "names", "static_names", *BOX}
@@ -94,19 +92,6 @@ def _written(path: Path, arrays: dict[str, Any]) -> Fields:
     return Fields(dataset.set_coords([*about["coords"]]), path)
 
 
-def _write(fields: Fields, out: Path, progress: Progress) -> None:
-    """Each variable of the data set, and JSON of their dimensions and attributes."""
-    dataset = fields.dataset
-    check_room(out, dataset.nbytes)
-    about = json.dumps(dataset.to_dict(data=False))
-    with growing(out) as partial, zipfile.ZipFile(partial, "w") as archive:
-        each = {str(name): v.values for name, v in dataset.variables.items()}
-        for name, values in (each | {ABOUT: np.array(about)}).items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, values, allow_pickle=False)
-    progress("writing samples", fields.num_samples, fields.num_samples)
-
-
 NPZ = Format(
     "grids and point clouds of numpy (.npz)",
     lambda look: (
@@ -116,6 +101,4 @@ NPZ = Format(
     _read,
     "grids (.npz): arrays u, x[, y[, z]], t, a, mask, periodic, ...; or point clouds: "
     "arrays u, coords, t, a, mask, names, static_names, ...",
-    write=_write,
-    endings=(".npz",),
 )

@@ -16,8 +16,9 @@ import numpy as np
 from xarray import Variable
 
 from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
+from nfsgeo.data.conventions import INITIAL, SPACE, STATIC
 from nfsgeo.data.domains import check_within
-from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.containers import arrays_of, attributes
 from nfsgeo.data.formats.format import Format, left_out
 from nfsgeo.data.splits import published_split

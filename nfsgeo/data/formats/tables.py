@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real, finite, not_infinite
-from nfsgeo.data.fields import Fields, Indices
+from nfsgeo.data.conventions import Indices, listed
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.cells import (
     STATIONS,
@@ -27,9 +28,8 @@ from nfsgeo.data.formats.cells import (
     is_table,
     values_of,
 )
-from nfsgeo.data.formats.columns import Columns, listed
+from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format
-from nfsgeo.data.formats.writers import write_csv
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
 
@@ -241,6 +241,4 @@ CSV = Format(
     _read,
     EXPECTED,
     columns="roles",
-    write=write_csv,
-    endings=(".csv",),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from nfsgeo.data.fields import Doubles, Floats, Indices
+from nfsgeo.data.conventions import Doubles, Floats, Indices
 from nfsgeo.geometry import Domain, quadrature_weights
 
 __all__ = ["Mesh", "MeshesInTurn"]

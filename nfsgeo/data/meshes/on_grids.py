@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import diric
 
+from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.domains import is_at, is_equispaced
-from nfsgeo.data.fields import Doubles, Fields, Indices
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError

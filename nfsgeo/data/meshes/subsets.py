@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 import torch
 
-from nfsgeo.data.fields import Fields, Indices
+from nfsgeo.data.conventions import Indices
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.meshes.on_grids import check_flat, jittered, off_grid, sub_grid
 from nfsgeo.data.streams import Stream, philox, shuffled

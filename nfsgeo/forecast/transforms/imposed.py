@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.data import Fields
-from nfsgeo.data.fields import FORCING
+from nfsgeo.data.conventions import FORCING
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted

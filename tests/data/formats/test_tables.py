@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
+from nfsgeo.data.conventions import COLUMN_NAMES as ROLES
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.columns import ROLES
 from nfsgeo.errors import UserError
 
 FAST = settings(max_examples=60)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import nfsgeo.data
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields
+from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
+from nfsgeo.data.fields import Fields
 from nfsgeo.errors import UserError
 
 meshio = pytest.importorskip("meshio")

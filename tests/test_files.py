@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nfsgeo.data.disk import cache_folder, growing, new_hdf5, write_bytes
 from nfsgeo.errors import UserError
+from nfsgeo.files import cache_folder, growing, new_hdf5, write_bytes
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""Names by which data are understood: of roles, axes, columns and marks.
+
+Names of columns tell the coordinates, the time and the sample; that ``a``, ``a_NAME``
+and ``node_type`` are static inputs; and that ``forcing_NAME`` is known ahead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Doubles = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.int64]
+
+SPACE = "xyz"  # names of the axes
+STATION = "station"  # coordinate of the names of points
+NODE_TYPE = "node_type"  # an input of this name is a category
+FLAGS = ("flag_values", "flag_meanings")
+FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
+    "field",  # to be predicted
+    "known",  # in time: known ahead; of samples alone: an input of a model
+    "static",  # an input that does not change in time
+    "initial condition",  # kept with the data, no input
+    "parameter",  # of samples alone, kept with the data
+)
+# Roles of variables that describe the mesh, obstacles and the parts of the data.
+LAYOUT = ("cells", "facets", "rows", "part")
+
+FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
+AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
+NPZ_ABOUT = "nfsgeo/about"  # an array of an archive; no name of a field has a slash
+VALID, GHOST = "vtkValidPointMask", "vtkGhostType"  # names that ParaView gives
+
+FORCING = "forcing_"  # how names of forcings begin in formats that hold no roles
+MARK = "a_"  # and those of static inputs
+LONGITUDE = ("lon", "long", "lng", "longitude")
+# The names that a column may have that is a sample, a time or a coordinate, in any
+# case, with a unit after them.
+COLUMN_NAMES: dict[str, tuple[str, ...]] = {
+    "sample": ("sample",),
+    "time": ("t", "time", "times", "timestamp", "datetime", "date"),
+    "x": ("x", *LONGITUDE, "easting"),
+    "y": ("y", "lat", "latitude", "northing"),
+    "z": ("z",),
+}
+# What a column without a role is: an input that never changes, a component, nothing.
+KINDS = ("static", "field", "ignore")
+SHOWN = 3  # columns, in a message
+UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
+
+
+def role_of(name: str) -> str:
+    """The role that a name tells, "" if none; ``T`` may be a temperature."""
+    bare = bare_name(name)
+    fits = (role for role, known in COLUMN_NAMES.items() if bare in known)
+    return "" if bare == "t" and name.strip()[0] == "T" else next(fits, "")
+
+
+def bare_name(name: str) -> str:
+    """In lower case, without a unit: ``Time [s]`` and ``time_s`` are ``time``."""
+    return UNIT.sub("", name.strip()).lower()
+
+
+def field_name(name: str) -> tuple[str, str]:
+    """What a field is called here, and its unit: ``u`` and ``m/s`` of ``u [m/s]``, as
+    no name has a slash, and ``z_field`` of ``z``, which is the name of an axis.
+    """
+    found = re.fullmatch(r"(.*\S)\s*[\[(](.*)[\])]", name) if "/" in name else None
+    name, unit = found.groups() if found else (name, "")
+    return "z_field" if name == "z" else name, unit
+
+
+def is_static(name: str) -> bool:
+    """Whether a name tells a static input: ``a``, ``a_permeability``, ``node_type``."""
+    return name in ("a", NODE_TYPE) or name.startswith(MARK)
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of them, for a message."""
+    return ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN)
+
+
+def is_large(dims: Any, attrs: Mapping[str, Any]) -> bool:
+    """Whether a variable is read, and filled, sample by sample."""
+    return attrs.get("role") in AT_POINTS or "obs" in dims

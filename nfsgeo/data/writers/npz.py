@@ -1,0 +1,37 @@
+"""Archives of numpy, ``.npz``, that hold all that fields do."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nfsgeo.data.writers.writer import Writer
+from nfsgeo.files import check_room, growing
+from nfsgeo.progress import Progress
+
+if TYPE_CHECKING:
+    from nfsgeo.data.fields import Fields
+
+from nfsgeo.data.conventions import NPZ_ABOUT
+
+__all__ = ["NPZ"]
+
+
+def _write(fields: Fields, out: Path, progress: Progress) -> None:
+    """Each variable of the data set, and JSON of their dimensions and attributes."""
+    dataset = fields.dataset
+    check_room(out, dataset.nbytes)
+    about = json.dumps(dataset.to_dict(data=False))
+    with growing(out) as partial, zipfile.ZipFile(partial, "w") as archive:
+        each = {str(name): v.values for name, v in dataset.variables.items()}
+        for name, values in (each | {NPZ_ABOUT: np.array(about)}).items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, values, allow_pickle=False)
+    progress("writing samples", fields.num_samples, fields.num_samples)
+
+
+NPZ = Writer("grids and point clouds of numpy (.npz)", (".npz",), _write)
