@@ -118,9 +118,9 @@ def fit(
         experiment = replace(experiment, config=config, lines=lines)
     run = begin_run(experiment, None if out is None else Path(out))
     nfsgeo.training.fit(experiment, run, callbacks)
-    config, forecaster = open_run(run)
-    scored = ScoredModel(forecaster, RunData(config, experiment.file))
-    scored.keep_training_inputs(run)
+    loaded = open_run(run)
+    scored = ScoredModel(loaded.forecaster, RunData(loaded.config, experiment.file))
+    scored.training_inputs(run)
     bands_of(scored, run)
     return run
 
@@ -138,4 +138,4 @@ def load(run: Run, device: str = "cpu") -> Forecaster:
     Raises:
         UserError: The run has no checkpoint, or there is no such device.
     """
-    return open_run(run, device)[1]
+    return open_run(run, device).forecaster

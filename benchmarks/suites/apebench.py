@@ -103,7 +103,8 @@ def rollout_errors(scenario: Scenario, folder: Path) -> dict[str, dict[str, floa
 
     The test samples are observed at the points of the run's validation samples.
     """
-    config, forecaster = open_run(folder)
+    loaded = open_run(folder)
+    config, forecaster = loaded.config, loaded.forecaster
     data = config.data.changed(evaluation_stride=None)
     file = nfsgeo.data.open(scenario.file("rollouts"))
     scored = ScoredModel(forecaster, RunData(config.changed(data=data), file))

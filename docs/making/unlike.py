@@ -63,8 +63,9 @@ def main(folder: Path) -> None:
         if not (out := folder / f"run-{name}").exists():
             chosen = {**NETWORK, **settings, "trainer.epochs": 1, "seed": 0}
             nfsgeo.fit(nfsgeo.prepare(trained, chosen), out)
-        config, forecaster = open_run(out)
-        known, scale = forecaster.trained_on, forecaster.find(Normalise)
+        loaded = open_run(out)
+        config, forecaster = loaded.config, loaded.forecaster
+        known, scale = loaded.training_inputs, forecaster.find(Normalise)
         assert known is not None and scale is not None
         unit, draw = scale.fields.std, np.random.default_rng(0)
         with nfsgeo.open(trained) as file:

@@ -238,7 +238,6 @@ def bands_of(
     if calibrate or (scored.used.config.model.bands and not bands):
         bands = fit_bands(scored, references or References(scored), bands)
         write_tensors(paths.bands, {name: of.state() for name, of in bands.items()})
-    scored.forecaster.bands = bands.get("model")
     return bands
 
 

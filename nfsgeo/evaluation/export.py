@@ -79,10 +79,10 @@ def export_run(
         raise UserError(f"format {format!r}", " or ".join(ENDINGS), "choose one")
     target = Path(target)
     check_target(target, ENDINGS[format])
-    config, forecaster = open_run(run, "cpu")
-    if forecaster.bands is not None:
+    loaded = open_run(run, "cpu")
+    config, forecaster = loaded.config, loaded.forecaster
+    if loaded.bands:
         logging.getLogger(__name__).warning("%s: exported without error bands", run)
-        forecaster.bands = None
     model, name = forecaster.model, f"a run of {config.model.name}"
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling

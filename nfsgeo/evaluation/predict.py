@@ -38,7 +38,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.files import check_room
 from nfsgeo.forecast import matched
-from nfsgeo.forecast.bands import Surroundings
+from nfsgeo.forecast.bands import Surroundings, with_nearest
 from nfsgeo.forecast.matching import check_asked, times_of
 from nfsgeo.forecast.training_inputs import InputStatistics
 from nfsgeo.geometry import Domain, Graphs
@@ -104,7 +104,8 @@ def predict(
         UserError: The run, the fields or the points cannot be used, or ``target``
             exists.
     """
-    config, forecaster = open_run(run, device)
+    loaded = open_run(run, device)
+    config, forecaster = loaded.config, loaded.forecaster
     source, target = kept(source), Path(target)
     writer_of(target)
     task, data = forecaster.task, config.data
@@ -126,7 +127,7 @@ def predict(
             names = names * num
         observed = _observed(task, data.time_stride, file, first)
         ahead = _ahead(task, file, observed, steps, lead_times)
-        bands = forecaster.bands if len(ahead) == task.n_out else None
+        bands = loaded.bands.get("model") if len(ahead) == task.n_out else None
         if level and bands is None:
             given = f"level {level:g} of {len(ahead)} time steps without error bands"
             wanted = f"a run with bands, and its {task.n_out} time steps"
@@ -149,7 +150,10 @@ def predict(
             wanted = queries
             if queries is not None and bands is not None:  # which need points nearby
                 wanted = torch.cat([pos, queries.to(pos)])
-            return forecaster.connect(pos, query_pos=wanted, **of)
+            graphs = forecaster.connect(pos, query_pos=wanted, **of)
+            if bands is None:
+                return graphs
+            return with_nearest(graphs, domain.normalised)
 
         def known_at_queries(batch: Batch) -> Tensor | None:
             if queries is None or not task.static:
@@ -177,7 +181,7 @@ def predict(
             ahead=torch.from_numpy(ahead),
             query_static=known_at_queries,
         ):
-            if forecaster.trained_on is not None:
+            if loaded.training_inputs is not None:
                 statistics.add(batch)
             if bands is not None:
                 known = forecaster.known_ahead(batch).values()
@@ -203,7 +207,7 @@ def predict(
             cells=[*map(file.cells, range(num if at_all and points is None else 0))],
             times=ahead,
             domain=domain,
-            parameters=statistics.unlike()[1],
+            parameters=statistics.unlike(loaded.training_inputs)[1],
             equation=file.equation,
             provenance={"model": config.model.name, "predicted_from": source.name},
             units={**file.units, **ends},

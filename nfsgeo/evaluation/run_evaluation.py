@@ -111,7 +111,8 @@ def evaluate_run(
     if steps is not None and steps < 1:
         raise UserError(f"steps {steps}", "1 or more", "change it or leave it out")
     paths, own = find_run(run), data is None
-    trained, forecaster = open_run(paths, device)
+    loaded = open_run(paths, device)
+    trained, forecaster = loaded.config, loaded.forecaster
     if own and trained.data.file is None:
         raise UserError(
             f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
@@ -145,10 +146,9 @@ def evaluate_run(
             summary["rollout"] = further.rollout()
         if bands := bands_of(scored, paths, references, calibrate=calibrate):
             summary["bands"] = band_scores(scored, bands, references)
-        if own:
-            scored.keep_training_inputs(paths)
-        if forecaster.trained_on is not None:
-            summary |= InputStatistics.of(forecaster, scored.windows()).unlike()[0]
+        known = scored.training_inputs(paths) if own else loaded.training_inputs
+        if known is not None:
+            summary |= InputStatistics.of(forecaster, scored.windows()).unlike(known)[0]
         rows: list[dict[str, Any]] = []
         if factors:
             rows, points = evaluate_unseen(

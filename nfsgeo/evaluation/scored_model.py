@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import Observation, RunData
 from nfsgeo.training.run_paths import Run, find_run
 
-__all__ = ["ScoredModel", "open_run", "predictions", "read_bands"]
+__all__ = ["LoadedRun", "ScoredModel", "open_run", "predictions", "read_bands"]
 
 T = TypeVar("T")
 
@@ -59,15 +59,21 @@ class ScoredModel:
             found.noise = noise * scale.observed
         return found
 
-    def keep_training_inputs(self, paths: RunPaths) -> None:
-        """Stores statistics of up to 512 of 20 or more training windows, once."""
+    def training_inputs(self, paths: RunPaths) -> TrainingInputs | None:
+        """Statistics of up to 512 training windows, stored once in the run's folder.
+
+        None of fewer than 20 windows.
+        """
+        if (known := read_training_inputs(paths)) is not None:
+            return known
         windows = self.windows("train", mesh=self.used.training_mesh)
-        if (num := len(windows)) >= 20 and self.forecaster.trained_on is None:
-            some: Any = Subset(windows, range(0, num, 1 + num // 512))
-            statistics = InputStatistics.of(self.forecaster, some, gaps=0.2)
-            known = TrainingInputs.fit(*statistics.table())
-            write_tensors(paths.inputs, vars(known))
-            self.forecaster.trained_on = known
+        if (num := len(windows)) < 20:
+            return None
+        some: Any = Subset(windows, range(0, num, 1 + num // 512))
+        statistics = InputStatistics.of(self.forecaster, some, gaps=0.2)
+        known = TrainingInputs.fit(*statistics.table())
+        write_tensors(paths.inputs, vars(known))
+        return known
 
     def errors(self) -> FieldErrors:
         """Errors of no sample yet."""
@@ -100,8 +106,25 @@ class ScoredModel:
         return tuple(errors.compute() for errors in found)
 
 
-def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster]:
-    """The configuration of a run and its best model, on ``device`` or the run's own."""
+@dataclass(frozen=True)
+class LoadedRun:
+    """A trained run.
+
+    Attributes:
+        config: Its resolved configuration.
+        forecaster: Its best model.
+        bands: Error bands of the model and of references, by name.
+        training_inputs: Statistics of its training inputs, where they are known.
+    """
+
+    config: RunConfig
+    forecaster: Forecaster
+    bands: Mapping[str, Bands]
+    training_inputs: TrainingInputs | None
+
+
+def open_run(run: Run, device: str | None = None) -> LoadedRun:
+    """A run with its best model, on ``device`` or the run's own."""
     paths = find_run(run)
     config = read_config(paths.config)
     own = config.trainer
@@ -111,9 +134,8 @@ def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster
         )
     check_device(section)
     forecaster = restore(paths.best, config).eval().to(device_of(section))
-    forecaster.bands = read_bands(paths).get("model")
-    forecaster.trained_on = _read(paths.inputs, lambda it: TrainingInputs(**it), None)
-    return config, forecaster
+    known = read_training_inputs(paths)
+    return LoadedRun(config, forecaster, read_bands(paths), known)
 
 
 def read_bands(paths: RunPaths) -> dict[str, Bands]:
@@ -123,6 +145,11 @@ def read_bands(paths: RunPaths) -> dict[str, Bands]:
         return {name: Bands.of_state(state) for name, state in found.items()}
 
     return _read(paths.bands, made, {})
+
+
+def read_training_inputs(paths: RunPaths) -> TrainingInputs | None:
+    """Statistics of the training inputs of a run, None where it has none."""
+    return _read(paths.inputs, lambda it: TrainingInputs(**it), None)
 
 
 def _read(path: Path, made: Callable[[dict[str, Any]], T], absent: T) -> T:

@@ -178,7 +178,8 @@ def evaluate_meshes(
                 f"one of {', '.join(MESHES)}, or with another number at its end",
                 "choose one of these",
             )
-    config, forecaster = open_run(run, device)
+    loaded = open_run(run, device)
+    config, forecaster = loaded.config, loaded.forecaster
     rows: list[dict[str, Any]] = []
     with open_source(config.data) as file:
         used = RunData(config, matched(file, forecaster.task))

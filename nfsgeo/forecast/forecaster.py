@@ -14,8 +14,6 @@ from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.arrays import check_shapes, predict_samples
-from nfsgeo.forecast.bands import Bands, with_nearest
-from nfsgeo.forecast.training_inputs import TrainingInputs
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
     Given,
@@ -53,9 +51,7 @@ class Forecaster(nn.Module):
         super().__init__()
         self.model, self.name, self.task = model, name, task
         self.transforms = nn.ModuleList(transforms)
-        self.bands: Bands | None = None
         self._warned = False
-        self.trained_on: TrainingInputs | None = None
 
     @classmethod
     def build(
@@ -124,9 +120,7 @@ class Forecaster(nn.Module):
         graphs = replace(graphs, numbers=numbers)
         for transform in self.stack:
             graphs = transform.connect(graphs)
-        if self.bands is None:
-            return graphs
-        return with_nearest(graphs, self.model.problem.domain.normalised)
+        return graphs
 
     def forward(
         self,

@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,12 +17,10 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from nfsgeo.data.windows import WindowDataset, batches
+from nfsgeo.forecast.forecaster import Forecaster
 from nfsgeo.forecast.transforms import Categories, Given, MissingValues
 from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.search import Search
-
-if TYPE_CHECKING:
-    from nfsgeo.forecast.forecaster import Forecaster
 
 __all__ = ["InputStatistics", "TrainingInputs"]
 
@@ -107,9 +105,12 @@ class InputStatistics:
         values = torch.stack([torch.stack([*row.values()]) for row in self.rows])
         return [*self.rows[0]], values
 
-    def unlike(self) -> list[dict[str, Any]]:
-        """Of a run that knows: a summary, also logged, and the distances of samples."""
-        if (known := self.forecaster.trained_on) is None:
+    def unlike(self, known: TrainingInputs | None) -> list[dict[str, Any]]:
+        """A summary, also logged, and the distances of samples from the ``known`` ones.
+
+        Both are empty where none are known.
+        """
+        if known is None:
             return [{}, {}]
         distance = known.distance(values := self.table()[1])
         off = ((values[distance.argmax()] - known.mean) / known.std).abs()

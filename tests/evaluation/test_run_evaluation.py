@@ -114,7 +114,7 @@ def test_the_mean_error_of_samples_is_that_of_all(tmp_path, components):
     with np.load(run.evaluation) as arrays:
         each = arrays["mae_by_sample"]
     assert each.mean() == pytest.approx(summary["test"]["mae"], rel=1e-12)
-    _, forecaster = open_run(run)
+    forecaster = open_run(run).forecaster
     test = RunData(experiment.config, experiment.file).windows("test")
     for window, error in zip(map(test.__getitem__, range(6)), each, strict=True):
         errors = FieldErrors(**forecaster.task.statistics)
@@ -132,7 +132,8 @@ def test_other_data_leave_the_run_as_it_is(run, waves):
 
 def test_errors_at_unobserved_points_are_those_of_queries(run, waves):
     summary = evaluate_run(run.root)
-    config, forecaster = open_run(run)
+    loaded = open_run(run)
+    config, forecaster = loaded.config, loaded.forecaster
     with nfsgeo.data.open(waves) as file, torch.no_grad():
         mesh = RunData(config, file).mesh(0)
         others = np.setdiff1d(np.arange(256), mesh.index)
