@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfsgeo.config.errors import unknown
 from nfsgeo.errors import UserError
-from nfsgeo.setting_errors import unknown
 from nfsgeo_benchmarks import shipped_suites
 from nfsgeo_cli.terminal import option, progress_bar, report, table, verb
 

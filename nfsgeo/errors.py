@@ -35,7 +35,16 @@ class TooLarge(UserError):
 
 
 def require(package: str, what: str, extra: str = "formats") -> None:
-    """Makes sure that a package, which ``what`` needs, of an extra is installed."""
+    """Makes sure that a package is installed.
+
+    Args:
+        package: Its name, as it is imported.
+        what: What needs it, for the message.
+        extra: The extra of nfsgeo that installs it.
+
+    Raises:
+        UserError: It is not installed.
+    """
     try:
         import_module(package)
     except ImportError as error:

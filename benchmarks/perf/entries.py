@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 from torch.utils.data import DataLoader
 
+from nfsgeo.config import OptimiserSection
 from nfsgeo.data.generation import generate
 from nfsgeo.data.windows import ConnectedBatches
 from nfsgeo.geometry import Domain, equispaced_grid, radius_edges
 from nfsgeo.models import MODELS, Problem, build_model
 from nfsgeo.training import Experiment, load_config, prepare
-from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.module import make_optimiser
 from nfsgeo.training.processes import quiet_lightning
 from nfsgeo.training.run_data import RunData

@@ -12,11 +12,11 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
+from nfsgeo.config.errors import unknown
 from nfsgeo.data.pde import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
-from nfsgeo.setting_errors import unknown
 from nfsgeo.training import load_config
 from nfsgeo_benchmarks.suites.apebench import Scenario
 from nfsgeo_benchmarks.suites.suite import (

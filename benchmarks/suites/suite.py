@@ -19,12 +19,12 @@ from pydantic import (
 )
 
 import nfsgeo_benchmarks
+from nfsgeo.config.errors import explained, unknown
 from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.unseen import mesh_columns
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
-from nfsgeo.setting_errors import explained, unknown
 from nfsgeo.training.loading import merged, read_yaml
 
 # Differences between the states of a run and those of other variants, before and after

@@ -19,7 +19,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.geometry.cells import boundary_sides, way_to_points, way_to_segments
 
 __all__ = ["boundary_at", "boundary_kinds", "boundary_names", "interior_of"]
-__all__ += ["with_boundary"]
+__all__ += ["types_of", "with_boundary"]
 
 # Meanings of the type of points that are on no boundary; else its number is 0.
 INTERIOR = ("interior", "normal", "fluid", "internal", "inner", "inside")
@@ -40,7 +40,7 @@ def boundary_kinds(file: Fields, samples: Iterable[int]) -> tuple[int, ...] | No
     """
     samples = list(samples)
     if file.node_types is not None:
-        found = {int(k) for s in samples for k in np.unique(_types(file, s))}
+        found = {int(k) for s in samples for k in np.unique(types_of(file, s))}
         if kinds := found - {interior_of(file)}:
             return tuple(sorted(kinds))
     return () if all(file.cells(sample) for sample in samples) else None
@@ -148,7 +148,7 @@ class _Ways:
         )
         if not self.kinds:
             return _columns(self._to_cells(sample, known, pos), pos, domain)
-        types = _types(self.file, sample)
+        types = types_of(self.file, sample)
         found = []
         for kind in self.kinds:
             there = torch.from_numpy(np.flatnonzero(types == kind))
@@ -184,7 +184,7 @@ def _columns(way: Tensor | None, pos: Tensor, domain: Domain) -> Floats:
     return found.float().numpy()
 
 
-def _types(file: Fields, sample: int) -> Indices:
+def types_of(file: Fields, sample: int) -> Indices:
     """Node types of the points of a sample."""
     assert file.node_types is not None
     read = file._read([file.node_types], sample, slice(0, 1), None)

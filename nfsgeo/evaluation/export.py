@@ -157,6 +157,12 @@ def _inputs(
     known: dict[str, Tensor],
 ) -> dict[str, Tensor]:
     """The arguments by name, see :func:`program_inputs`."""
+    if "query_static" in known:
+        raise UserError(
+            "query_static for an exported program",
+            "static inputs at the observed points alone, which it interpolates",
+            "leave it out, or predict with nfsgeo",
+        )
     graphs = forecaster.connect(pos, query_pos=query_pos)
     edges = dict(graphs.edges)
     if query_pos is None:
@@ -185,6 +191,8 @@ def _inputs(
             found[name] = place
     if "latent" in found and query_pos is None:
         found["query_latent"] = found["latent"]
+    # One tensor for two arguments would be one argument of the program.
+    found = {name: each.clone() for name, each in found.items()}
     return found | dict(sorted(known.items()))
 
 

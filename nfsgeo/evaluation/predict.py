@@ -19,7 +19,7 @@ import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.checks import as_real, finite
+from nfsgeo.data.checks import as_real
 from nfsgeo.data.conventions import Doubles, Indices, role_of
 from nfsgeo.data.formats import cells
 from nfsgeo.data.memory import kept
@@ -353,9 +353,10 @@ def _named_points(
         points = as_real(read, what).astype(np.float64)
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
             raise ValueError(f"an array of shape {points.shape}")
-        values = {name: as_real(each, name) for name, each in known.items()}
+        values = {k: as_real(each, k, gaps=True) for k, each in known.items()}
         for name, column in values.items():
-            finite(column, name)
+            if (np.abs(column) > np.finfo(np.float32).max).any():
+                raise ValueError(f"{name} with a value that float32 cannot hold")
             if (shape := column.shape) != (len(points),):
                 raise ValueError(f"{name} of shape {shape}, of {len(points)} points")
     except UserError:
@@ -384,6 +385,9 @@ def _numpy(path: Path, static: Sequence[str]) -> _Points:
     with arrays:
         name = "pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]
         known = {each: arrays[each] for each in arrays.files if each in static}
+        if odd := sorted({*arrays.files} - {name, *known}):
+            told = f"pos and {', '.join(static)}" if static else "pos"
+            raise ValueError(f"array {odd[0]}, which is none of {told}")
         return _Points(arrays[name], [], known)
 
 
@@ -396,13 +400,15 @@ def _table(path: Path, static: Sequence[str]) -> _Points:
         return _Points(read, [], {})
     table = cells.frame_of(path)
     known = {n: cells.values_of(path, table[n]) for n in table if n in static}
-    axes = [[n for n in table if role_of(n) == axis] for axis in "xyz"]
-    others = [n for n in table if n not in known and n not in sum(axes, [])]
+    left = [name for name in table if name not in known]
+    axes = [[n for n in left if role_of(n) == axis] for axis in "xyz"]
+    others = [name for name in left if name not in sum(axes, [])]
     text = [n for n in others if pandas.api.types.infer_dtype(table[n]) == "string"]
     dim = sum(map(bool, axes))
     if [len(each) for each in axes] != [1] * dim + [0] * (3 - dim) or others != text:
         raise ValueError(
             f"columns {[*table]}, not one each of x, y and z, in this order"
+            + f", and of {', '.join(static)}" * bool(static)
         )
     columns = [cells.values_of(path, table[name]) for (name,) in axes[:dim]]
     pos = np.stack(columns, axis=1)

@@ -12,17 +12,17 @@ from torch import Tensor
 from torch.utils.data import Subset
 from torch_geometric.data import Batch
 
+from nfsgeo.config import TrainerSection
+from nfsgeo.config.errors import explained
 from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.forecast.bands import Bands
 from nfsgeo.forecast.training_inputs import InputStatistics, TrainingInputs
 from nfsgeo.forecast.transforms import Normalise
-from nfsgeo.setting_errors import explained
 from nfsgeo.training import FieldErrors, RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.config import TrainerSection
 from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import Observation, RunData
 from nfsgeo.training.run_paths import Run, find_run

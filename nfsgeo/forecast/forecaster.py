@@ -166,7 +166,13 @@ class Forecaster(nn.Module):
         check_shapes(self.task, graphs.num_samples, there, graphs.queries.size(0))
         times = None if times is None else torch.atleast_2d(times)
         given = Given(x.double(), graphs, forcing, times)
-        if query_static is not None and graphs.query_pos is not None:
+        if query_static is not None:
+            if graphs.query_pos is None:
+                raise UserError(
+                    "query_static without query points",
+                    "query_pos, or graphs with query points",
+                    "give them: at observed points static inputs are in x",
+                )
             first = len(self.task.components) * self.task.has_time
             known = given.x.new_full((len(graphs.queries), x.size(-1)), torch.nan)
             known[:, first : first + query_static.size(1)] = query_static

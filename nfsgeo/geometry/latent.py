@@ -162,15 +162,17 @@ def _knots(
     found, first = np.unique(found, return_index=True)
     levels = levels[first]
     levels[-1] = 1.0
-    image = (1 - strength) * found + strength * length * levels
+    rank = length * levels
+    image = (1 - strength) * found + strength * rank
     if periodic and len(found) > 2:
         turns = np.concatenate([found[:-1] - length, found, found[1:] + length])
-        images = np.concatenate([image[:-1] - length, image, image[1:] + length])
-        slope = PchipInterpolator(turns, images).derivative()(found)
+        ranks = np.concatenate([rank[:-1] - length, rank, rank[1:] + length])
+        slope = PchipInterpolator(turns, ranks).derivative()(found)
     elif len(found) > 2:
-        slope = PchipInterpolator(found, image).derivative()(found)
+        slope = PchipInterpolator(found, rank).derivative()(found)
     else:
         slope = np.ones_like(found)
+    slope = (1 - strength) + strength * slope
     return torch.from_numpy(np.stack([found, image, slope]))
 
 

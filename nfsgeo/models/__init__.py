@@ -15,7 +15,7 @@ Problem                      sizes and domain of the fields that a network maps
 Task                         what a model maps: names, units, domain, time steps
 Model, MixerOperator         base classes of all models, and of all mixers
 ModelSettings                base of the models' settings
-BatchLoss, LossWeighting     types of a training loss, and of its weights
+BatchLoss                    type of a training loss
 parameters_at_paper_setting  number of parameters at the paper's setting
 ===========================  ========================================================
 
@@ -31,9 +31,10 @@ import torch
 from pydantic import BaseModel
 from torch import nn
 
+from nfsgeo.config.errors import unknown
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models.base import BatchLoss, LossWeighting, Model, ModelSettings
+from nfsgeo.models.base import BatchLoss, Model, ModelSettings
 from nfsgeo.models.deeponet import DeepONetU, DeepONetV
 from nfsgeo.models.fourier import DSE, FNO, NFS, FNOSpline
 from nfsgeo.models.meshgraphnets import MeshGraphNets
@@ -57,7 +58,6 @@ from nfsgeo.models.rigno import RIGNO
 from nfsgeo.models.task import Problem, Task
 from nfsgeo.models.transformers import FLARE, Transolver
 from nfsgeo.nn import PointSpectralConv, SpectralConv
-from nfsgeo.setting_errors import unknown
 
 __all__ = [
     "AGCRN",
@@ -82,7 +82,6 @@ __all__ = [
     "DeepONetV",
     "FNOSpline",
     "FNet",
-    "LossWeighting",
     "MLPMixer",
     "MeshGraphNets",
     "MixerOperator",

@@ -11,19 +11,19 @@ import torch
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
+from nfsgeo.config import LossWeighting
+from nfsgeo.config.errors import explained
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, GraphBuilder, Graphs, radius_for
 from nfsgeo.geometry.bipartite import outside_inference
 from nfsgeo.geometry.search import by_sample, edges_by_sample
 from nfsgeo.models.task import Problem
 from nfsgeo.nn.resampling import grid_shape
-from nfsgeo.setting_errors import explained
 
 __all__ = [
     "PAPER_FOURIER",
     "BatchLoss",
     "GraphSettings",
-    "LossWeighting",
     "Model",
     "ModelSettings",
     "SpectralSettings",
@@ -34,7 +34,6 @@ __all__ = [
 PAPER_MODES, LINE_MODES = 8, 64
 PAPER_FOURIER: dict[str, Any] = {"depth": 3, "modes": PAPER_MODES}
 
-LossWeighting = Literal["uniform", "quadrature"]
 
 # Of normalised predictions and targets ``[N, n_t', F']`` at the points of one batch.
 BatchLoss = Callable[[Tensor, Tensor], Tensor]

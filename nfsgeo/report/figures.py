@@ -174,13 +174,17 @@ def _compared(
 ) -> FieldFigure:
     """Truth, prediction and error ``[rows, n]`` beside what is ``given``."""
     error = prediction - truth
+    shown = error
+    if box is not None:
+        inside = (e.pos >= box.lower) & (e.pos <= box.upper)
+        shown = error[:, inside.all(axis=1)]
     columns = [
         *given,
         Column("truth", truth, "field"),
         Column("prediction", prediction, "field"),
         Column("error" if given else "prediction − truth", error, "error"),
     ]
-    pairs = zip(names, error, strict=True)
+    pairs = zip(names, shown, strict=True)
     labels = [f"{name}\n{mae_text(each)}" for name, each in pairs]
     of = box or e.domain, e.pos, columns, labels, rows, e.axes, e.triangles
     return FieldFigure(*of)

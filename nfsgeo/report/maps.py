@@ -28,7 +28,9 @@ DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
 IN_SLICE = 256  # points of a slice at least, the nearest ones
 SIDES = {"from +x −y +z": (30, -45), "from −x +y −z": (-30, 135)}  # opposite
 NEIGHBOURS = 12
-HELD, SMALL = 0.6, 0.1  # points of a part of a plane, and its area, to show it alone
+# Points of a part of a plane on each axis, its greatest area, and its least width, to
+# show it alone.
+HELD, SMALL, THIN = 0.75, 0.1, 1e-6
 FLAT = 0.1  # largest variance off a plane, over the smaller one in it
 STEEPEST, FLATTEST = 3.0, 0.15  # height of a panel over its width
 TALLEST, WIDEST, TURNED = 2.6, 2.6, 1.25  # inches: of panels, and for turned labels
@@ -272,8 +274,8 @@ def on_surface(pos: Doubles) -> bool:
 def densest_part(domain: Domain, pos: Doubles) -> Domain | None:
     """A box around most of the points ``[n, d]``; None unless it is much smaller.
 
-    Its sides, in a plane, are the shortest intervals that hold 0.6 of the points on
-    each axis, a tenth longer at both ends.
+    Its sides, in a plane, are the shortest intervals that hold 0.75 of the points on
+    each axis, a tenth longer at both ends. Half of the points lie in it at least.
     """
     num = int(np.ceil(HELD * len(pos)))
     if domain.dim != 2 or domain.curved or num < 2:
@@ -282,11 +284,13 @@ def densest_part(domain: Domain, pos: Doubles) -> Domain | None:
     widths = ordered[num - 1 :] - ordered[: len(pos) - num + 1]
     first = widths.argmin(axis=0)
     low, width = ordered[first, axes], widths[first, axes]
-    width = width.clip(1e-9 * np.array(domain.lengths))
-    if width.prod() > SMALL * np.prod(domain.lengths):
+    lengths, least = np.array(domain.lengths), THIN * np.abs(pos).max()
+    if width.prod() > SMALL * lengths.prod() or (width < THIN * lengths + least).any():
         return None
     lower = np.maximum(low - 0.1 * width, domain.lower)
     upper = np.minimum(low + 1.1 * width, domain.upper)
+    if ((pos >= lower) & (pos <= upper)).all(axis=1).mean() < 0.5:
+        return None
     ends = tuple(lower.tolist()), tuple(upper.tolist())
     return Domain(*ends, (False, False), domain.region)
 

@@ -10,8 +10,8 @@
 >>> fit(experiment, begin_run(experiment))
 """
 
+from nfsgeo.config import RunConfig
 from nfsgeo.training.checkpoints import restore, start_from
-from nfsgeo.training.config import RunConfig
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.loading import load_config, parse_settings, read_config
 from nfsgeo.training.metrics import FieldErrors

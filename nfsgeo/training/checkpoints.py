@@ -13,13 +13,13 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
+from nfsgeo.config import RunConfig
+from nfsgeo.config.errors import unknown
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.matching import same_names
 from nfsgeo.forecast.transforms import Normalise, Residual
-from nfsgeo.setting_errors import unknown
 from nfsgeo.training.artifacts import write_tensors
-from nfsgeo.training.config import RunConfig
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.run_paths import find_run
 

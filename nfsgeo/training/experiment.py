@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nfsgeo.config import RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_kinds, with_boundary
 from nfsgeo.data.domains import check_within
@@ -29,7 +30,6 @@ from nfsgeo.forecast.transforms import (
 from nfsgeo.models import Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.checkpoints import start_from
-from nfsgeo.training.config import RunConfig
 from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
@@ -99,6 +99,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     if len(used.samples("test")):
         parts["test"] = used.windows("test")
     statistics, gaps = _read(parts, used.config, progress)
+    _check_categories(used, statistics)
     series = fitted_series(used)
     if (config := for_series(asked, used.config, series)) != used.config:
         used = RunData(config, file)
@@ -219,6 +220,25 @@ def _read(
             "use data with fewer gaps, or allow more by --set data.max_missing",
         )
     return statistics, bool(gaps.any())
+
+
+def _check_categories(used: RunData, statistics: Statistics) -> None:
+    """Makes sure that training has seen all categories of the other parts."""
+    file = used.file
+    for column, name in statistics.categories.items():
+        known = statistics.values[column]
+        for part in ("valid", "test"):
+            for sample in map(int, used.samples(part)):
+                number = column - statistics.first_static
+                there = {int(v) for v in np.unique(file.read_inputs(sample)[:, number])}
+                if odd := sorted(there - known):
+                    raise UserError(
+                        f"{name} of {', '.join(map(str, odd))} in sample {sample} of "
+                        f"{file.path}, in the {part} part",
+                        f"one of {', '.join(map(str, sorted(known)))}, which training "
+                        "samples have",
+                        "correct the values, or choose other parts by data.split",
+                    )
 
 
 def check_observed(part: str, windows: WindowDataset) -> None:

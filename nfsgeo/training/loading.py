@@ -8,10 +8,12 @@ from typing import Any
 
 import yaml
 
+from nfsgeo.config import RunConfig
+from nfsgeo.config.errors import explained, unknown
+from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
-from nfsgeo.setting_errors import explained
-from nfsgeo.training.config import RunConfig
+from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.run_paths import find_run
 
 __all__ = ["load_config", "paper_learning_rate", "parse_settings", "read_config"]
@@ -64,7 +66,8 @@ def load_config(
         given = merged(_paper_preset(name), given)
     fields = MODELS[name].Settings.model_fields if name in MODELS else ()
     with explained(known=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
-        return RunConfig.model_validate(given)
+        config = RunConfig.model_validate(given)
+    return _checked(config)
 
 
 def read_config(file: Path) -> RunConfig:
@@ -78,7 +81,26 @@ def read_config(file: Path) -> RunConfig:
         todo = "put back the config.yaml that the run had"
         raise UserError(f"{file} without {lost}", "all settings of a run", todo)
     with explained(str(file), KEYS):
-        return RunConfig.model_validate(given)
+        config = RunConfig.model_validate(given)
+    return _checked(config)
+
+
+def _checked(config: RunConfig) -> RunConfig:
+    """With known names alone, and all settings of the model."""
+    for key, name, names in (
+        ("model ", config.model.name, MODELS),
+        ("data.mesh=", config.data.mesh or "all", MESH_KINDS),
+        ("loss.name=", config.loss.name, LOSSES),
+    ):
+        if name not in names:
+            few = "a known model" if names is MODELS else f"one of {', '.join(names)}"
+            raise unknown(f"{key}{name}", few, name, names)
+    kind = MODELS[config.model.name].Settings
+    known = [f"model.settings.{key}" for key in kind.model_fields]
+    with explained("model.settings", known):
+        checked = kind.model_validate(config.model.settings)
+    settings = checked.model_dump(mode="json")
+    return config.changed(model=config.model.changed(settings=settings))
 
 
 def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, Any]:

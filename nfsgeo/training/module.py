@@ -14,13 +14,13 @@ from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch
 
+from nfsgeo.config import OptimiserSection, RunConfig
 from nfsgeo.data.streams import derived_seed, epoch_order
 from nfsgeo.data.windows import Connect, ConnectedBatches, WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.models import BatchLoss, Model
-from nfsgeo.training.config import OptimiserSection, RunConfig
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 

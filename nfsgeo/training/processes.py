@@ -16,8 +16,8 @@ from lightning.fabric.utilities.warnings import PossibleUserWarning
 from lightning.pytorch.strategies import DDPStrategy
 from torch.multiprocessing.spawn import ProcessRaisedException
 
+from nfsgeo.config import RunConfig, TrainerSection
 from nfsgeo.errors import UserError
-from nfsgeo.training.config import RunConfig, TrainerSection
 from nfsgeo.version import __version__, commit
 
 __all__ = ["SpawnedDDP", "check_device", "describe_environment", "device_of"]

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_kinds
 from nfsgeo.data.meshes import MESH_KINDS
@@ -14,7 +15,6 @@ from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.transforms import SeriesFit
 from nfsgeo.models import MODELS, Model
-from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.loading import paper_learning_rate
 from nfsgeo.training.run_data import RunData
 

@@ -12,12 +12,12 @@ from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import Logger
 from pandas import json_normalize
 
+from nfsgeo.config import RunConfig
 from nfsgeo.errors import UserError
 from nfsgeo.files import only_here
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import write_json, write_yaml
 from nfsgeo.training.checkpoints import BestAndLast, read_checkpoint, restore
-from nfsgeo.training.config import RunConfig
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.processes import (

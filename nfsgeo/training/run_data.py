@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 import nfsgeo.data
+from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.conventions import Indices
@@ -30,7 +31,6 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training.config import DataSection, RunConfig
 
 __all__ = ["Observation", "RunData", "open_as", "open_source", "queried"]
 

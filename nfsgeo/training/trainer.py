@@ -22,10 +22,10 @@ from lightning.pytorch.tuner import Tuner
 from rich.console import Console
 from torch.optim import Optimizer
 
+from nfsgeo.config import RunConfig
 from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.checkpoints import PlainCheckpoints
-from nfsgeo.training.config import RunConfig
 from nfsgeo.training.module import TrainingModule, WindowData
 from nfsgeo.training.processes import device_of, quiet_lightning
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import nfsgeo
+from nfsgeo.errors import UserError
 from nfsgeo.evaluation import export_run, program_inputs
 from nfsgeo.forecast import Forecaster
 from nfsgeo.geometry import Domain, Region
@@ -45,6 +46,34 @@ def test_equals_the_model_on_meshes_of_any_size(
     assert expected.shape == (num_queries or num_points, 10, 1)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     assert (expected - expected.mean(0)).abs().mean() > 1e-3
+
+
+@pytest.mark.parametrize("num_queries", [None, 30])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_equals_the_model_on_graded_meshes(dim, num_queries, tiny):
+    """Latent coordinates are others than those of the points, and of each mesh."""
+    random = np.random.default_rng(0)
+    pos = [random.random((90, dim)) ** 5 for _ in range(8)]
+    a = [np.exp(3 * random.normal(size=(90, 1))) for _ in pos]
+    u = [np.sin(9 * each[:, :1, None]) for each in pos]
+    box = Domain.unit(dim, periodic=False)
+    data = nfsgeo.from_arrays(u, pos, static=a, static_names=["a"], domain=box)
+    sizes = {"width": 8, "modes": 2, "depth": 1, "point_channels": 6, "messages": 5}
+    settings = {f"model.settings.{key}": value for key, value in sizes.items()}
+    settings |= {"trainer.epochs": 1, "trainer.logger": "none"}
+    run = nfsgeo.fit(nfsgeo.prepare(data, settings), Path("graded"))
+    program = torch.export.load(nfsgeo.export(run, Path("graded.pt2"))).module()
+    forecaster = nfsgeo.load(run)
+    x, places = torch.tensor(a[3])[:, None].float(), torch.tensor(pos[3])
+    queries = None if num_queries is None else torch.rand(num_queries, dim) ** 5
+    with torch.no_grad():
+        graphs = forecaster.connect(places)
+        assert (graphs.latent - graphs.pos).abs().max() > 0.1
+        found = program(*program_inputs(forecaster, x, places, queries))
+        expected = forecaster(x, places, query_pos=queries)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(UserError, match="query_static for an exported program"):
+        program_inputs(forecaster, x, places, query_static=x[:, 0])
 
 
 @pytest.mark.slow

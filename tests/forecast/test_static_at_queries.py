@@ -88,6 +88,8 @@ def test_every_way_to_predict_takes_it(forecaster):
     for wrong in (static[:, :1], static[:3]):
         with pytest.raises(UserError, match=r"query_static \[queries, 2\]"):
             forecaster(x, pos, query_pos=queries, query_static=wrong)
+    with pytest.raises(UserError, match="query_static without query points"):
+        forecaster(x, pos, query_static=x[:, 0, -3:-1])
     odd = static.clone()
     odd[2, 1] = 3
     with pytest.raises(UserError, match="node_type of 3"):
@@ -132,6 +134,12 @@ def test_a_table_of_query_points_may_hold_them(plate, tmp_path):
     with pytest.raises(UserError, match="a of shape"):
         short = tmp_path / "short.npz"
         nfsgeo.predict(run, data, tmp_path / "s.nc", query_points=short)
+    np.savez(tmp_path / "typo.npz", pos=queries, aa=known)
+    np.savez(tmp_path / "huge.npz", pos=queries, a=1e300 * known)
+    for name, said in (("typo", "array aa, .* of pos and a"), ("huge", "float32")):
+        with pytest.raises(UserError, match=said):
+            wrong = tmp_path / f"{name}.npz"
+            nfsgeo.predict(run, data, tmp_path / "s.nc", query_points=wrong)
 
 
 def test_boundary_inputs_are_computed_at_other_points():

@@ -287,6 +287,14 @@ def test_the_densest_part_of_a_graded_mesh_is_shown_alone():
     found = densest_part(BOX, np.concatenate([even, tight]))
     assert found is not None
     assert np.abs(np.array([found.lower, found.upper]) - [[0.66], [0.74]]).max() < 0.03
-    beside = densest_part(TORUS, np.array([[0.99, 0.5]] * 9 + [[0.1, 0.1]]))
+    seam = np.concatenate([[0.99, 0.5] + 0.01 * random.random((90, 2)), even[:10]])
+    beside = densest_part(TORUS, seam)
     assert beside is not None
     assert beside.upper[0] <= 1
+    # Bars that cross, a line, and points that an offset leaves no digits between.
+    bars = np.concatenate([even * [1, 0.01], even * [0.01, 1]])
+    assert densest_part(BOX, bars) is None
+    assert densest_part(BOX, even * [1, 0] + [0, 0.5]) is None
+    far = Domain((5e6, 5e6), (5e6 + 1, 5e6 + 1), (False, False))
+    constant = np.where(np.arange(400)[:, None] < 300, 1.0, even) + 5e6
+    assert densest_part(far, constant) is None

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from nfsgeo.config import OptimiserSection
 from nfsgeo.data.windows import ConnectedBatches
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training import RunConfig, TrainingModule
-from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import WindowData, make_optimiser, make_schedule
 

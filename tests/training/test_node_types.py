@@ -56,6 +56,16 @@ def test_types_that_training_has_not_seen_are_refused_in_a_line(run, around_bodi
         nfsgeo.predict(run, around_bodies(3, types=False), Path("p.nc"))
 
 
+def test_types_of_other_parts_are_checked_before_training(around_bodies, tiny):
+    fields = around_bodies(10)
+    types = fields.dataset[NODE_TYPE].values.copy()
+    types[-1] = 3
+    other = fields.dataset.assign({NODE_TYPE: fields.dataset[NODE_TYPE].copy(data=types)})
+    data = fields._changed(other).write(Path("late.nc"))
+    with pytest.raises(UserError, match="node_type of 3 in sample 9 .* test part"):
+        nfsgeo.prepare(data, tiny | SIZES)
+
+
 @pytest.mark.slow
 def test_types_in_memory_in_rollouts_and_in_programs(run, around_bodies):
     """The program predicts the same, and the first window of a rollout, too."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nfsgeo.config.errors import explained, unknown
 from nfsgeo.data.pde.burgers import Burgers
 from nfsgeo.data.pde.darcy import Darcy, Darcy3D
 from nfsgeo.data.pde.elasticity import Elasticity
@@ -19,7 +20,6 @@ from nfsgeo.data.pde.navier_stokes import NavierStokes
 from nfsgeo.data.pde.solver import Solution, Solver
 from nfsgeo.data.pde.sphere_waves import SphereWaves
 from nfsgeo.data.pde.wake import Wake
-from nfsgeo.setting_errors import explained, unknown
 
 __all__ = [
     "EQUATIONS",

@@ -34,7 +34,6 @@ from nfsgeo.forecast.transforms.inputs import (
 from nfsgeo.forecast.transforms.ranks import Ranks
 from nfsgeo.forecast.transforms.residual import Residual
 from nfsgeo.forecast.transforms.transform import (
-    Form,
     Given,
     SeriesFit,
     Transform,
@@ -48,7 +47,6 @@ __all__ = [
     "Categories",
     "Climatology",
     "Forcings",
-    "Form",
     "Given",
     "ImposedValues",
     "LeadTimes",

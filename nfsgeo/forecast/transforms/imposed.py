@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nfsgeo.data import Fields
+from nfsgeo.data.boundary import types_of
 from nfsgeo.data.conventions import FORCING
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.statistics import Statistics
@@ -128,14 +130,17 @@ def imposed_values(
         raise UserError(given, "fields in time with node types", "leave it out")
     names, meanings = file.component_names, file.categories[file.node_types]
     numbers = {text: value for value, text in meanings.items()}
+    every = range(file.num_samples)
+    there = {int(kind) for s in every for kind in np.unique(types_of(file, s))}
     each = impose if isinstance(impose, Mapping) else dict.fromkeys(impose, names)
     types, components = [], []
     for kind, of in each.items():
         number = numbers.get(str(kind))
         if number is None and str(kind).lstrip("-").isdigit():
             number = int(kind)
-        if number is None:
-            known = ", ".join(numbers) or "its number"
+        if number not in there:
+            called = (meanings.get(value, str(value)) for value in sorted(there))
+            known = f"one of {', '.join(called)}, which the points have"
             raise UserError(f"{asked} with the type {kind}", known, "change it")
         if wrong := [name for name in of if name not in names]:
             given = f"{asked} with the component {wrong[0]}"

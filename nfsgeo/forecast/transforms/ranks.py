@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,12 +57,12 @@ class Ranks(Transform):
         for number, values in enumerate(statistics.static().T, first):
             if number in statistics.categories or len(values.unique()) < FEWEST:
                 continue
-            low, high = values.quantile(values.new_tensor([0.25, 0.75]))
+            low, high = np.quantile(values, [0.25, 0.75])
             if high - low < NARROW * scale[number]:
-                levels = torch.linspace(0, 1, KNOTS, dtype=values.dtype)
-                quantiles = values.quantile(levels) - statistics.inputs.mean[number]
+                quantiles = np.quantile(values, np.linspace(0, 1, KNOTS))
+                quantiles -= float(statistics.inputs.mean[number])
                 columns.append(number)
-                knots.append((quantiles / scale[number]).tolist())
+                knots.append((quantiles / float(scale[number])).tolist())
         return cls(columns=columns, knots=knots) if columns else None
 
     def sizes(self, problem: Problem) -> Problem:
@@ -79,9 +80,11 @@ class Ranks(Transform):
         values = x[..., list(self.columns)].movedim(-1, 0)
         flat = values.flatten(1).contiguous()
         # Of values that many points share, the middle of their ranks.
-        below, above = (
-            torch.searchsorted(self.knots, flat, right=right) for right in (False, True)
-        )
+        # Comparisons, which ONNX has, one after the other, which need little memory.
+        below = above = torch.zeros_like(flat, dtype=torch.long)
+        for at in self.knots.to(flat).unbind(1):
+            below = below + (at[:, None] < flat)
+            above = above + (at[:, None] <= flat)
         low = (below - 1).clamp(0, KNOTS - 2)
         start, width = self.knots.gather(1, low), self.knots.diff(dim=1).gather(1, low)
         inside = ((flat - start) / width.where(width > 0, 1)).clamp(0, 1)

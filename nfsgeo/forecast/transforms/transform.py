@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.config import Prediction
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.kriging import StationaryCovariance
 
-__all__ = ["Form", "Given", "SeriesFit", "Transform", "Wanted"]
+__all__ = ["Given", "SeriesFit", "Transform", "Wanted"]
 
 LONG = 200  # a setting that is not shown
-
-Form = Literal["residual", "damped", "linear", "rate", "direct"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Wanted:
             values are imposed.
     """
 
-    prediction: Form = "residual"
+    prediction: Prediction = "residual"
     gaps: bool = False
     boundary: bool = False
     training_noise: float = 0.0

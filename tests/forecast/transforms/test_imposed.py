@@ -87,7 +87,8 @@ def test_what_can_be_imposed(around_bodies):
     assert found is not None and found["components"] == [[1]]
     assert imposed_values(fields, [], 3) is None
     for impose, n_in, file, words in (
-        (["lid"], 3, fields, "type lid: expected normal, in, out, wall"),
+        (["lid"], 3, fields, "type lid: expected one of normal, in, out, wall"),
+        ([9], 3, fields, "type 9: expected one of normal, in, out, wall"),
         ({"wall": ["w"]}, 3, fields, "component w: expected one of u, v"),
         (["wall"], 0, fields, "without input time steps"),
         ([6], 3, around_bodies(2, types=False), "which has no node_type"),

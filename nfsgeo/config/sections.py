@@ -1,5 +1,8 @@
 """Settings of a run, checked on construction.
 
+Names of models, meshes and losses are checked once they are loaded, by
+:func:`nfsgeo.training.load_config`: the registries may have further ones.
+
 The defaults are the demonstration: what ``nfsgeo train --model nfs`` trains when
 nothing else is said, within minutes on two cores. Its data are in
 :mod:`nfsgeo.training.run_data`, the paper's protocol in :mod:`nfsgeo.training.loading`.
@@ -7,12 +10,10 @@ nothing else is said, within minutes on two cores. Its data are in
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
@@ -23,14 +24,12 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     field_serializer,
-    model_validator,
 )
 
-from nfsgeo.data.meshes import MESH_KINDS
-from nfsgeo.forecast.transforms import Form
-from nfsgeo.models import MODELS, LossWeighting
-from nfsgeo.setting_errors import explained, unknown
-from nfsgeo.training.losses import LOSSES
+from nfsgeo.config.names import (
+    LossWeighting,
+    Prediction,
+)
 
 __all__ = [
     "DataSection",
@@ -42,15 +41,6 @@ __all__ = [
 ]
 
 Share = Annotated[float, Field(ge=0, lt=1)]
-
-
-def _one_of(key: str, names: Collection[str]) -> AfterValidator:
-    def check(name: str) -> str:
-        if name not in names:
-            raise unknown(f"{key}={name}", f"one of {', '.join(names)}", name, names)
-        return name
-
-    return AfterValidator(check)
 
 
 class Section(BaseModel):
@@ -146,7 +136,7 @@ class DataSection(Section):
     test_file: Path | None = None
     split: tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat] | None = None
     known: list[str] = []
-    mesh: Annotated[str, _one_of("data.mesh", MESH_KINDS)] | None = None
+    mesh: str | None = None
     points: PositiveInt | None = None
     grid: PositiveInt | None = None
     hold_out: Share = 0.0
@@ -179,11 +169,12 @@ class DataSection(Section):
 
 
 class ModelSection(Section):
-    """Which network, and its own settings, all of them once checked.
+    """Which network, and its own settings.
 
     Attributes:
         name: Name of the network, see ``nfsgeo models``.
-        settings: what its settings class holds.
+        settings: What its settings class holds; all of them once loaded, by
+            :func:`nfsgeo.training.load_config`.
         prediction: ``residual`` for the change since the last observed time step,
             ``damped`` for the difference from damped persistence, which suits noisy
             inputs, ``linear`` for that from a linear forecast of one long series, see
@@ -204,7 +195,7 @@ class ModelSection(Section):
     """
 
     name: str = "nfs"
-    prediction: Form | None = None
+    prediction: Prediction | None = None
     settings: dict[str, Any] = {}
     start_from: Path | None = None
     freeze: tuple[str, ...] = ()
@@ -214,21 +205,6 @@ class ModelSection(Section):
     def _absolute(self, run: Path | None) -> str | None:
         # A run is resumed from any folder; the name of a model is no path.
         return None if run is None else str(run.resolve() if run.exists() else run)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_settings(cls, section: Any) -> Any:
-        if not isinstance(section, dict):
-            return section
-        name = section.get("name", "nfs")
-        if not isinstance(name, str) or name not in MODELS:
-            raise unknown(f"model {name}", "a known model", str(name), MODELS)
-        settings = section.get("settings") or {}
-        kind = MODELS[name].Settings
-        known = [f"model.settings.{key}" for key in kind.model_fields]
-        with explained("model.settings", known):
-            checked = kind.model_validate(settings)
-        return {**section, "name": name, "settings": checked.model_dump(mode="json")}
 
 
 class LossSection(Section):
@@ -244,7 +220,7 @@ class LossSection(Section):
             and the validation loss have uniform weights.
     """
 
-    name: Annotated[str, _one_of("loss.name", LOSSES)] = "relative_l2"
+    name: str = "relative_l2"
     weighting: LossWeighting | None = None
 
 
