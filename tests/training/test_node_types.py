@@ -60,7 +60,9 @@ def test_types_of_other_parts_are_checked_before_training(around_bodies, tiny):
     fields = around_bodies(10)
     types = fields.dataset[NODE_TYPE].values.copy()
     types[-1] = 3
-    other = fields.dataset.assign({NODE_TYPE: fields.dataset[NODE_TYPE].copy(data=types)})
+    other = fields.dataset.assign(
+        {NODE_TYPE: fields.dataset[NODE_TYPE].copy(data=types)}
+    )
     data = fields._changed(other).write(Path("late.nc"))
     with pytest.raises(UserError, match="node_type of 3 in sample 9 .* test part"):
         nfsgeo.prepare(data, tiny | SIZES)
