@@ -61,6 +61,8 @@ def loss_after_20_steps(name: str, folder: Path) -> float:
         "data.split": [16, 6, 6],
     }
     settings |= {"trainer.logger": "none", "trainer.device": "cpu"}
+    # Without query points, for which a covariance is fitted.
+    settings |= {"data.query_points": 0}
     if name == "mppde":  # at least the time steps of its input and output
         settings["model.settings.width"] = 24
     if not model.points:
