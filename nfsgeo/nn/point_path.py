@@ -15,7 +15,7 @@ __all__ = ["PointPath"]
 
 
 class Encoded(NamedTuple):
-    """Of the points, in the notation of :class:`PointPath`.
+    """The points as a path encodes them, in the notation of :class:`PointPath`.
 
     Attributes:
         known: inputs and the logarithm of the spacing ``[N, n_t F + 1]``.
@@ -41,10 +41,9 @@ class PointPath(nn.Module):
     latent coordinates :math:`\xi_i` and their local spacing :math:`s_i`; the second at
     the nodes of the grid, to which the weights :math:`\beta` of the base interpolation
     bring them; the third at the query points, where :math:`v` is interpolated back from
-    the grid, and :math:`e'` is as at the points, of what is known there or else
-    interpolated from the points.
-    :math:`\phi` is a perceptron with one hidden layer; messages are those of
-    :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
+    the grid, and :math:`e'` is made as at the points, of what is known there or else
+    interpolated from the points. :math:`\phi` is a perceptron with one hidden layer;
+    messages are those of :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
 
     A grid cannot hold what happens between its nodes. What a point itself knows, such
     as its distance from a wall, reaches the prediction by this way. A Fourier branch
