@@ -75,9 +75,12 @@ def build(
     units: Mapping[str, str] | None = None,
     split: Mapping[str, ArrayLike] | None = None,
 ) -> Fields:
-    """Fields of arrays, on a grid of these ``axes`` or at ``points``.
+    """Makes fields of arrays, on a grid or at points.
 
     Args:
+        path: What messages call the data.
+        arrays: Fields and inputs.
+        axes: Coordinates along each axis of a grid, or None at points.
         points: Points ``[n, d]`` of all samples, a list of those of each, or variables
             by the name of the axis.
         stations: Names of the points, of one sample after the other.
@@ -86,6 +89,8 @@ def build(
         parameters: Scalars or small arrays of each sample, ``[N, ...]``.
         cells: Cells by type, ``[cells, nodes]``, of all samples or a list of those of
             each.
+        equation: Name of the equation.
+        provenance: How the data were made.
         units: Units of fields, axes and ``time`` by name.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
 

@@ -215,8 +215,11 @@ class Forecaster(nn.Module):
             data: fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
                 missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and the
                 others, where there are any; a list of either, or a ``Batch``.
-            pos: as for a call, and the same for all samples, as are ``query_pos``,
-                ``forcing``, ``times`` and ``query_static``.
+            pos: positions ``[n, d]`` of all samples, where ``data`` has none.
+            query_pos: where to predict ``[m, d]``, in all samples.
+            forcing: what is known ahead ``[n, n_in + n_out, C_f]``, likewise.
+            times: of the inputs and of what is asked for ``[n_in + K]``, likewise.
+            query_static: static inputs at the query points ``[m, C_s]``, likewise.
 
         Raises:
             UserError: fields have no positions, or other components or time steps
@@ -333,13 +336,15 @@ def rollout(
     further.
 
     Args:
-        forecaster: trained on windows of ``n_in`` and ``n_out`` time steps; ``x``,
-            ``pos`` and ``batch`` are those of a call of it.
+        forecaster: trained on windows of ``n_in`` and ``n_out`` time steps.
+        x: fields ``[N, n_in, F]`` in the units of the data.
+        pos: positions ``[N, d]``.
+        batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
         steps: number of time steps to predict.
         graphs: from ``forecaster.connect``, with the query points if there are any.
         forcing: what is known ahead, ``[N, n_in + steps, C_f]``.
         times: ``[n_in + steps]`` or those of each sample.
-        query_static: as of a call.
+        query_static: static inputs at the query points ``[M, C_s]``.
 
     Raises:
         UserError: the model has no time.

@@ -116,9 +116,10 @@ class RunData:
         volumes: bool = False,
         drop_absent: bool = False,
     ) -> WindowDataset:
-        """The windows of a part: ``"train"``, ``"valid"`` or ``"test"``.
+        """The windows of a part of the data.
 
         Args:
+            part: ``"train"``, ``"valid"`` or ``"test"``.
             mesh: The points at which samples are observed; None for :attr:`mesh`.
             n_out: Time steps to predict, where they are not those of training.
             beyond: Further time steps after these, as far as there are any.
