@@ -229,9 +229,15 @@ class FieldFigure:
         for ax, column in zip(panels[0], columns, strict=True):
             self._beside(ax, column.title, 0.5, 1)
         colours = {}
+        # A part of the domain has colours of its own.
+        low, high = self.domain.lower, self.domain.upper
+        inside = ((self.pos >= low) & (self.pos <= high)).all(axis=1)
+        inside = inside if inside.any() else ~inside
         for scale in dict.fromkeys(column.scale for column in columns):
             group = [i for i, column in enumerate(columns) if column.scale == scale]
-            shown = np.concatenate([columns[i].values.ravel() for i in group])
+            shown = np.concatenate(
+                [columns[i].values[:, inside].ravel() for i in group]
+            )
             colours[scale] = colour_scale(shown, error=scale == "error")
             bar = self.figure.colorbar(
                 colours[scale],
