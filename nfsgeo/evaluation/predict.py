@@ -385,10 +385,12 @@ def _numpy(path: Path, static: Sequence[str]) -> _Points:
     with arrays:
         name = "pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]
         known = {each: arrays[each] for each in arrays.files if each in static}
-        if odd := sorted({*arrays.files} - {name, *known}):
-            told = f"pos and {', '.join(static)}" if static else "pos"
-            raise ValueError(f"array {odd[0]}, which is none of {told}")
-        return _Points(arrays[name], [], known)
+        pos = arrays[name]
+        for odd in sorted({*arrays.files} - {name, *known}):
+            if arrays[odd].shape == pos.shape[:1]:  # a value for each point
+                told = f"pos and {', '.join(static)}" if static else "pos"
+                raise ValueError(f"array {odd}, which is none of {told}")
+        return _Points(pos, [], known)
 
 
 def _table(path: Path, static: Sequence[str]) -> _Points:

@@ -230,8 +230,8 @@ class FieldFigure:
             self._beside(ax, column.title, 0.5, 1)
         colours = {}
         # A part of the domain has colours of its own.
-        low, high = self.domain.lower, self.domain.upper
-        inside = ((self.pos >= low) & (self.pos <= high)).all(axis=1)
+        ends = self.domain.lower, self.domain.upper
+        inside = ((self.pos >= ends[0]) & (self.pos <= ends[1])).all(axis=1)
         inside = inside if inside.any() else ~inside
         for scale in dict.fromkeys(column.scale for column in columns):
             group = [i for i, column in enumerate(columns) if column.scale == scale]

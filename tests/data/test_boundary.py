@@ -102,9 +102,9 @@ def test_it_is_made_once_for_each_mesh(around_bodies, monkeypatch):
     from nfsgeo.data import boundary
 
     made: list[int] = []
-    make = boundary._Ways._make
+    make = boundary._Ways.make
     monkeypatch.setattr(
-        boundary._Ways, "_make", lambda self, s: (made.append(s), make(self, s))[1]
+        boundary._Ways, "make", lambda self, s: (made.append(s), make(self, s))[1]
     )
     fields = with_boundary(around_bodies(4), (4, 6))
     for _ in range(2):
