@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -48,6 +49,8 @@ from nfsgeo.training.run_data import RunData, open_as
 from nfsgeo.training.run_paths import Run
 
 __all__ = ["predict", "read_points"]
+
+logger = logging.getLogger(__name__)
 
 # Points that a batch predicts at, approximately; a batch has at least one sample.
 POINTS = 1 << 16
@@ -124,6 +127,12 @@ def predict(
         if query_points is not None:
             points, names, static = _named_points(query_points, domain, task.static)
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
+            if static and file.sample_mesh.any():
+                logger.warning(
+                    "%s at the query points is that of all %d samples, although their "
+                    "meshes differ",
+                    *(", ".join(static), num),
+                )
             names = names * num
         observed = _observed(task, data.time_stride, file, first)
         ahead = _ahead(task, file, observed, steps, lead_times)

@@ -114,7 +114,7 @@ def plate(tmp_path_factory) -> tuple[Path, Path]:
     return folder / "run", folder / "plate.nc"
 
 
-def test_a_table_of_query_points_may_hold_them(plate, tmp_path):
+def test_a_table_of_query_points_may_hold_them(plate, tmp_path, caplog):
     run, data = plate
     queries = np.random.default_rng(1).random((6, 2))
     known = np.linspace(-3, 3, 6)
@@ -128,6 +128,7 @@ def test_a_table_of_query_points_may_hold_them(plate, tmp_path):
             run, data, tmp_path / f"{name}.nc", query_points=tmp_path / name
         )
         found[name] = made.read(0, slice(None))
+    assert caplog.text.count("a at the query points is that of all 12 samples") == 2
     np.testing.assert_allclose(found["q.csv"], found["q.npz"], atol=1e-6)
     assert np.abs(found["q.csv"] - found["q.npy"]).max() > 1e-4
     np.savez(tmp_path / "short.npz", pos=queries, a=known[:4])
