@@ -26,10 +26,7 @@ from pydantic import (
     field_serializer,
 )
 
-from nfsgeo.config.names import (
-    LossWeighting,
-    Prediction,
-)
+from nfsgeo.config.names import LossWeighting, Prediction
 
 __all__ = [
     "DataSection",

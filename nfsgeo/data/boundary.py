@@ -184,8 +184,9 @@ def _columns(way: Tensor | None, pos: Tensor, domain: Domain) -> Floats:
     return found.float().numpy()
 
 
-def types_of(file: Fields, sample: int) -> Indices:
-    """Node types of the points of a sample."""
-    assert file.node_types is not None
-    read = file._read([file.node_types], sample, slice(0, 1), None)
+def types_of(file: Fields, sample: int, name: str | None = None) -> Indices:
+    """Node types of the points of a sample, or a category of another ``name``."""
+    name = name or file.node_types
+    assert name is not None
+    read = file._read([name], sample, slice(0, 1), None)
     return read[:, 0, 0].astype(np.int64)

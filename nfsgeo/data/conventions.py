@@ -48,7 +48,7 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "y": ("y", "lat", "latitude", "northing"),
     "z": ("z",),
 }
-# What a column without a role is: an input that never changes, a component, nothing.
+# Kinds of columns without a role: an input constant in time, a component, no variable.
 KINDS = ("static", "field", "ignore")
 SHOWN = 3  # columns, in a message
 UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
@@ -67,8 +67,10 @@ def bare_name(name: str) -> str:
 
 
 def field_name(name: str) -> tuple[str, str]:
-    """What a field is called here, and its unit: ``u`` and ``m/s`` of ``u [m/s]``, as
-    no name has a slash, and ``z_field`` of ``z``, which is the name of an axis.
+    """Split the name of a column into the name of the field and its unit.
+
+    ``u [m/s]`` gives ``u`` and ``m/s``, since no name has a slash; ``z``, the name of
+    an axis, gives ``z_field``.
     """
     found = re.fullmatch(r"(.*\S)\s*[\[(](.*)[\])]", name) if "/" in name else None
     name, unit = found.groups() if found else (name, "")

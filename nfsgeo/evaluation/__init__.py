@@ -25,7 +25,8 @@ from nfsgeo.evaluation.inside import (
     kept_states,
     relative_difference,
 )
-from nfsgeo.evaluation.predict import predict, read_points
+from nfsgeo.evaluation.predict import predict
+from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.references import (
     References,
     StationReferences,

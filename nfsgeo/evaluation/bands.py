@@ -105,8 +105,7 @@ def errors_of(
             batch.x[..., :num][removed] = torch.nan
             x, graphs = (batch := batch.to(forecaster.device)).x, batch.graphs
             known = forecaster.known_ahead(batch)
-            static = batch.get("query_static")
-            u = forecaster(x, graphs=graphs, query_static=static, **known)
+            u = forecaster.predict_batch(batch)
             around = Surroundings.of(forecaster, u, x, graphs, *known.values())
             predicted, given = [u.cpu()], with_given(scored, batch)
             for name, predict in trivial.items():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch
@@ -20,9 +20,7 @@ import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.checks import as_real
-from nfsgeo.data.conventions import Doubles, Indices, role_of
-from nfsgeo.data.formats import cells
+from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.times import (
@@ -33,22 +31,23 @@ from nfsgeo.data.times import (
     step_text,
     time_text,
 )
-from nfsgeo.data.windows import WindowDataset
+from nfsgeo.data.windows import Cache, WindowDataset
 from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.query_points import query_points_of
 from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.files import check_room
 from nfsgeo.forecast import matched
 from nfsgeo.forecast.bands import Surroundings, with_nearest
 from nfsgeo.forecast.matching import check_asked, times_of
 from nfsgeo.forecast.training_inputs import InputStatistics
-from nfsgeo.geometry import Domain, Graphs
+from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData, open_as
 from nfsgeo.training.run_paths import Run
 
-__all__ = ["predict", "read_points"]
+__all__ = ["predict"]
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +85,8 @@ def predict(
         source: Fields with at least the run's input snapshots, or their path.
         target: The file to make; its ending chooses the format, see
             :meth:`~nfsgeo.data.Fields.write`.
-        query_points: Where to predict, a file for :func:`read_points`; None for the
+        query_points: Where to predict, a file for
+            :func:`~nfsgeo.evaluation.read_points`; None for the
             observed points. In Python also an array ``[M, d]``. A table, or an ``.npz``
             file, may hold static inputs of the run there, by their names.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
@@ -125,7 +125,7 @@ def predict(
         names: list[str] = []
         static: Mapping[str, Any] = {}
         if query_points is not None:
-            points, names, static = _named_points(query_points, domain, task.static)
+            points, names, static = query_points_of(query_points, domain, task.static)
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
             if static and file.sample_mesh.any():
                 logger.warning(
@@ -164,20 +164,21 @@ def predict(
                 return graphs
             return with_nearest(graphs, domain.normalised)
 
+        cache = Cache(2**30)
+
         def known_at_queries(batch: Batch) -> Tensor | None:
-            if queries is None or not task.static:
+            if queries is None or (not static and task.boundary is None):
                 return None
-            first, found = len(task.components) * task.has_time, list[Tensor]()
-            own = batch.x[:, 0, first : first + len(task.static)]
-            for sample, here in zip(
-                batch.sample.tolist(), own.split(batch.graphs.sizes), strict=True
+            first, rows = len(task.components) * task.has_time, list[Tensor]()
+            inputs = batch.x[:, 0, first : first + len(task.static)]
+            for sample, observed in zip(
+                batch.sample.tolist(), inputs.split(batch.graphs.sizes), strict=True
             ):
-                known = here.new_full((most, len(task.static)), torch.nan)
-                made = boundary_at(file, task.boundary, sample, queries)
-                for name, values in {**made, **static}.items():
-                    known[:, task.static.index(name)] = torch.tensor(values)
-                found += [known] if bands is None else [here, known]
-            return torch.cat(found)
+                mesh_number = int(file.sample_geometry[sample])
+                make = partial(_static_at, file, task, sample, queries, static)
+                values = cache.get(mesh_number, make).to(inputs)
+                rows += [values] if bands is None else [observed, values]
+            return torch.cat(rows)
 
         staged, where = list[tuple[Any, ...]](), list[Doubles]()
         statistics = InputStatistics(forecaster)
@@ -323,104 +324,14 @@ def _nearest(there: Doubles, times: Doubles) -> tuple[Indices, Doubles]:
     return off.argmin(axis=0), off.min(axis=0)
 
 
-def read_points(path: Path, domain: Domain) -> Doubles:
-    """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
-    ``.csv`` (one column per axis, in any order if the first line names them, and
-    perhaps one of names of the points).
-
-    Points that are up to one period outside along a periodic axis are brought back.
-
-    Raises:
-        UserError: The file at ``path`` cannot be read, or a point is not finite or lies
-            outside the ``domain``.
-    """
-    return np.asarray(_named_points(path, domain).pos)
-
-
-class _Points(NamedTuple):
-    """Coordinates, names where there are any, and static inputs by their names."""
-
-    pos: Any
-    names: list[str]
-    static: Mapping[str, Any]
-
-
-def _named_points(
-    source: Path | str | Doubles, domain: Domain, static: Sequence[str] = ()
-) -> _Points:
-    """What :func:`read_points` reads, with names and ``static`` inputs of points."""
-    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
-    what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
-    try:
-        if isinstance(source, np.ndarray):
-            read, names, known = _Points(source, [], {})
-        elif (path := Path(source)).suffix in readers and path.is_file():
-            read, names, known = readers[path.suffix](path, static)
-        else:
-            expected = "an existing .npy, .npz or .csv file"
-            raise UserError(what, expected, "check the name")
-        points = as_real(read, what).astype(np.float64)
-        if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
-            raise ValueError(f"an array of shape {points.shape}")
-        values = {k: as_real(each, k, gaps=True) for k, each in known.items()}
-        for name, column in values.items():
-            if (np.abs(column) > np.finfo(np.float32).max).any():
-                raise ValueError(f"{name} with a value that float32 cannot hold")
-            if (shape := column.shape) != (len(points),):
-                raise ValueError(f"{name} of shape {shape}, of {len(points)} points")
-    except UserError:
-        raise
-    except Exception as error:  # whatever breaks in a damaged file
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        each = f"an array of points, one row of {domain.dim} coordinates for each"
-        raise UserError(f"{what} ({reason})", each, "correct the file") from None
-    points = domain.wrap_near(torch.from_numpy(points)).numpy()
-    inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
-    if not inside.all():
-        first = int(np.argmin(inside))
-        raise UserError(
-            f"{what} with point {first} at {points[first].tolist()}",
-            f"points in the domain, {domain.lower} to {domain.upper}",
-            "move or leave out the points outside",
-        )
-    domain.check_region(torch.from_numpy(points), f"{what} with ")
-    return _Points(points, names, values)
-
-
-def _numpy(path: Path, static: Sequence[str]) -> _Points:
-    arrays = np.load(path, allow_pickle=False)
-    if isinstance(arrays, np.ndarray):
-        return _Points(arrays, [], {})
-    with arrays:
-        name = "pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]
-        known = {each: arrays[each] for each in arrays.files if each in static}
-        pos = arrays[name]
-        for odd in sorted({*arrays.files} - {name, *known}):
-            if arrays[odd].shape == pos.shape[:1]:  # a value for each point
-                told = f"pos and {', '.join(static)}" if static else "pos"
-                raise ValueError(f"array {odd}, which is none of {told}")
-        return _Points(pos, [], known)
-
-
-def _table(path: Path, static: Sequence[str]) -> _Points:
-    """Columns of coordinates, of names and of ``static`` inputs."""
-    names, separator, *_ = cells.first_lines(path)
-    if names and all(name and cells.is_number(name) for name in names):
-        one = None if separator == cells.SPACES else separator
-        read = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
-        return _Points(read, [], {})
-    table = cells.frame_of(path)
-    known = {n: cells.values_of(path, table[n]) for n in table if n in static}
-    left = [name for name in table if name not in known]
-    axes = [[n for n in left if role_of(n) == axis] for axis in "xyz"]
-    others = [name for name in left if name not in sum(axes, [])]
-    text = [n for n in others if pandas.api.types.infer_dtype(table[n]) == "string"]
-    dim = sum(map(bool, axes))
-    if [len(each) for each in axes] != [1] * dim + [0] * (3 - dim) or others != text:
-        raise ValueError(
-            f"columns {[*table]}, not one each of x, y and z, in this order"
-            + f", and of {', '.join(static)}" * bool(static)
-        )
-    columns = [cells.values_of(path, table[name]) for (name,) in axes[:dim]]
-    pos = np.stack(columns, axis=1)
-    return _Points(pos, [*table[text[0]]] if text else [], known)
+def _static_at(
+    file: Fields, task: Task, sample: int, points: Tensor, given: Mapping[str, Any]
+) -> Tensor:
+    """Static inputs of a task at query points ``[M, C_s]``, NaN where unknown."""
+    values = torch.full((len(points), len(task.static)), torch.nan).double()
+    for name, column in {
+        **boundary_at(file, task.boundary, sample, points),
+        **given,
+    }.items():
+        values[:, task.static.index(name)] = torch.tensor(column).double()
+    return values

@@ -187,15 +187,17 @@ def predictions(
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)
         known: dict[str, Any] = forecaster.known_ahead(batch)
-        if batch.graphs.query_pos is not None:
-            static = batch.get("query_static")
-            known["query_static"] = query_static(batch) if query_static else static
         if ahead is not None and (times := known["times"]) is not None:
             asked = ahead.to(times).expand(len(times), -1)
             known["times"] = torch.cat([times[:, : windows.n_in], asked], dim=1)
             batch.times = known["times"].flatten()  # error bands need them, too
-        known["graphs"] = batch.graphs
+        if query_static is not None:
+            batch.query_static = query_static(batch)
         if steps is None:
-            yield batch, forecaster(batch.x, **known)
-        else:
-            yield batch, rollout(forecaster, batch.x, batch.pos, steps, **known)
+            yield batch, forecaster.predict_batch(batch)
+            continue
+        graphs = batch.graphs
+        if graphs.query_pos is not None:
+            known["query_static"] = batch.get("query_static")
+        u = rollout(forecaster, batch.x, batch.pos, steps, graphs=graphs, **known)
+        yield batch, u

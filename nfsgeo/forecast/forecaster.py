@@ -303,7 +303,7 @@ class Forecaster(nn.Module):
         return self.model.problem.with_forcing(seen, given.known.to(kind))
 
     def _known_at_queries(self, given: Given) -> Tensor:
-        """What is known of the network's input at the query points ``[M, F]``."""
+        """Inputs of the network at the query points ``[M, F]``, NaN where unknown."""
         assert given.query_x is not None
         queries = torch.cat([given.query_x, *given.query_features], dim=-1)
         kind, known = next(self.model.parameters()).real.dtype, given.known

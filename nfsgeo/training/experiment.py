@@ -13,7 +13,7 @@ import torch
 
 from nfsgeo.config import RunConfig
 from nfsgeo.data import Fields
-from nfsgeo.data.boundary import boundary_kinds, with_boundary
+from nfsgeo.data.boundary import boundary_kinds, types_of, with_boundary
 from nfsgeo.data.domains import check_within
 from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
@@ -229,8 +229,7 @@ def _check_categories(used: RunData, statistics: Statistics) -> None:
         known = statistics.values[column]
         for part in ("valid", "test"):
             for sample in map(int, used.samples(part)):
-                number = column - statistics.first_static
-                there = {int(v) for v in np.unique(file.read_inputs(sample)[:, number])}
+                there = {*np.unique(types_of(file, sample, name)).tolist()}
                 if odd := sorted(there - known):
                     raise UserError(
                         f"{name} of {', '.join(map(str, odd))} in sample {sample} of "

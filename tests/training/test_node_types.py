@@ -109,6 +109,25 @@ def test_boundary_inputs_of_meshes_of_their_own(types, around_bodies, tiny):
         nfsgeo.predict(run, around_bodies(3), Path("r.nc"))
 
 
+@pytest.mark.parametrize("types", [True, False], ids=["types", "cells"])
+def test_boundary_inputs_are_those_of_the_query_points(around_bodies, tiny, types):
+    """Each sample has its own: at its points, the prediction is that at its points."""
+    data = around_bodies(types=types).write(Path("a.nc"))
+    experiment = nfsgeo.prepare(data, tiny | SIZES | {"data.boundary_inputs": True})
+    run = nfsgeo.fit(experiment, Path("run"))
+    fields = around_bodies(3, types=types)
+    usual = nfsgeo.predict(run, fields, Path("usual.nc"))
+    for sample in range(3):
+        np.savez("q.npz", pos=fields.coordinates(sample))
+        if types:
+            kinds = fields.read_static(sample)[:, 0]
+            np.savez("q.npz", pos=fields.coordinates(sample), node_type=kinds)
+        out = Path(f"{sample}.nc")
+        found = nfsgeo.predict(run, fields, out, query_points="q.npz")
+        same = found.read(sample, slice(None)), usual.read(sample, slice(None))
+        np.testing.assert_allclose(*same, rtol=1e-3, atol=1e-4)
+
+
 def test_boundary_inputs_need_types_or_cells(around_bodies):
     data = around_bodies(types=False, cells=False).write(Path("a.nc"))
     with pytest.raises(UserError, match="or meshes with node_type or cells"):

@@ -22,7 +22,7 @@ WRITERS: tuple[Writer, ...] = (OWN, NPZ, PVD, VTU, PARQUET, CSV)
 
 
 def writer_of(out: Path) -> Writer:
-    """What writes the format that a name promises, nfsgeo's own without an ending.
+    """Return the writer for the ending of a path; NetCDF without an ending.
 
     Raises:
         UserError: No format has the ending, a package that writes it is not installed,

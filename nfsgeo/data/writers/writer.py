@@ -1,4 +1,4 @@
-"""What a format consists of that is written."""
+"""The definition of a format that fields are written in."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from nfsgeo.models import Problem
 
 __all__ = ["Ranks"]
 
-# Between quantiles, in standard deviations; 1.35 of a normal distribution, 1.10 of an
-# exponential one.
+# Interquartile range below which an input has a rank, in standard deviations. That of a
+# normal distribution is 1.35, that of an exponential one 1.10.
 NARROW = 0.75
 FEWEST = 64  # different values
 KNOTS = 64
@@ -79,8 +79,8 @@ class Ranks(Transform):
         """The ranks ``[..., k]`` of the inputs ``x [..., F]``; NaN remains."""
         values = x[..., list(self.columns)].movedim(-1, 0)
         flat = values.flatten(1).contiguous()
-        # Of values that many points share, the middle of their ranks.
-        # Comparisons, which ONNX has, one after the other, which need little memory.
+        # Points that share a value have the middle of their ranks. ONNX has comparisons
+        # but no search; one quantile at a time needs little memory.
         below = above = torch.zeros_like(flat, dtype=torch.long)
         for at in self.knots.to(flat).unbind(1):
             below = below + (at[:, None] < flat)

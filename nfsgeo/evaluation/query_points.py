@@ -1,0 +1,137 @@
+"""Points at which to predict, from a file or an array."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas
+import torch
+
+from nfsgeo.data.checks import as_real
+from nfsgeo.data.conventions import Doubles, role_of
+from nfsgeo.data.formats import cells
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["QueryPoints", "query_points_of", "read_points"]
+
+
+def read_points(path: Path, domain: Domain) -> Doubles:
+    """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
+    ``.csv`` (one column per axis, in any order if the first line names them, and
+    perhaps one of names of the points).
+
+    Points that are up to one period outside along a periodic axis are brought back.
+
+    Raises:
+        UserError: The file at ``path`` cannot be read, or a point is not finite or lies
+            outside the ``domain``.
+    """
+    return np.asarray(query_points_of(path, domain).pos)
+
+
+class QueryPoints(NamedTuple):
+    """Points at which to predict.
+
+    Attributes:
+        pos: Coordinates ``[M, d]``.
+        names: Their names, none where a file has none.
+        static: Static inputs at the points by name, each ``[M]``, NaN where unknown.
+    """
+
+    pos: Any
+    names: list[str]
+    static: Mapping[str, Any]
+
+
+def query_points_of(
+    source: Path | str | Doubles, domain: Domain, static: Sequence[str] = ()
+) -> QueryPoints:
+    """Reads query points with their names and static inputs.
+
+    Args:
+        source: A file as for :func:`read_points`, or an array ``[M, d]``.
+        domain: The domain that holds them.
+        static: Names of the static inputs that a table or an archive may have.
+
+    Raises:
+        UserError: As of :func:`read_points`, or a static input cannot be used.
+    """
+    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
+    what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
+    try:
+        if isinstance(source, np.ndarray):
+            read, names, known = QueryPoints(source, [], {})
+        elif (path := Path(source)).suffix in readers and path.is_file():
+            read, names, known = readers[path.suffix](path, static)
+        else:
+            expected = "an existing .npy, .npz or .csv file"
+            raise UserError(what, expected, "check the name")
+        points = as_real(read, what).astype(np.float64)
+        if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
+            raise ValueError(f"an array of shape {points.shape}")
+        values = {k: as_real(each, k, gaps=True) for k, each in known.items()}
+        for name, column in values.items():
+            if (np.abs(column) > np.finfo(np.float32).max).any():
+                raise ValueError(f"{name} with a value that float32 cannot hold")
+            if (shape := column.shape) != (len(points),):
+                raise ValueError(f"{name} of shape {shape}, of {len(points)} points")
+    except UserError:
+        raise
+    except Exception as error:  # whatever breaks in a damaged file
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        each = f"an array of points, one row of {domain.dim} coordinates for each"
+        raise UserError(f"{what} ({reason})", each, "correct the file") from None
+    points = domain.wrap_near(torch.from_numpy(points)).numpy()
+    inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
+    if not inside.all():
+        first = int(np.argmin(inside))
+        raise UserError(
+            f"{what} with point {first} at {points[first].tolist()}",
+            f"points in the domain, {domain.lower} to {domain.upper}",
+            "move or leave out the points outside",
+        )
+    domain.check_region(torch.from_numpy(points), f"{what} with ")
+    return QueryPoints(points, names, values)
+
+
+def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
+    arrays = np.load(path, allow_pickle=False)
+    if isinstance(arrays, np.ndarray):
+        return QueryPoints(arrays, [], {})
+    with arrays:
+        name = "pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]
+        known = {each: arrays[each] for each in arrays.files if each in static}
+        pos = arrays[name]
+        for odd in sorted({*arrays.files} - {name, *known}):
+            if arrays[odd].shape == pos.shape[:1]:  # a value for each point
+                told = f"pos and {', '.join(static)}" if static else "pos"
+                raise ValueError(f"array {odd}, which is none of {told}")
+        return QueryPoints(pos, [], known)
+
+
+def _table(path: Path, static: Sequence[str]) -> QueryPoints:
+    """Columns of coordinates, of names and of ``static`` inputs."""
+    names, separator, *_ = cells.first_lines(path)
+    if names and all(name and cells.is_number(name) for name in names):
+        one = None if separator == cells.SPACES else separator
+        read = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
+        return QueryPoints(read, [], {})
+    table = cells.frame_of(path)
+    known = {n: cells.values_of(path, table[n]) for n in table if n in static}
+    left = [name for name in table if name not in known]
+    axes = [[n for n in left if role_of(n) == axis] for axis in "xyz"]
+    others = [name for name in left if name not in sum(axes, [])]
+    text = [n for n in others if pandas.api.types.infer_dtype(table[n]) == "string"]
+    dim = sum(map(bool, axes))
+    if [len(each) for each in axes] != [1] * dim + [0] * (3 - dim) or others != text:
+        raise ValueError(
+            f"columns {[*table]}, not one each of x, y and z, in this order"
+            + f", and of {', '.join(static)}" * bool(static)
+        )
+    columns = [cells.values_of(path, table[name]) for (name,) in axes[:dim]]
+    pos = np.stack(columns, axis=1)
+    return QueryPoints(pos, [*table[text[0]]] if text else [], known)
