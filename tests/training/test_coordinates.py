@@ -10,7 +10,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 
 POINTS, SAMPLES, NUM_STEPS = 64, 20, 6
-SETTINGS = {"data.n_in": 3, "data.n_out": 3, "trainer.device": "cpu", "seed": 0}
+SETTINGS = {"data.n_in": 3, "data.n_out": 3, "trainer.device": "cpu"}
 
 
 def cloud(path: Path, origin: tuple[float, float], unit: tuple[float, float]) -> Path:
@@ -29,13 +29,13 @@ def cloud(path: Path, origin: tuple[float, float], unit: tuple[float, float]) ->
     return nfsgeo.from_arrays(u, points, times, domain=domain).write(path)
 
 
-def error(name: str, data: Path, out: Path, epochs: int) -> float:
+def error(name: str, data: Path, out: Path, epochs: int, seed: int = 0) -> float:
     small = {"width": 8, "modes": 3, "grid": 8, "window": 3, "hidden": 8, "heads": 2}
     fields = MODELS[name].Settings.model_fields
     settings = {f"model.settings.{k}": v for k, v in small.items() if k in fields}
     if name == "mppde":
         settings["model.settings.width"] = 32
-    settings |= {**SETTINGS, "model.name": name, "trainer.epochs": epochs}
+    settings |= {**SETTINGS, "model.name": name, "trainer.epochs": epochs, "seed": seed}
     run = nfsgeo.fit(nfsgeo.prepare(data, settings), out)
     return float(nfsgeo.evaluate(run)["test"]["rel_l2"])
 
@@ -53,6 +53,16 @@ def test_errors_after_training_know_neither_origin_nor_units(name, tmp_path):
 
 @pytest.mark.slow
 def test_errors_in_degrees_are_those_on_the_unit_box(tmp_path):
-    unit = error("nfs", cloud(tmp_path / "unit.nc", (0, 0), (1, 1)), tmp_path / "0", 10)
+    # Neighbours differ, since a degree is as long along both axes: so the mean over
+    # seeds, which alone change an error by a tenth.
+    unit = cloud(tmp_path / "unit.nc", (0, 0), (1, 1))
     degrees = cloud(tmp_path / "degrees.nc", (0, -90), (360, 180))
-    assert error("nfs", degrees, tmp_path / "1", 10) == pytest.approx(unit, rel=0.1)
+    errors = [
+        [
+            error("nfs", data, tmp_path / f"{data.stem}{seed}", 10, seed)
+            for seed in range(5)
+        ]
+        for data in (unit, degrees)
+    ]
+    on_unit_box, in_degrees = np.mean(errors, axis=1)
+    assert in_degrees == pytest.approx(on_unit_box, rel=0.1)
