@@ -16,7 +16,7 @@ def datasets(as_json: bool) -> None:
     Example:
       nfsgeo datasets --json
     """
-    from nfsgeo.data.formats import FORMATS
+    from nfsgeo.data.io import FORMATS
     from nfsgeo.data.pde import EQUATIONS
     from nfsgeo.data.writers import WRITERS
 

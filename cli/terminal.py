@@ -101,7 +101,7 @@ OPENED = generated(
 def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None:
     """The fields of files, or of a folder of them; None of the folder of a run."""
     import nfsgeo.data
-    from nfsgeo.data.opening import is_source
+    from nfsgeo.data.io.opening import is_source
 
     if ((folder := sources[0]) / "config.yaml").is_file():
         beside = [str(source) for source in sources[1:]]

@@ -33,7 +33,7 @@ from lightning.pytorch import Callback
 
 import nfsgeo.training
 from nfsgeo.data import Fields, open
-from nfsgeo.data.memory import from_arrays, from_pyg, from_xarray, kept
+from nfsgeo.data.io.from_memory import from_arrays, from_pyg, from_xarray, kept
 from nfsgeo.evaluation import evaluate_run as evaluate
 from nfsgeo.evaluation import export_run as export
 from nfsgeo.evaluation import predict

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from nfsgeo.data.formats import FORMATS
+from nfsgeo.data.io import FORMATS
 from nfsgeo.data.writers import WRITERS
 from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES

@@ -7,16 +7,16 @@
 - :class:`WindowDataset`: samples as PyTorch Geometric graphs
 - :class:`FieldNormaliser`: mean zero and standard deviation one for each component
 - :func:`split_in_order`: training, validation and test samples
-- :mod:`nfsgeo.data.formats`: formats that are read and written
+- :mod:`nfsgeo.data.io`: formats that are read and written
 - :mod:`nfsgeo.data.pde`: solvers
 """
 
 from __future__ import annotations
 
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.opening import convert, open
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.data.opening import convert, open
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.data.windows import WindowDataset
 

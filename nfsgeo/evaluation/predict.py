@@ -21,7 +21,7 @@ from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import Doubles, Indices
-from nfsgeo.data.memory import kept
+from nfsgeo.data.io.from_memory import kept
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.times import (
     later,

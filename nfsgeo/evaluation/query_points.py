@@ -12,7 +12,7 @@ import torch
 
 from nfsgeo.data.checks import as_real
 from nfsgeo.data.conventions import Doubles, role_of
-from nfsgeo.data.formats import cells
+from nfsgeo.data.io import frames as cells
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 

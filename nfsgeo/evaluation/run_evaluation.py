@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Subset
 
 from nfsgeo.data import Fields
-from nfsgeo.data.memory import kept
+from nfsgeo.data.io.from_memory import kept
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.bands import band_scores, bands_of

@@ -14,9 +14,10 @@ from scipy.spatial import cKDTree
 import nfsgeo.data
 from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.data import Fields
-from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.conventions import Indices
 from nfsgeo.data.generation import generate
+from nfsgeo.data.io.joining import concatenated
+from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
@@ -24,7 +25,6 @@ from nfsgeo.data.meshes import (
     MeshOfFile,
     with_queries,
 )
-from nfsgeo.data.opening import takes_columns
 from nfsgeo.data.splits import SPLITS, published_split, split_in_order
 from nfsgeo.data.times import clock, same_steps
 from nfsgeo.data.windows import WindowDataset

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nfsgeo.data.formats import FORMATS
+from nfsgeo.data.io import FORMATS
 from nfsgeo.models import MODELS
 
 ROOT = Path(__file__).parents[2]

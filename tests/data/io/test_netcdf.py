@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import nfsgeo
 import nfsgeo.data
-from nfsgeo.data.formats import FORMATS, Look
-from nfsgeo.data.formats.netcdf import fields_of
+from nfsgeo.data.io import FORMATS, FileProbe
+from nfsgeo.data.io.netcdf import fields_of
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -84,7 +84,7 @@ def test_grids_are_read(kind, size, sent):
     dataset = weather(*size)
     with tempfile.TemporaryDirectory() as folder:
         path = saved(dataset, Path(folder) / kind)
-        assert sum(each.recognises(Look(path)) for each in FORMATS) == 1
+        assert sum(each.recognises(FileProbe(path)) for each in FORMATS) == 1
         with sent(nfsgeo.open(path)) as fields:
             check_grid(fields, dataset)
             last = fields.num_points() - 1

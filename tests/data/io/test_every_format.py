@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import nfsgeo
 import nfsgeo.data
-from nfsgeo.data.formats import FORMATS, Format, Look
+from nfsgeo.data.io import FORMATS, FileProbe, Format
 from nfsgeo.errors import UserError
 
 
 def format_of(path: Path) -> Format:
-    return next(each for each in FORMATS if each.recognises(Look(path)))
+    return next(each for each in FORMATS if each.recognises(FileProbe(path)))
 
 
 def test_every_format_has_an_example(tmp_path, examples):

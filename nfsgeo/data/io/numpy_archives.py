@@ -14,7 +14,7 @@ from nfsgeo.data.checks import as_real
 from nfsgeo.data.conventions import FIELD, SPACE, STATIC
 from nfsgeo.data.conventions import NPZ_ABOUT as ABOUT
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.format import Format
+from nfsgeo.data.io.format import Format
 from nfsgeo.geometry import Domain
 
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
@@ -94,9 +94,9 @@ def _written(path: Path, arrays: dict[str, Any]) -> Fields:
 
 NPZ = Format(
     "grids and point clouds of numpy (.npz)",
-    lambda look: (
-        ABOUT in look.zipped
-        or ("u" in look.zipped and not look.zipped.isdisjoint({"coords", "x"}))
+    lambda probe: (
+        ABOUT in probe.zipped
+        or ("u" in probe.zipped and not probe.zipped.isdisjoint({"coords", "x"}))
     ),
     _read,
     "grids (.npz): arrays u, x[, y[, z]], t, a, mask, periodic, ...; or point clouds: "

@@ -13,9 +13,9 @@ from xarray import Variable
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import FIELD, SPACE, STATIC, listed
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.columns import Columns, mark_longitude
-from nfsgeo.data.formats.containers import arrays_of
-from nfsgeo.data.formats.format import Format
+from nfsgeo.data.io.array_files import arrays_of
+from nfsgeo.data.io.format import Format
+from nfsgeo.data.io.roles import Columns, mark_longitude
 from nfsgeo.errors import UserError
 
 __all__ = ["ARRAYS"]
@@ -146,7 +146,7 @@ def _say(path: Path) -> str:
 
 ARRAYS = Format(
     "arrays of any names (.npz, .npy, .mat, .h5, .pt, .pkl)",
-    lambda look: bool(look.shapes),
+    lambda probe: bool(probe.shapes),
     _read,
     "arrays of numbers",
     "axes",

@@ -4,7 +4,7 @@ Rows come in any order. A value is NaN where its cell is empty or its row not th
 Points stay where they are, in the order of the names of stations, or else of their
 coordinates. All samples have the same times; dates that a regular series lacks, such as
 a day without any row, are time steps without values. See
-:mod:`nfsgeo.data.formats.columns` for what names tell.
+:mod:`nfsgeo.data.io.roles` for what names tell.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real, finite, not_infinite
 from nfsgeo.data.conventions import Indices, listed
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats import columns as named
-from nfsgeo.data.formats.cells import (
+from nfsgeo.data.io import roles as named
+from nfsgeo.data.io.format import Format
+from nfsgeo.data.io.frames import (
     STATIONS,
     frame_of,
     is_number,
     is_table,
     values_of,
 )
-from nfsgeo.data.formats.columns import Columns
-from nfsgeo.data.formats.format import Format
+from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
 

@@ -15,10 +15,10 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real, finite, reading
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.columns import Columns, with_kinds
-from nfsgeo.data.formats.graphs import fields_of_graphs
-from nfsgeo.data.formats.netcdf import fields_of
-from nfsgeo.data.opening import check_path, settled
+from nfsgeo.data.io.graphs import fields_of_graphs
+from nfsgeo.data.io.netcdf import fields_of
+from nfsgeo.data.io.opening import check_path, settled
+from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.writers import of_each_sample, write_own
 from nfsgeo.errors import UserError
 from nfsgeo.files import cache_folder
@@ -155,7 +155,7 @@ def from_pyg(
 ) -> Fields:
     """Fields in a list of PyTorch Geometric's ``Data``.
 
-    Attributes are those of :func:`~nfsgeo.data.formats.graphs.fields_of_graphs`: each
+    Attributes are those of :func:`~nfsgeo.data.io.graphs.fields_of_graphs`: each
     graph has ``pos`` and ``x``, and ``y``, ``forcing`` or ``t`` where there are such.
 
     Args:

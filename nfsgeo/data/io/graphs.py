@@ -16,8 +16,8 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.conventions import KNOWN, NODE_TYPE, STATIC
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.columns import Columns
-from nfsgeo.data.formats.format import Format, Look, left_out
+from nfsgeo.data.io.format import FileProbe, Format, left_out
+from nfsgeo.data.io.roles import Columns
 from nfsgeo.errors import UserError
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ def _arrays(
     return found
 
 
-def _is_graphs(look: Look) -> bool:
-    with zipfile.ZipFile(look.path) as archive:
+def _is_graphs(probe: FileProbe) -> bool:
+    with zipfile.ZipFile(probe.path) as archive:
         names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         return any(b"torch_geometric" in archive.read(name) for name in names)
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import missing_values, reading
-from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.conventions import GHOST, VALID, is_static
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.columns import Columns
-from nfsgeo.data.formats.format import Format, Look, left_out
+from nfsgeo.data.io.format import FileProbe, Format, left_out
+from nfsgeo.data.io.joining import concatenated
+from nfsgeo.data.io.roles import Columns
 from nfsgeo.errors import UserError
 
 KINDS = {
@@ -248,7 +248,7 @@ def _check_items(root: Any) -> None:
 
 def _kind(path: Path) -> str | None:
     """What the first lines of a file say that it is."""
-    head = Look(path).head
+    head = FileProbe(path).head
     if head.startswith(b"# vtk DataFile"):
         return "vtk"
     if found := re.search(rb"<VTKFile[^>]*\stype\s*=\s*['\"](\w+)", head):
@@ -260,14 +260,14 @@ def _kind(path: Path) -> str | None:
 
 MESHES = Format(
     "meshes (.vtu, .vtk, .vtm, .xdmf)",
-    lambda look: _kind(look.path) in ("vtu", "vtk", "xdmf", *LISTS),
+    lambda probe: _kind(probe.path) in ("vtu", "vtk", "xdmf", *LISTS),
     _mesh,
     columns="kinds",
     needs=("meshio",),
 )
 SERIES = Format(
     "time series of meshes (.pvd, .vtu.series)",
-    lambda look: _kind(look.path) in ("pvd", "series"),
+    lambda probe: _kind(probe.path) in ("pvd", "series"),
     _series,
     columns="kinds",
     needs=("meshio",),

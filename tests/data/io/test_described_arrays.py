@@ -17,8 +17,8 @@ from hypothesis.extra.numpy import arrays as any_arrays
 import nfsgeo
 import nfsgeo.data
 from nfsgeo.data import Fields
-from nfsgeo.data.formats import ARRAYS, FORMATS, Look
-from nfsgeo.data.formats.containers import arrays_of
+from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe
+from nfsgeo.data.io.array_files import arrays_of
 
 N, T, P, C = 3, 4, 5, 2
 KINDS = ["f8", "f4", *(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8))]
@@ -81,7 +81,7 @@ def test_clouds_in_any_order_of_axes(name, tmp_path, axes, reverse):
         "other": np.zeros((7, 7)),
     }
     SAVES[name](path, arrays)
-    assert not any(each.recognises(Look(path)) for each in FORMATS)
+    assert not any(each.recognises(FileProbe(path)) for each in FORMATS)
     columns = {
         "field": [f"flow:{axes}"],
         "points": "nodes:dp" if reverse else "nodes",
@@ -242,7 +242,7 @@ def test_arrays_are_read_when_they_are_asked_for(name, words, tmp_path, one_line
     cut = zipfile.ZipFile(tmp_path / "cut.npz", "w")
     with cut, cut.open("big.npy", "w") as member:
         np.lib.format.write_array_header_1_0(member, about)
-    assert Look(tmp_path / "cut.npz").shapes == {"big": (10**9,) * 2}
+    assert FileProbe(tmp_path / "cut.npz").shapes == {"big": (10**9,) * 2}
 
 
 def test_matlab_files_without_arrays(tmp_path):
@@ -250,4 +250,4 @@ def test_matlab_files_without_arrays(tmp_path):
     scipy.io.savemat(path, {"u": np.ones((2, 3))}, format="4")
     for content in (b"", b"MATLAB 5.0", bytes(200), path.read_bytes()):
         path.write_bytes(content)
-        assert not ARRAYS.recognises(Look(path))
+        assert not ARRAYS.recognises(FileProbe(path))

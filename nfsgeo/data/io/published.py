@@ -1,7 +1,7 @@
 """Published sets, of which the names of files and arrays tell what the files do not.
 
 Coordinates, times and the domain are those that the authors tell. Files of other names
-with such arrays are arrays like any other, see :mod:`nfsgeo.data.formats.arrays`.
+with such arrays are arrays like any other, see :mod:`nfsgeo.data.io.described_arrays`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
 from nfsgeo.data.conventions import INITIAL, SPACE, STATIC
 from nfsgeo.data.domains import check_within
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.containers import arrays_of, attributes
-from nfsgeo.data.formats.format import Format, left_out
+from nfsgeo.data.io.array_files import arrays_of, attributes
+from nfsgeo.data.io.format import Format, left_out
 from nfsgeo.data.splits import published_split
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -328,7 +328,7 @@ def _format(name: str, *sets: _Set, content: str | None = None) -> Format:
         return one.read(path, there)
 
     read.__doc__ = content or sets[0].read.__doc__
-    return Format(name, lambda look: bool(set_of(look.path, look.shapes)), read)
+    return Format(name, lambda probe: bool(set_of(probe.path, probe.shapes)), read)
 
 
 PUBLISHED = (

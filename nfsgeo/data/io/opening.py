@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.checks import reading
-from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats import ARRAYS, FORMATS, Format, Look
-from nfsgeo.data.formats.columns import Columns, with_kinds
-from nfsgeo.data.formats.containers import arrays_of
-from nfsgeo.data.formats.format import check_hdf5
-from nfsgeo.data.formats.netcdf import STORE
+from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
+from nfsgeo.data.io.array_files import arrays_of
+from nfsgeo.data.io.format import check_hdf5
+from nfsgeo.data.io.joining import concatenated
+from nfsgeo.data.io.netcdf import STORE
+from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
@@ -167,12 +167,12 @@ def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:
 def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
     if not is_source(path):
         raise UserError(f"{path}", "an existing file", "check the name")
-    look = Look(path)
-    if look.is_hdf5:
+    probe = FileProbe(path)
+    if probe.is_hdf5:
         check_hdf5(path)
     told = "field" in (options.get("columns") or {})
     for each in (*FORMATS, ARRAYS):
-        if each.recognises(look) and (not told or each.columns):
+        if each.recognises(probe) and (not told or each.columns):
             return each
     wanted = "an undamaged file of nfsgeo or of a format that it reads"
     todo = "see `nfsgeo datasets` for the formats"

@@ -17,8 +17,8 @@ from nfsgeo.data.build import Array, build, even_axis, numbered
 from nfsgeo.data.checks import finite
 from nfsgeo.data.conventions import FIELD, FLAGS, NODE_TYPE, PARAMETER, STATIC
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.containers import arrays_of, as_text, attributes
-from nfsgeo.data.formats.format import Format, Look, left_out
+from nfsgeo.data.io.array_files import arrays_of, as_text, attributes
+from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.lazy import stacked
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
@@ -90,9 +90,9 @@ def _the_well(path: Path) -> Fields:
         )
 
 
-def _is_mp_pde(look: Look) -> bool:
+def _is_mp_pde(probe: FileProbe) -> bool:
     starts = tuple(f"{part}/pde_" for part in SPLITS)
-    return any(name.startswith(starts) for name in look.shapes)
+    return any(name.startswith(starts) for name in probe.shapes)
 
 
 def _mp_pde(path: Path) -> Fields:
@@ -253,21 +253,21 @@ def _constant(array: Variable, what: str) -> NDArray[Any]:
 
 THE_WELL = Format(
     "The Well (.hdf5)",
-    lambda look: (
-        "dimensions/time" in look.shapes
-        and any(re.match("t[012]_fields/", name) for name in look.shapes)
+    lambda probe: (
+        "dimensions/time" in probe.shapes
+        and any(re.match("t[012]_fields/", name) for name in probe.shapes)
     ),
     _the_well,
 )
 MP_PDE = Format("MP-PDE (.h5)", _is_mp_pde, _mp_pde)
 PDE_BENCH = Format(
     "PDEBench in groups (.h5)",
-    lambda look: any(re.fullmatch(r"\d+/grid/t", name) for name in look.shapes),
+    lambda probe: any(re.fullmatch(r"\d+/grid/t", name) for name in probe.shapes),
     _pdebench,
 )
 MESH_GRAPH_NETS = Format(
     "MeshGraphNets (.h5, .npz)",
-    lambda look: any(map(_is_trajectory, _groups(look.shapes).values())),
+    lambda probe: any(map(_is_trajectory, _groups(probe.shapes).values())),
     _mesh_graph_nets,
     columns="kinds",
 )

@@ -1,4 +1,4 @@
-"""What a format consists of, and what its files look like from outside."""
+"""What a format consists of, and what can be told of a file before it is read."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import h5py
 
 from nfsgeo.data.checks import reading
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats.containers import arrays_of
+from nfsgeo.data.io.array_files import arrays_of
 from nfsgeo.errors import UserError, require
 
-__all__ = ["Format", "Look", "check_hdf5", "left_out"]
+__all__ = ["Format", "FileProbe", "check_hdf5", "left_out"]
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def check_hdf5(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Look:
+class FileProbe:
     """What tells a format: the first bytes and the names in a file or a folder."""
 
     path: Path
@@ -95,16 +95,16 @@ class Format:
     """
 
     name: str  # in `nfsgeo datasets`
-    fits: Callable[[Look], bool]
+    fits: Callable[[FileProbe], bool]
     read: Callable[..., Fields]
     expected: str = ""  # what a file of the format holds, for that line; name if empty
     columns: str = ""  # what they tell: "kinds", "roles" and kinds, or all, "axes"
     needs: tuple[str, ...] = ()  # packages of nfsgeo[formats] that it imports
 
-    def recognises(self, look: Look) -> bool:
+    def recognises(self, probe: FileProbe) -> bool:
         """Whether a file that looks like this is of the format."""
         try:
-            return self.fits(look)
+            return self.fits(probe)
         except Exception:  # a damaged file is not recognised, whatever breaks in it
             return False
 

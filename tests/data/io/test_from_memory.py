@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import nfsgeo
-from nfsgeo.data.memory import kept
+from nfsgeo.data.io.from_memory import kept
 from nfsgeo.files import cache_folder
 from nfsgeo.geometry import Domain, Region
 

@@ -20,9 +20,9 @@ from xarray import DataArray, Dataset, Variable
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import FIELD, FLAGS, SPACE, STATIC
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.formats import columns as named
-from nfsgeo.data.formats.containers import decoded, within_range
-from nfsgeo.data.formats.format import Format, Look, left_out
+from nfsgeo.data.io import roles as named
+from nfsgeo.data.io.array_files import decoded, within_range
+from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, unit_of_times
 from nfsgeo.errors import UserError
@@ -299,11 +299,11 @@ def _times(variable: Variable) -> Any:
     return None if values.dtype == object else values
 
 
-def _is_netcdf(look: Look) -> bool:
+def _is_netcdf(probe: FileProbe) -> bool:
     """Classic NetCDF, or HDF5 with the dimension scales of NetCDF-4."""
-    if not look.is_hdf5:
-        return look.head[:3] == b"CDF" and look.head[3] in (1, 2, 5)
-    with h5py.File(look.path, "r") as file:
+    if not probe.is_hdf5:
+        return probe.head[:3] == b"CDF" and probe.head[3] in (1, 2, 5)
+    with h5py.File(probe.path, "r") as file:
         members = [each for each in file.values() if isinstance(each, h5py.Dataset)]
         scales = [each.attrs.get("CLASS") == b"DIMENSION_SCALE" for each in members]
         return "_NCProperties" in file.attrs or any(scales)
@@ -337,8 +337,8 @@ def _zarr(path: Path, columns: named.Columns | None = None) -> Fields:
     return fields_of(path, dataset, columns)
 
 
-def _is_zarr(look: Look) -> bool:
-    return bool(look.zipped & STORE) or any((look.path / n).exists() for n in STORE)
+def _is_zarr(probe: FileProbe) -> bool:
+    return bool(probe.zipped & STORE) or any((probe.path / n).exists() for n in STORE)
 
 
 NETCDF = Format("NetCDF (.nc)", _is_netcdf, _netcdf, columns="roles")

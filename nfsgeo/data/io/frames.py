@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.checks import check_distinct
 from nfsgeo.data.conventions import bare_name
-from nfsgeo.data.formats.format import Look
+from nfsgeo.data.io.format import FileProbe
 from nfsgeo.errors import UserError, require
 
 __all__ = [
@@ -42,11 +42,11 @@ OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
 
 
-def is_table(look: Look) -> bool:
+def is_table(probe: FileProbe) -> bool:
     """Whether it is Parquet, or text whose first line has several names or numbers."""
-    if look.head.startswith(b"PAR1"):
+    if probe.head.startswith(b"PAR1"):
         return True
-    names, separator, *_, first = first_lines(look.path)
+    names, separator, *_, first = first_lines(probe.path)
     # Words in a line are no names unless there are as many numbers in the next one.
     cells = first.split() if separator == SPACES else names
     fits = cells is names or (len(cells) == len(names) and any(map(is_number, cells)))
@@ -59,7 +59,7 @@ def frame_of(path: Path, dtype: Any = None) -> pandas.DataFrame:
     Raises:
         UserError: The file is no table of named columns in UTF-8 or UTF-16.
     """
-    if Look(path).head.startswith(b"PAR1"):
+    if FileProbe(path).head.startswith(b"PAR1"):
         require("pyarrow", f"{path}, a Parquet file")
         frame = pandas.read_parquet(path, engine="pyarrow", partitioning=None)
         if isinstance(frame.index, pandas.DatetimeIndex):
@@ -202,7 +202,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 def _opened(path: Path) -> BinaryIO:
     """The bytes of a file, those within where gzip has packed it."""
-    packed = Look(path).head.startswith(b"\x1f\x8b")
+    packed = FileProbe(path).head.startswith(b"\x1f\x8b")
     return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
 
 

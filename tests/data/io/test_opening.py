@@ -8,7 +8,7 @@ import pytest
 
 import nfsgeo.data
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.opening import settled
+from nfsgeo.data.io.opening import settled
 from nfsgeo.geometry import Domain
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
 import nfsgeo.data
-from nfsgeo.data.formats.graphs import fields_of_graphs
+from nfsgeo.data.io.graphs import fields_of_graphs
 from nfsgeo.errors import UserError
 
 FAST = settings(max_examples=15)
