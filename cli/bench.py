@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfsgeo.config.errors import unknown
 from nfsgeo.errors import UserError
 from nfsgeo_benchmarks import shipped_suites
 from nfsgeo_cli.terminal import option, progress_bar, report, table, verb
@@ -272,6 +271,7 @@ def perf(
     """
     import pandas as pd
 
+    from nfsgeo.config.errors import unknown
     from nfsgeo.training.artifacts import write_rows
     from nfsgeo_benchmarks.perf.entries import ENTRIES
     from nfsgeo_benchmarks.perf.measure import measure
@@ -329,6 +329,7 @@ def _carry_out(
 
     Nobody else may work in the folder. ``write`` writes the tables in the end.
     """
+    from nfsgeo.config.errors import unknown
     from nfsgeo.files import only_here
     from nfsgeo_benchmarks.suites import carry_out_all, finished, result_of
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from nfsgeo_cli.generated import generated
-from nfsgeo_cli.terminal import error_table, option, report, verb
+from nfsgeo_cli.terminal import DEVICE, error_table, option, report, verb
 
 
 @verb
 @click.argument("run", type=Path)
 @option("--data", Path, "Samples with known results.", required=True)
-@generated("nfsgeo.evaluation.evaluate_run", "device")
-def calibrate(run: Path, data: Path, as_json: bool, **options: Any) -> None:
+@DEVICE
+def calibrate(run: Path, data: Path, device: str | None, as_json: bool) -> None:
     """Fit the error bands of a run to samples of your own.
 
     They replace those of the run and hold for further samples like these. n samples
@@ -26,7 +24,7 @@ def calibrate(run: Path, data: Path, as_json: bool, **options: Any) -> None:
     """
     from nfsgeo.evaluation import evaluate_run
 
-    summary = evaluate_run(run, data=data, calibrate=True, **options)
+    summary = evaluate_run(run, data=data, calibrate=True, device=device)
     num = summary["bands"]["samples"]
     line = f"bands   {run}, of {num} samples: levels up to {num / (num + 1):.3g}"
     report(as_json, summary, error_table(summary), line)

@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import OPENED, Text, option, progress_bar, report, verb
+from nfsgeo_cli.terminal import (
+    Text,
+    opening_options,
+    option,
+    progress_bar,
+    report,
+    verb,
+)
 
 
 def _axis(given: str, text: str) -> tuple[float, float, bool]:
@@ -28,7 +35,7 @@ AXIS = Text("LOW:HIGH[:periodic]", _axis)
 @verb
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
 @option("--out", Path, "File to make: .nc, .csv, ...", required=True)
-@OPENED
+@opening_options
 @option("--axis", AXIS, "The domain, one option per axis.", multiple=True)
 @option("--sphere", bool, "x and y are longitude and latitude in degrees on a sphere.")
 @option("--obstacles", Path, "Areas without fields: .geojson, .npz, .stl, ...")

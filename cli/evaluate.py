@@ -7,8 +7,16 @@ from typing import Any
 
 import click
 
-from nfsgeo_cli.generated import generated
-from nfsgeo_cli.terminal import error_table, progress_bar, prose, report, table, verb
+from nfsgeo_cli.terminal import (
+    DEVICE,
+    error_table,
+    option,
+    progress_bar,
+    prose,
+    report,
+    table,
+    verb,
+)
 
 # Time steps of a rollout that are shown; the last ones, beside the very last.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -18,12 +26,26 @@ WHERE = {"file": "among the others", "off-grid": "between the points of the file
 
 @verb
 @click.argument("run", type=Path)
-@generated(
-    "nfsgeo.evaluation.evaluate_run",
-    "data part factors:unseen repeats unseen_at steps device",
-    repeats=click.IntRange(1),
-    steps=click.IntRange(1),
+@option("--data", Path, "Another file to score.")
+@option("--part", ["all", "test"], "All samples of that file, or its test part.")
+@option(
+    "--unseen factors",
+    float,
+    "Also evaluate on unseen meshes with so many times as many points; repeatable.",
+    multiple=True,
 )
+@option("--repeats", click.IntRange(1), "Meshes to draw for each factor.", default=5)
+@option(
+    "--unseen-at",
+    ["off-grid", "file"],
+    "Where the further points of these meshes lie.",
+)
+@option(
+    "--steps",
+    click.IntRange(1),
+    "Also evaluate so many time steps ahead, by an autoregressive rollout.",
+)
+@DEVICE
 def evaluate(run: Path, as_json: bool, **options: Any) -> None:
     """Errors of a run and of the baselines.
 
@@ -40,12 +62,12 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
 
     with progress_bar() as progress:
         summary = evaluate_run(run, progress=progress, **options)
-    if "data" not in options:
+    if options["data"] is None:
         write_report(run)
     lines = [error_table(summary)]
-    if "steps" in options:
+    if options["steps"]:
         lines.append(rollout_table(summary["rollout"]))
-    if "factors" in options:
+    if options["factors"]:
         points = summary["unseen_points"]
         seen = f"{points['trained']} of the file's {points['points']} points"
         text = f"Training has seen {seen}; unseen points lie {WHERE[points['at']]}."

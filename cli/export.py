@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import click
 
-from nfsgeo_cli.generated import generated
 from nfsgeo_cli.terminal import option, report, verb
 
 
 @verb
 @click.argument("run", metavar="RUN|NAME", type=Path)
 @option("--out", Path, "File to make.", required=True)
-@generated("nfsgeo.evaluation.export_run", "format")
-def export(run: Path, out: Path, as_json: bool, **options: Any) -> None:
+@option(
+    "--format",
+    ["torch-export", "onnx"],
+    "Kind of program.",
+    default="torch-export",
+)
+def export(
+    run: Path, out: Path, format: Literal["torch-export", "onnx"], as_json: bool
+) -> None:
     """Export a run as a torch.export or ONNX program.
 
     The program is for one sample on any mesh. That of nfs or one of its variants runs
@@ -27,5 +33,5 @@ def export(run: Path, out: Path, as_json: bool, **options: Any) -> None:
     """
     from nfsgeo.evaluation import export_run
 
-    export_run(run, out, **options)
-    report(as_json, {"output": str(out), **options}, f"written  {out}")
+    export_run(run, out, format=format)
+    report(as_json, {"output": str(out), "format": format}, f"written  {out}")

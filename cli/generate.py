@@ -9,16 +9,28 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.generated import generated
 from nfsgeo_cli.terminal import option, progress_bar, report, verb
 
 
 @verb
 @click.argument("equation", metavar="EQUATION|all")
 @option("--out", Path, "File to make; a folder for all.", required=True)
-@generated(
-    "nfsgeo.data.generation.generate",
-    "samples resolution num_steps:records seed device",
+@option("--samples", int, "Number of samples; by default the equation's own.")
+@option(
+    "--resolution",
+    int,
+    "Points on each axis, squares along each side of a cell with a hole, mesh lines "
+    "around a body, or parts of an edge of the icosahedron of one; by default the "
+    "equation's own.",
+)
+@option(
+    "--records num_steps",
+    int,
+    "Number of time steps to store; by default the equation's own.",
+)
+@option("--seed", int, "Seed of the initial conditions.", default=0)
+@option(
+    "--device", ["cpu", "cuda"], "On CUDA one process does the work.", default="cpu"
 )
 @option("--workers", int, "Processes.", default=os.cpu_count() or 1)
 @option("--option options", str, "KEY=VALUE; repeatable.", multiple=True)

@@ -9,7 +9,14 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import OPENED, error_table, listing, opened, report, verb
+from nfsgeo_cli.terminal import (
+    error_table,
+    listing,
+    opened,
+    opening_options,
+    report,
+    verb,
+)
 
 if TYPE_CHECKING:
     from nfsgeo.data import Fields
@@ -21,7 +28,7 @@ LOOKED_AT = 8
 @click.argument(
     "sources", metavar="FILE...|RUN|NAME", type=Path, nargs=-1, required=True
 )
-@OPENED
+@opening_options
 def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Describe data files or a folder of them, a run folder or a pretrained model.
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from nfsgeo_cli.terminal import OPENED, opened, option, report, verb
+from nfsgeo_cli.terminal import opened, opening_options, option, report, verb
 
 
 @verb
 @click.argument("sources", metavar="RUN|FILE...", type=Path, nargs=-1, required=True)
-@OPENED
-@option("--out", Path, "Folder for a file's pictures.  [FILE-figures]")
+@opening_options
+@option("--out", Path, "Folder for a file's pictures.  [default: FILE-figures]")
 @option(
     "--animate",
     Path,

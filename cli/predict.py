@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.generated import generated
-from nfsgeo_cli.terminal import TIMES, option, progress_bar, report, verb
+from nfsgeo_cli.terminal import DEVICE, TIMES, option, progress_bar, report, verb
 
 
 @verb
@@ -17,13 +16,27 @@ from nfsgeo_cli.terminal import TIMES, option, progress_bar, report, verb
 @option("--model", [*NAMES], "A pretrained model, not RUN.")
 @option("--input source", Path, "Observed fields.", required=True)
 @option("--output --out target", Path, "File to make.", required=True)
-@generated(
-    "nfsgeo.evaluation.predict",
-    "query_points first steps lead_times level device",
-    steps=click.IntRange(1),
-    lead_times=TIMES,
-    level=click.FloatRange(0, 1, max_open=True),
+@option("--query-points", Path, "Where to predict; by default the observed points.")
+@option("--first", int, "Number of the first observed snapshot, from 0.")
+@option(
+    "--steps",
+    click.IntRange(1),
+    "Number of time steps to predict, by an autoregressive rollout where they are "
+    "more than in training.",
 )
+@option(
+    "--lead-times",
+    TIMES,
+    "Times to predict, after the last observed one, for a model that was trained with "
+    "data.lead_times.",
+)
+@option(
+    "--level",
+    click.FloatRange(0, 1, max_open=True),
+    "Share of values that are to lie in an error band, 0.9 by default; 0 leaves bands "
+    "out.",
+)
+@DEVICE
 def predict(
     run: Path | None,
     model: str | None,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.generated import Command, generated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,11 +23,12 @@ if TYPE_CHECKING:
 BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 
 
-def verb(function: Callable[..., Any]) -> click.Command:
+def verb(
+    function: Callable[..., Any], kind: type[click.Command] = click.Command
+) -> click.Command:
     """A command with ``--json``, whose docstring, the help, ends with examples."""
     function.__doc__, *examples = (inspect.getdoc(function) or "").partition("Example")
-    made = click.command(cls=Command, epilog="\b\n" + "".join(examples))
-    command = made(function)
+    command = click.command(cls=kind, epilog="\b\n" + "".join(examples))(function)
     text = "Print one JSON object and nothing else."
     command.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
     return command
@@ -88,14 +88,39 @@ def _columns(given: str, text: str) -> dict[str, Any]:
 
 TIMES = Text("START:STOP:STEP|T,T,...", _times)
 COLUMNS = Text("ROLE=NAME,...", _columns)
-OPENED = generated(
-    "nfsgeo.data.open",
-    "series times columns at",
-    series=click.Choice(["samples", "time-steps"]),
-    times=TIMES,
-    columns=COLUMNS,
-    at=click.Choice(["points", "cells"]),
+DEVICE = option(
+    "--device", ["auto", "cpu", "cuda"], "Where to compute; by default as in training."
 )
+
+
+def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that :func:`nfsgeo.data.open` takes as arguments."""
+    for added in (
+        option(
+            "--at",
+            ["points", "cells"],
+            "Whether the fields of a mesh are those at its points or cells; has to be "
+            "said where it has both.",
+        ),
+        option(
+            "--columns",
+            COLUMNS,
+            "Columns of a table, arrays of a mesh, or variables of NetCDF or Zarr, by "
+            "what they are: sample, time, x, y or z, where their names do not tell, an "
+            "empty name where none is; and the names of those that are static inputs, "
+            "a field, or to ignore.",
+        ),
+        option("--times", TIMES, "Time of each time step, not those in the files."),
+        option(
+            "--series",
+            ["samples", "time-steps"],
+            "Whether several files, or several graphs of one file, are samples, or "
+            "time steps of one; has to be said where each holds one time step on the "
+            "same points.",
+        ),
+    ):
+        command = added(command)
+    return command
 
 
 def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None:

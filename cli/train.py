@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.generated import generated, keys
-from nfsgeo_cli.terminal import (
-    COLUMNS,
-    error_table,
-    option,
-    progress_bar,
-    report,
-    verb,
-)
+from nfsgeo_cli.settings import OPTIONS, SettingsCommand
+from nfsgeo_cli.terminal import error_table, option, progress_bar, report, verb
 
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
 
-# Settings that have options; all others are set by --set.
-SETTINGS = (
-    "model.name:model model.start_from model.freeze data.file:data data.columns "
-    "data.test_file data.points data.mesh data.grid data.hold_out:hold_out_stations "
-    "data.n_in data.n_out data.window_stride trainer.epochs data.batch_size "
-    "optimiser.lr model.bands seed preset trainer.device trainer.devices "
-    "trainer.precision data.workers"
-)
-OPTIONS = keys(SETTINGS)
 
-
-@verb
-@generated("nfsgeo.training.RunConfig", SETTINGS, columns=COLUMNS)
+@partial(verb, kind=SettingsCommand)
 @option("--config", Path, "YAML file, like config.yaml of a run.")
 @option("--set", str, "KEY=VALUE, any other setting; repeatable.", multiple=True)
-@option("--out", Path, "New folder of the run.  [runs/MODEL-DATA-K]")
+@option("--out", Path, "New folder of the run.  [default: runs/MODEL-DATA-K]")
 @option("--resume", Path, "Continue a run.", metavar="RUN")
 def train(resume: Path | None, as_json: bool, **options: Any) -> None:
     """Train a model, evaluate it and write a report.
