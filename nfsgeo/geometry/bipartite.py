@@ -81,15 +81,13 @@ class GraphTensors(NamedTuple):
     """The tensors of a :class:`BipartiteGraph`, as arguments of exported programs.
 
     Attributes:
-        edge_index, ptr, displacement, base_weight: As there.
-        quadrature_weights: As there; ones where the graph has none.
+        edge_index, ptr, displacement, base_weight: Those of the graph.
     """
 
     edge_index: Tensor
     ptr: Tensor
     displacement: Tensor
     base_weight: Tensor
-    quadrature_weights: Tensor
 
 
 @dataclass(eq=False)
@@ -109,8 +107,6 @@ class BipartiteGraph:
             are and else float32; those of every target add up to 1.
         num_source: Number of sources ``n``.
         num_target: Number of targets ``m``.
-        quadrature_weights: Quadrature weights of the sources ``[n]``; None if they are
-            equal.
     """
 
     edge_index: Tensor
@@ -119,7 +115,6 @@ class BipartiteGraph:
     base_weight: Tensor
     num_source: int
     num_target: int
-    quadrature_weights: Tensor | None = None
     _repeated: tuple[int, BipartiteGraph] | None = field(default=None, init=False)
 
     @classmethod
@@ -150,18 +145,19 @@ class BipartiteGraph:
         return cls(edge_index, ptr, delta, weight, num_source, num_target)
 
     @classmethod
-    def from_tensors(cls, tensors: GraphTensors) -> BipartiteGraph:
-        """The graph that :meth:`tensors` came from; nothing is searched or checked."""
-        weights = tensors.quadrature_weights
-        return cls(*tensors[:4], weights.size(0), tensors.ptr.size(0) - 1, weights)
+    def from_tensors(cls, tensors: GraphTensors, num_source: int) -> BipartiteGraph:
+        """Make the graph of :meth:`tensors`; nothing is searched or checked.
+
+        Args:
+            tensors: Those of the graph.
+            num_source: Number of sources ``n``.
+        """
+        return cls(*tensors, num_source, tensors.ptr.size(0) - 1)
 
     def tensors(self) -> GraphTensors:
         """The graph as arguments of a program that ``torch.export`` makes."""
-        weights = self.quadrature_weights
-        if weights is None:
-            weights = self.displacement.new_ones(self.num_source)
         return GraphTensors(
-            self.edge_index, self.ptr, self.displacement, self.base_weight, weights
+            self.edge_index, self.ptr, self.displacement, self.base_weight
         )
 
     @property
@@ -195,17 +191,9 @@ class BipartiteGraph:
         return torch.cat([displacement, length(displacement)[:, None]], dim=1)
 
     def mean_weight(self, dtype: torch.dtype) -> Tensor:
-        """Weight of every edge in a mean over the neighbours of its target ``[E]``.
-
-        ``1 / deg``, or in proportion to the quadrature weights of the sources, with
-        which the mean approximates that of an integral; of a ``dtype``.
-        """
-        source, target = self.edge_index
-        if self.quadrature_weights is None:
-            return self.degree().to(dtype).reciprocal().index_select(0, target)
-        weight = self.quadrature_weights.to(dtype)[source]
-        total = weight.new_zeros(self.num_target).index_add(0, target, weight)
-        return weight / total[target]
+        """Weight ``1 / deg`` of every edge in a mean over neighbours, ``[E]``."""
+        inverse = self.degree().to(dtype).reciprocal()
+        return inverse.index_select(0, self.edge_index[1])
 
     def spacing(self, dtype: torch.dtype) -> Tensor:
         """The mean distance of the neighbours of each target ``[m]``, of a ``dtype``.
@@ -289,7 +277,6 @@ class BipartiteGraph:
             self.base_weight[begin:end],
             self.num_source,
             stop - start,
-            self.quadrature_weights,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -317,8 +304,7 @@ class BipartiteGraph:
 def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     """One graph of several ``graphs``, sources and targets numbered on from each.
 
-    Either all of them have quadrature weights or none has. Their transposes are joined
-    as well, so that each is sorted only once.
+    Their transposes are joined as well, so that each is sorted only once.
     """
     if len(graphs) == 1:
         return graphs[0]
@@ -339,7 +325,6 @@ def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
         num_source += graph.num_source
         num_target += graph.num_target
         num_edges += graph.num_edges
-    weights = [g.quadrature_weights for g in graphs if g.quadrature_weights is not None]
     joined = BipartiteGraph(
         torch.cat(edges, dim=1),
         torch.cat(ptrs),
@@ -347,7 +332,6 @@ def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
         torch.cat([graph.base_weight for graph in graphs]),
         num_source,
         num_target,
-        torch.cat(weights) if weights else None,
     )
     joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
     return joined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from nfsgeo.geometry.bipartite import (
     pointers,
 )
 from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.grids import quadrature_weights as voronoi_weights
 from nfsgeo.geometry.search import Search, by_sample
 from nfsgeo.geometry.splines import (
     moving_least_squares,
@@ -50,7 +49,6 @@ def bipartite_graph(
     backend: str = "auto",
     interpolation: Interpolation = "mean",
     nearest: int | None = None,
-    quadrature_weights: Tensor | None = None,
 ) -> BipartiteGraph:
     """The radius graph, with no empty neighbourhood.
 
@@ -80,13 +78,10 @@ def bipartite_graph(
             :func:`~nfsgeo.geometry.polyharmonic_spline`. These are then neighbours
             wherever they lie, and the weights of other points in the ball are 0.
         nearest: The number k for a spline; None for as many as scattered points need.
-        quadrature_weights: Those of the sources ``[n]``, see
-            :func:`~nfsgeo.geometry.quadrature_weights`; None if they are equal.
 
     Raises:
         UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
-            sample has targets but no source, the radius is None without a spline, or
-            there are quadrature weights of sources that require gradients.
+            sample has targets but no source, or the radius is None without a spline.
     """
     if radius is None and interpolation != "spline":
         raise ValueError(
@@ -95,12 +90,6 @@ def bipartite_graph(
         )
     if not torch.is_grad_enabled():
         source, target = source.detach(), target.detach()
-    if quadrature_weights is not None and source.requires_grad:
-        raise ValueError(
-            "quadrature weights of sources that require gradients; expected constant "
-            "sources: Voronoi volumes are not differentiated; leave the weights out, "
-            "or detach the sources"
-        )
     samples = by_sample(source, target, source_batch, target_batch)
     if any(len(points) and not len(sources) for sources, points in samples):
         raise ValueError(
@@ -111,10 +100,7 @@ def bipartite_graph(
         _sample_graph(*ends, radius, domain, backend, interpolation, nearest)
         for ends in samples
     ]
-    graph = batch_graphs(graphs)
-    if quadrature_weights is not None:
-        graph.quadrature_weights = quadrature_weights.to(source.device)
-    return graph
+    return batch_graphs(graphs)
 
 
 @outside_inference
@@ -156,10 +142,8 @@ class GraphBuilder:
     Args:
         domain: The box, with its periodic axes.
         radius: Radius of every ball, in the units of the coordinates.
-        backend: As in :func:`~nfsgeo.geometry.radius_edges`.
-        interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`.
-        quadrature: Whether means over points take quadrature weights, see
-            :func:`~nfsgeo.geometry.quadrature_weights`.
+        interpolation: Base interpolation, see
+            :func:`~nfsgeo.geometry.bipartite_graph`.
         ball_to_grid: Whether the nodes of a grid have neighbours within the radius; if
             not, only those of a spline.
         ball_from_grid: The same for points among the nodes of a grid.
@@ -167,19 +151,13 @@ class GraphBuilder:
 
     domain: Domain
     radius: float
-    backend: str = "auto"
     interpolation: Interpolation = "mean"
-    quadrature: bool = False
     ball_to_grid: bool = True
     ball_from_grid: bool = True
 
     def points_to_grid(self, pos: Tensor, grid: Tensor) -> BipartiteGraph:
         """Points ``pos [n, d]`` to the nodes of a ``grid [m, d]``."""
-        # The nodes of a grid have equal quadrature weights; points do not.
-        weights = voronoi_weights(pos, self.domain) if self.quadrature else None
-        return self._graph(
-            pos, grid, ball=self.ball_to_grid, quadrature_weights=weights
-        )
+        return self._graph(pos, grid, ball=self.ball_to_grid)
 
     def grid_to_points(self, grid: Tensor, pos: Tensor) -> BipartiteGraph:
         """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
@@ -196,16 +174,15 @@ class GraphBuilder:
         return self._graph(pos, pos, ball=True, nearest=1)
 
     def _graph(
-        self, source: Tensor, target: Tensor, ball: bool, **other: Any
+        self, source: Tensor, target: Tensor, ball: bool, nearest: int | None = None
     ) -> BipartiteGraph:
         return bipartite_graph(
             source,
             target,
             self.radius if ball else None,
             self.domain,
-            backend=self.backend,
             interpolation=self.interpolation,
-            **other,
+            nearest=nearest,
         )
 
 

@@ -46,7 +46,6 @@ class PointsAndGrid(BaseTransform):
             one for all samples, see :func:`~nfsgeo.geometry.radius_for`.
         interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`, both ways.
         latent: Whether the grid is equispaced in latent coordinates.
-        backend: As in :func:`~nfsgeo.geometry.radius_edges`.
 
     Raises:
         UserError: When called, if a point is outside the domain.
@@ -62,10 +61,9 @@ class PointsAndGrid(BaseTransform):
         *,
         interpolation: Interpolation = "mean",
         latent: bool = False,
-        backend: str = "auto",
     ) -> None:
         self.grid, self.latent = equispaced_grid(domain, shape), latent
-        self.builder = GraphBuilder(domain, radius, backend, interpolation)
+        self.builder = GraphBuilder(domain, radius, interpolation)
 
     def forward(self, data: Data) -> HeteroData:
         """The points and grid of one sample; ``data`` holds ``pos [n, d]``."""

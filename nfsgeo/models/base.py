@@ -5,10 +5,16 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 from torch import Tensor, nn
 
 from nfsgeo.config import LossWeighting
@@ -32,6 +38,14 @@ __all__ = [
 
 # The paper keeps so many modes in any dimension.
 PAPER_MODES, LINE_MODES = 8, 64
+# Settings of older versions, which the files of their runs name, at their defaults.
+RETIRED = {
+    "backend": "auto",
+    "inputs": True,
+    "quadrature": False,
+    "sampling_decay": None,
+    "shared_by": 4,
+}
 PAPER_FOURIER: dict[str, Any] = {"depth": 3, "modes": PAPER_MODES}
 
 
@@ -43,6 +57,12 @@ class ModelSettings(BaseModel):
     """Base of the settings classes of models: typed fields with defaults."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_retired(cls, values: dict[str, Any]) -> dict[str, Any]:
+        missing = object()
+        return {k: v for k, v in values.items() if v != RETIRED.get(k, missing)}
 
     def completed(self, problem: Problem) -> Self:
         """The settings with what they leave to the problem; by default, themselves."""
@@ -57,12 +77,10 @@ class GraphSettings(ModelSettings):
             ``c log n`` neighbours among ``n`` points on average.
         radius: the radius itself, in the units of the positions, in place of
             ``radius_factor``.
-        backend: of the radius search.
     """
 
     radius_factor: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
-    backend: Literal["auto", "scipy", "torch_cluster"] = "auto"
 
     def builder(self, problem: Problem, num_ends: int | None = None) -> GraphBuilder:
         """Builds graphs in the normalised domain of ``problem``.
@@ -75,7 +93,7 @@ class GraphSettings(ModelSettings):
             radius = radius_for(ends, domain, self.radius_factor)
         else:
             radius = problem.domain.normalised_length(self.radius)
-        return GraphBuilder(domain, radius, backend=self.backend)
+        return GraphBuilder(domain, radius)
 
 
 class SpectralSettings(ModelSettings):
@@ -251,8 +269,8 @@ class Model(nn.Module, ABC):
     ) -> Tensor:
         """The number that an ``autoregressive`` model minimises in training.
 
-        It may use true time steps after the input as a further input (scheduled
-        sampling, the pushforward trick). Validation and test are those of all models.
+        It may use true time steps after the input as a further input (the pushforward
+        trick). Validation and test are those of all models.
 
         Args:
             x: input fields, as for :meth:`predict`.

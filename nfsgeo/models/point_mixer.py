@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
 # Neighbours whose mean distance the local spacing is, where there are no messages.
 SPACING_OF = 8
+# Channels that share a weight of a kernel by channels.
+SHARED_BY = 4
 
 KernelName = Literal["dense", "channel", "gaussian", "none"]
 
@@ -59,8 +61,6 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         kernel: a ``dense`` matrix for each edge, a weight for each ``channel``, or a
             ``gaussian``; ``none`` leaves the base interpolation as it is, with nothing
             learned in it.
-        shared_by: number of channels that share a weight of the ``channel`` kernel, a
-            divisor of ``width``.
         hidden: width of the kernel's network.
         back_width: channels at each time step that are interpolated back to the points,
             linear maps of those at the nodes; ``None`` for all of them, as in the paper
@@ -75,12 +75,9 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             ``None`` for points with the mean and one radius, else nodes.
         radii: number of kernels among the nodes whose sums are added, each with three
             times the radius of the one before.
-        quadrature: whether the kernel's mean over points has quadrature weights, the
-            volumes of their Voronoi cells, in place of uniform ones.
         absolute_position: whether the kernel sees the position of the source. On a
             sphere, without it the model sees no position and no direction at all and
             commutes with rotations.
-        inputs: whether the kernel sees the inputs at the source.
         latent: whether the grid is equispaced in latent coordinates, in which the
             points of a graded mesh lie evenly, see
             :class:`~nfsgeo.geometry.LatentCoordinates`.
@@ -97,15 +94,12 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     grid: PositiveInt | None = None
     radius_factor: PositiveFloat = 2.3
     kernel: KernelName = "channel"
-    shared_by: PositiveInt = 4
     hidden: PositiveInt = 16
     back_width: PositiveInt | None = 8
     base: Literal["mean", "linear", "quadratic", "spline"] | None = None
     kernel_at: Literal["points", "nodes"] | None = None
     radii: PositiveInt = 1
-    quadrature: bool = False
     absolute_position: bool = True
-    inputs: bool = True
     latent: bool = False
     point_channels: NonNegativeInt = 0
     neighbours: NonNegativeInt = 0
@@ -188,10 +182,8 @@ class PointMixer(MixerOperator):
             shape,
             radius,
             interpolation=settings.base,
-            quadrature=settings.quadrature,
             kernel_at=settings.kernel_at,
             wider=wider,
-            backend=settings.backend,
         )
         return resampling, shape, back_width
 
@@ -260,20 +252,14 @@ class PointMixer(MixerOperator):
             return KernelInterpolation(GaussianKernel(width, dim, scale=radius))
         network = EdgeNetwork(
             dim,
-            problem.num_features if settings.inputs else 0,
+            problem.num_features,
             settings.hidden,
             scale=radius,
             absolute_position=settings.absolute_position,
             directions=settings.absolute_position or not problem.domain.curved,
         )
         if settings.kernel == "channel":
-            if width % settings.shared_by:
-                raise UserError(
-                    f"shared_by {settings.shared_by} of {width} channels",
-                    "a divisor of model.settings.width and back_width",
-                    "set model.settings.shared_by=1 or change one of them",
-                )
-            groups = width // settings.shared_by
+            groups = width // math.gcd(width, SHARED_BY)
             return KernelInterpolation(ChannelKernel(width, network, groups=groups))
         return KernelInterpolation(DenseKernel(width, network))
 

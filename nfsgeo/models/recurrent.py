@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import BatchLoss, GraphSettings, Model, ModelSettings
+from nfsgeo.models.base import GraphSettings, Model, ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     AdaptiveGRU,
@@ -39,9 +38,6 @@ class CellSettings(ModelSettings):
         residual: whether the cells predict the change since the last input time step
             instead of the field, where there is time.
         coordinates: whether the normalised position of a point is an input there.
-        sampling_decay: training steps over which scheduled sampling replaces the true
-            time steps fed to the decoder by predictions; ``None`` feeds predictions
-            from the start.
     """
 
     width: PositiveInt = 64
@@ -49,7 +45,6 @@ class CellSettings(ModelSettings):
     order: PositiveInt = 2
     residual: bool = True
     coordinates: bool = False
-    sampling_decay: PositiveFloat | None = None
 
 
 class RecurrentSettings(CellSettings, GraphSettings):
@@ -69,11 +64,6 @@ class RecurrentOperator(Model):
     predicted. With ``residual`` the last input time step is added to every prediction.
     A problem without time takes one step of each kind.
 
-    In training, scheduled sampling replaces a prediction that is fed back by the true
-    field, at training step :math:`i` with probability
-    :math:`\tau / (\tau + e^{i/\tau})`, where :math:`\tau` is ``sampling_decay``
-    ("Diffusion Convolutional Recurrent Neural Network", section 2.3).
-
     Subclasses name the cell and make the edges of a sample, ``"shift"``.
     """
 
@@ -82,7 +72,6 @@ class RecurrentOperator(Model):
     predicts_anywhere = False
     autoregressive = True
     Cell: ClassVar[type[nn.Module]]
-    steps: Tensor
 
     def __init__(self, problem: Problem, **settings: Any) -> None:
         super().__init__(problem, **settings)
@@ -93,8 +82,6 @@ class RecurrentOperator(Model):
         inputs = [first] + [width] * (self.settings.depth - 1)
         self.cells = nn.ModuleList(self.make_cell(channels) for channels in inputs)
         self.output = nn.Linear(width, problem.out_components)
-        # A resumed run must know how far sampling has come.
-        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def make_cell(self, channels: int) -> nn.Module:
         """Maps input ``[N, channels]``, hidden state ``[N, C]`` and matrix to the next.
@@ -107,32 +94,8 @@ class RecurrentOperator(Model):
         """What each cell multiplies by at the points of a batch."""
         return [graphs.edges["shift"]] * len(self.cells)
 
-    def training_loss(
-        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
-    ) -> Tensor:
-        """The loss, with scheduled sampling where it is asked for."""
-        true, decay = None, self.settings.sampling_decay
-        if decay is not None:
-            chance = torch.rand(self.problem.n_out, device=self.steps.device)
-            true = chance < self.true_probability(decay)
-            self.steps += 1
-        return loss(self.predict(x, graphs, target, true), target)
-
-    def true_probability(self, decay: float) -> Tensor:
-        """Of a true field in scheduled sampling at this training step, as above."""
-        return torch.sigmoid(math.log(decay) - self.steps / decay)
-
-    def predict(
-        self,
-        x: Tensor,
-        graphs: Graphs,
-        target: Tensor | None = None,
-        true: Tensor | None = None,
-    ) -> Tensor:
-        """The result at the observed points; see :class:`Model`.
-
-        Where ``true [n_t']`` holds, the ``target`` is fed back.
-        """
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """Predict at the observed points; see :class:`Model`."""
         matrices = self.matrices(graphs)
         fields, given, rest = self.problem.split(x)
         if self.settings.coordinates:
@@ -152,9 +115,6 @@ class RecurrentOperator(Model):
             if self.settings.residual and self.problem.has_time:
                 last = fields[:, -1] + last
             predicted.append(last)
-            if target is not None and true is not None:
-                known = true[t] & ~target[:, t].isnan()
-                last = torch.where(known, target[:, t], last)
         return torch.stack(predicted, dim=1)
 
     def _step(

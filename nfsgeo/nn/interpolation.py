@@ -115,7 +115,7 @@ class KernelInterpolation(MessagePassing):
             if isinstance(edge_index, BipartiteGraph):
                 return edge_index
             if isinstance(edge_index, GraphTensors):
-                return BipartiteGraph.from_tensors(edge_index)
+                return BipartiteGraph.from_tensors(edge_index, ends[0].size(0))
             if isinstance(edge_index, Tensor):
                 return BipartiteGraph.from_edges(edge_index, ends, self.domain)
         raise TypeError(

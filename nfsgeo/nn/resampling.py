@@ -158,13 +158,11 @@ class InterpolationResampling(Resampling):
         radius: radius of the neighbourhoods, in the units of the positions.
         interpolation: the base interpolation to which the learned one adds; see
             :func:`nfsgeo.geometry.bipartite_graph`.
-        quadrature: whether means over points take quadrature weights.
         kernel_at: where ``to_grid`` has its sources: at the ``points``, or at the
             ``nodes``, to which the base interpolation has brought the field. No learned
             weight then depends on the mesh.
         wider: further kernels among the nodes, each after the radius of its
             neighbourhoods; what they learn is added. They need ``kernel_at="nodes"``.
-        backend: of the radius search; see :func:`nfsgeo.geometry.radius_edges`.
 
     Raises:
         ValueError: for ``wider`` kernels without a learned ``to_grid`` at the nodes.
@@ -182,10 +180,8 @@ class InterpolationResampling(Resampling):
         radius: float,
         *,
         interpolation: Interpolation = "mean",
-        quadrature: bool = False,
         kernel_at: Literal["points", "nodes"] = "points",
         wider: Sequence[tuple[float, KernelInterpolation]] = (),
-        backend: str = "auto",
     ) -> None:
         super().__init__()
         self.to_grid = to_grid
@@ -204,12 +200,10 @@ class InterpolationResampling(Resampling):
             domain,
             radius,
             interpolation=interpolation,
-            quadrature=quadrature,
             # If kernels are among nodes, a spline needs no neighbours but its own.
             ball_to_grid=interpolation != "spline"
             or (kernel_at == "points" and to_grid is not None),
             ball_from_grid=interpolation != "spline" or from_grid is not None,
-            backend=backend,
         )
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)

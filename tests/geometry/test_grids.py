@@ -7,8 +7,6 @@ import torch
 
 from nfsgeo.geometry import (
     Domain,
-    batch_graphs,
-    bipartite_graph,
     equispaced_grid,
     quadrature_weights,
 )
@@ -61,24 +59,6 @@ def test_a_point_without_a_node_counts_for_one():
     assert (quadrature_weights(pos, TORUS) > 0).all()
     with pytest.raises(ValueError, match="no points"):
         quadrature_weights(pos[:0], TORUS)
-
-
-def test_shares_of_a_neighbourhood_add_up_to_one():
-    nodes, graphs = equispaced_grid(TORUS, (5, 5)), []
-    for pos in (clustered(60), clustered(90, 1)):
-        volumes = quadrature_weights(pos, TORUS)
-        graph = bipartite_graph(pos, nodes, 0.3, TORUS, quadrature_weights=volumes)
-        graphs.append(graph)
-    joined = batch_graphs(graphs)
-    share = joined.mean_weight(torch.float64)
-    total = share.new_zeros(50).index_add(0, joined.edge_index[1], share)
-    torch.testing.assert_close(total, torch.ones_like(total))
-    alone = [graph.mean_weight(torch.float64) for graph in graphs]
-    torch.testing.assert_close(share, torch.cat(alone))
-    # Neighbours count in proportion to their volumes.
-    volume = joined.quadrature_weights[joined.edge_index[0]]
-    first = joined.edge_index[1] == 0
-    torch.testing.assert_close(share[first], volume[first] / volume[first].sum())
 
 
 def test_periodic_axes_leave_the_end_point_out_and_others_hold_both():

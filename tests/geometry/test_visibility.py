@@ -120,7 +120,7 @@ def test_no_base_interpolation_reaches_through_a_wall(interpolation):
     pos = torch.rand(60, 2)
     pos = pos[CLOSED.contains(pos)]
     grid = equispaced_grid(CLOSED, (12, 12))
-    builder = GraphBuilder(CLOSED, 0.2, interpolation=interpolation, quadrature=True)
+    builder = GraphBuilder(CLOSED, 0.2, interpolation=interpolation)
     up, down = builder.points_to_grid(pos, grid), builder.grid_to_points(grid, pos)
     for graph, ends in ((up, (pos, grid)), (down, (grid, pos))):
         source, target = graph.edge_index

@@ -37,7 +37,7 @@ def test_what_is_put_into_the_input_can_be_had_back(n_in, n_out, forcings, stati
 
 def small(name: str, **changes: Any) -> tuple[Model, Problem]:
     chosen = {"width": 32, "depth": 1, "window": 3, "grid": 8, "patch": 2} | changes
-    chosen |= {"time_patch": 1, "residual": False, "sampling_decay": None}
+    chosen |= {"time_patch": 1, "residual": False}
     fields, problem = MODELS[name].Settings.model_fields, problem_of(N_IN, N_OUT, 2, 1)
     chosen = {key: value for key, value in chosen.items() if key in fields}
     return build_model(name, problem, chosen).eval(), problem

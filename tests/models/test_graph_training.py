@@ -73,33 +73,6 @@ def test_a_recurrent_model_learns_from_what_it_predicts():
     torch.testing.assert_close(loss, mse_loss(model.predict(x, graphs), y))
 
 
-@pytest.mark.parametrize(("steps", "true"), [(0, True), (10**6, False)])
-def test_scheduled_sampling_feeds_true_records_at_first(steps, true):
-    """What is fed matters to later time steps; the last is fed to none."""
-    settings = {**SMALL["gcgru"], "sampling_decay": 1e4}
-    model = build_model("gcgru", PROBLEM, settings)
-    model.steps.fill_(steps)
-    x, pos, batch, y = waves()
-    y = y[:, : PROBLEM.n_out].clone().requires_grad_()
-    loss = model.training_loss(x, y, model.connect(pos, batch), mse_loss)
-    (found,) = torch.autograd.grad(loss, y)
-    plain = mse_loss(model(x, pos, batch), y)
-    (expected,) = torch.autograd.grad(plain, y)
-    assert int(model.steps) == steps + 1
-    assert torch.allclose(found[:, :-1], expected[:, :-1], atol=1e-7) == (not true)
-
-
-def test_scheduled_sampling_fades():
-    """tau / (tau + exp(i / tau))"""
-    model = build_model("gcgru", PROBLEM, {**SMALL["gcgru"], "sampling_decay": 50})
-    shares = []
-    for step in (0, 100, 200, 10**9):
-        model.steps.fill_(step)
-        shares.append(float(model.true_probability(50)))
-    expected = [50 / (50 + math.exp(step / 50)) for step in (0, 100, 200)]
-    assert shares == pytest.approx([*expected, 0.0])
-
-
 class Recorder:
     """In place of the network of mppde: predicts no change, remembers its inputs."""
 

@@ -33,7 +33,7 @@ def batch_for(name: str) -> tuple[Model, Tensor, Tensor, Tensor]:
     grid = None if info.points else shape
     problem = Problem(Domain.unit(2), 1, 1, 3, 4, SIZE**2, grid, True)
     # The pushforward trick tosses a coin on the host, where random numbers are.
-    small = {"width": 32, "patch": 2, "sampling_decay": 10.0, "levels": 1}
+    small = {"width": 32, "patch": 2, "levels": 1}
     small |= {"window": 2, "depth": 1, "pushforward": False}
     small = {k: v for k, v in small.items() if k in info.Settings.model_fields}
     nodes = equispaced_grid(problem.domain, shape)

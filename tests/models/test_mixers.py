@@ -28,21 +28,6 @@ def test_interpolation_commutes_with_translations_by_the_grid():
     torch.testing.assert_close(model(x, moved), model(x, pos), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("inputs", [True, False])
-def test_kernels_interpolate_all_inputs_alike_where_they_see_none(inputs):
-    settings = {**SMALL, "grid": 8, "kernel": "channel", "inputs": inputs}
-    model = build_model("nfs", problem(), settings)
-    x, graphs = torch.randn(60, 3), model.connect(torch.rand(60, 2))
-    weight, slope = torch.randn(2, 8), torch.randn(8)
-    one, other = (
-        model.resampling(
-            features, graphs, lambda _, pos: (pos @ weight, slope), torch.zeros(1)
-        )
-        for features in (x, 2 * x)
-    )
-    assert torch.equal(one, other) is not inputs
-
-
 @pytest.mark.parametrize("size", [64, 128])
 def test_fno_changes_resolution(size):
     """A band-limited input gives the same field at every resolution."""

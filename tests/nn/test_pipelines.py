@@ -89,7 +89,7 @@ def test_exports_with_meshes_of_any_size(fused):
         for d in samples()
     )
     points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
-    of_graph = GraphTensors({1: edges}, {0: ends}, {0: edges}, {0: edges}, {0: points})
+    of_graph = GraphTensors({1: edges}, {0: ends}, {0: edges}, {0: edges})
     sizes, model = ({0: points}, {0: points}, of_graph), interpolation(fused=fused)
     with torch.no_grad():
         program = export(model, first, dynamic_shapes=sizes).module()

@@ -11,7 +11,7 @@ from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData
 
 SMALL: dict[str, dict[str, Any]] = {
-    "gcgru": {"width": 4, "sampling_decay": 3},
+    "gcgru": {"width": 4},
     "dcrnn": {"width": 4},
     "agcrn": {"width": 4},
     "mppde": {"width": 18, "depth": 1, "window": 4},
@@ -56,7 +56,7 @@ def test_every_model_trains_and_predicts(train, model):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["gcgru", "mppde"])
 def test_what_was_drawn_is_drawn_again(interrupt_and_resume, model):
-    """Scheduled sampling and windows, in a run that was cut short and went on."""
+    """Weights and windows, in a run that was cut short and went on."""
     interrupt_and_resume(chosen(model), 1)
 
 
