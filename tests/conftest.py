@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Transform
 from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.models import Model, Problem, Task
+from nfsgeo.testing.fields import Array, build
 from nfsgeo.training import covariance
 
 # The parameters of a covariance, which training fits where points are few, need not be

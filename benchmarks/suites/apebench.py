@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 import nfsgeo.data
-from nfsgeo.data.build import Array, build
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import require
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
@@ -82,13 +82,13 @@ class Scenario(Part):
         """A file of the samples of each part ``[S, T, C, *grid]``."""
         path, u = self.file(name), np.concatenate(parts)
         dim, ends = u.ndim - 3, np.cumsum([len(part) for part in parts])
-        names = ["u"] if u.shape[2] == 1 else [f"u_{i}" for i in range(u.shape[2])]
         numbers = np.split(np.arange(len(u)), ends[:-1])
-        fields = build(
+        sizes = dict(zip("xyz", u.shape[3:], strict=False))
+        axes = {axis: (axis, np.arange(num) / num) for axis, num in sizes.items()}
+        fields = to_fields(
             path,
-            [Array(u, "ntc" + "xyz"[:dim], names)],
-            axes=[np.arange(num) / num for num in u.shape[3:]],
-            times=np.arange(u.shape[1], dtype=float),
+            {"u": (("sample", "time", "component", *axes), u)},
+            {**axes, "time": ("time", np.arange(u.shape[1], dtype=float))},
             domain=Domain((0.0,) * dim, (1.0,) * dim, (True,) * dim),
             split=dict(zip(SPLITS, numbers, strict=True)),
             provenance={"apebench": self.model_dump()},

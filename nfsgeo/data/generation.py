@@ -19,9 +19,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 from xarray import Variable
 
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import INITIAL, STATIC
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.pde import Solver, find_equation
 from nfsgeo.data.pde.periodic import PeriodicSolver, flush_denormals
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
@@ -246,37 +246,39 @@ def _staged_at(folder: Path, name: str, batch: range) -> Path:
 def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
     """The fields of all batches, read when they are asked for."""
 
-    def samples(name: str, letters: str) -> list[Variable]:
+    def samples(name: str, *dims: str) -> tuple[tuple[str, ...], list[Variable]]:
         paths = [_staged_at(folder, name, batch) for batch in ranges]
         arrays = [np.load(p, mmap_mode="r", allow_pickle=False) for p in paths]
-        return [Variable([*letters], values) for each in arrays for values in each]
+        return dims, [Variable(dims, values) for each in arrays for values in each]
 
     solver, steady = made.solver, not made.solver.spacing
-    axes = solver.axes(made.resolution)
-    space = "xyz"[: len(axes)] or "p"
-    where, steps = dict[str, Any](axes=axes), dict[str, Any]()
-    axes_u, axes_a = f"t{space}c", f"{space}c"
+    axes, steps = solver.axes(made.resolution), dict[str, Any]()
+    space = "xyz"[: len(axes)] or ("point",)
     role = STATIC if steady or solver.static_inputs else INITIAL
-    arrays = [
-        Array(samples("u", axes_u), axes_u, solver.component_names),
-        Array(samples("a", axes_a), axes_a, solver.static_names, role),
-    ]
+    u, a = {"components": solver.component_names}, {"components": solver.static_names}
+    variables = {
+        "u": (*samples("u", "time", *space, "component"), u),
+        "a": (*samples("a", *space, "component"), {"role": role, **a}),
+    }
+    coordinates: dict[str, Any] = {"time": ("time", solver.times(made.num_steps))}
+    for axis, values in zip("xyz", axes, strict=False):
+        coordinates[axis] = axis, values
     if not axes:
-        points = [each.values for each in samples("pos", "pd")]
-        where = {"points": points, "cells": solver.cells(made.resolution)}
+        dims, points = samples("pos", "point", "axis")
+        coordinates["points"] = dims, [each.values for each in points]
     if isinstance(solver, PeriodicSolver):
-        steps["dt"] = [float(each) for each in samples("dt", "")]
+        steps["dt"] = [float(each) for each in samples("dt")[1]]
     if solver.scalar_names:
-        columns = np.stack([each.values for each in samples("scalars", "s")], axis=1)
+        columns = np.stack([each.values for each in samples("scalars", "s")[1]], axis=1)
         steps |= zip(solver.scalar_names, columns, strict=True)
     named = [*"xyz"[: solver.domain.dim], *solver.component_names]
     named += solver.static_names if role == STATIC else ()
     named += () if steady else "t"
-    fields = build(
+    fields = to_fields(
         Path(solver.name),
-        arrays,
-        **where,
-        times=solver.times(made.num_steps),
+        variables,
+        coordinates,
+        cells=() if axes else solver.cells(made.resolution),
         domain=solver.domain,
         parameters=steps,
         equation=solver.name,

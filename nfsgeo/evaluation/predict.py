@@ -19,9 +19,9 @@ from xarray import Variable
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.io.from_memory import kept
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.times import (
     later,
@@ -208,14 +208,17 @@ def predict(
             progress("samples", len(where), num)
         scratch.flush()
         maps = [np.memmap(scratch, *of) for of in staged]
-        each = [Variable([*"ptc"], values) for values in maps]
-        predicted = build(
+        dims = ("point", "time", "component")
+        values = [Variable(dims, staged_values) for staged_values in maps]
+        predicted = to_fields(
             Path(source.name),
-            [Array(each, "ptc", fields)],
-            points=where,
-            stations=names or None,
+            {"u": (dims, values, {"components": fields})},
+            {
+                "points": (("point", "axis"), where),
+                "station": ("point", names or None),
+                "time": ("time", ahead),
+            },
             cells=[*map(file.cells, range(num if at_all and points is None else 0))],
-            times=ahead,
             domain=domain,
             parameters=statistics.unlike(loaded.training_inputs)[1],
             equation=file.equation,

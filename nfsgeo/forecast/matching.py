@@ -10,8 +10,8 @@ import numpy as np
 
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_names, with_boundary
-from nfsgeo.data.build import numbered
 from nfsgeo.data.conventions import Doubles, listed
+from nfsgeo.data.io.labelled import numbered
 from nfsgeo.data.times import EPOCH, MONTHS, clock, same_steps, step_text
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.statistics import Statistics

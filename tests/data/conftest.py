@@ -15,9 +15,9 @@ from xarray import Variable
 
 import nfsgeo.data
 from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import FIELD, INITIAL, KNOWN, STATIC
 from nfsgeo.geometry import Domain, Region
+from nfsgeo.testing.fields import Array, build
 
 # Fixtures of functions serve all examples, of which some write large files.
 settings.register_profile(

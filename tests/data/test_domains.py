@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import nfsgeo
 from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.domains import check_within, read_region
 from nfsgeo.data.meshes import (
     MESH_KINDS,
@@ -25,6 +24,7 @@ from nfsgeo.data.meshes import (
 )
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
+from nfsgeo.testing.fields import Array, build
 
 WAVED = Domain((0.0, 0.0), (1.0, 2.0), (True, False))
 

@@ -9,10 +9,10 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 
 few = settings(max_examples=30)
 

@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 import nfsgeo
 import nfsgeo.data
 from nfsgeo.data import WindowDataset
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import KNOWN, STATIC
 from nfsgeo.data.meshes import MeshOfFile, every_point
 from nfsgeo.errors import UserError
+from nfsgeo.testing.fields import Array, build
 
 
 @given(st.integers(0, 12), st.integers(0, 1), st.booleans())

@@ -15,7 +15,6 @@ from torch_geometric.loader import DataLoader as GraphLoader
 
 import nfsgeo.data
 from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.data.meshes import (
     MeshesInTurn,
@@ -26,6 +25,7 @@ from nfsgeo.data.meshes import (
 )
 from nfsgeo.data.windows import Cache, ConnectedBatches, WindowDataset, batches
 from nfsgeo.geometry import Domain, GraphBuilder, Graphs, quadrature_weights
+from nfsgeo.testing.fields import Array, build
 
 
 @pytest.fixture

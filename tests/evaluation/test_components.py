@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import nfsgeo
-from nfsgeo.data.build import Array, build
 from nfsgeo.evaluation import persistence
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 from nfsgeo.training import FieldErrors, RunPaths, read_config
 from nfsgeo.training.run_data import RunData
 

@@ -8,10 +8,10 @@ import pytest
 
 import nfsgeo
 from nfsgeo import predict
-from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 
 
 def part_of(waves: Path, path: Path, times: Any = range(24), offset: Any = 0) -> Path:

@@ -12,7 +12,6 @@ from torch_geometric.data import Batch
 
 import nfsgeo
 from nfsgeo.data import Fields, WindowDataset
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation import References, StaticReferences, evaluate_run
 from nfsgeo.evaluation import static_references as module
@@ -20,6 +19,7 @@ from nfsgeo.evaluation.bands import errors_of
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.geometry import Domain
 from nfsgeo.report.tables import error_tables
+from nfsgeo.testing.fields import Array, build
 from nfsgeo.training.run_data import RunData
 from nfsgeo_benchmarks.suites.suite import TRIVIAL
 

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 import nfsgeo.data
-from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.report import plot_file
+from nfsgeo.testing.fields import Array, build
 
 
 def waves(pos: np.ndarray, times: np.ndarray) -> np.ndarray:

@@ -16,11 +16,11 @@ import torch
 
 import nfsgeo
 from nfsgeo.config import MODEL_NAMES
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 from nfsgeo.pretrained import NAMES
+from nfsgeo.testing.fields import Array, build
 
 STORED = Path(__file__).parents[1] / "golden.json"
 SMALL = {"width": 8, "depth": 1, "modes": 2, "time_modes": 2, "grid": 8, "hidden": 32}

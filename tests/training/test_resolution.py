@@ -9,8 +9,8 @@ import pytest
 
 import nfsgeo.data
 from nfsgeo.config import RunConfig
-from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 from nfsgeo.training import load_config, parse_settings
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData

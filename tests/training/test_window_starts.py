@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import nfsgeo
 from nfsgeo.config import DataSection, RunConfig
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData

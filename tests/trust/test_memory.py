@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
+from nfsgeo.testing.fields import Array, build
 
 STEPS, MESHES, POINTS = 10_000, 1000, 12
 MEBIBYTE = 2**20

@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from xarray import Variable
 
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import FIELD, SPACE, STATIC, listed
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import arrays_of
 from nfsgeo.data.io.format import Format
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.roles import Columns, mark_longitude
 from nfsgeo.errors import UserError
 
 __all__ = ["ARRAYS"]
 
 LETTERS, COMPONENT, COORDINATE = "ntpxyz", "c", "d"
+DIMS = {"n": "sample", "t": "time", "p": "point"}
 KINDS = (FIELD, STATIC)  # also what ``columns`` calls them
 # Letters of the axes of other roles, where none are given.
 USUAL = {"points": "pd", "time": "t", "x": "x", "y": "y", "z": "z"}
@@ -56,7 +57,8 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     sizes: dict[Any, int] = {}
     for part in parts:
         sizes |= part.values.sizes if part.axes else {}
-    arrays, parameters, other = list[Array](), dict[str, Any](), dict[str, Variable]()
+    variables, parameters = dict[str, Any](), dict[str, Any]()
+    other = dict[str, Variable]()
     for role, name, values in parts:
         if role not in KINDS:
             if not isinstance(values, Variable):
@@ -64,25 +66,26 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
             other[role] = values
             continue
         name = f"{role}_{name}" if name in USUAL else name  # which a coordinate has
-        axes, names = "".join(values.dims), [name]
-        if COMPONENT in axes:
+        dims = tuple(DIMS.get(str(letter), letter) for letter in values.dims)
+        names = [name]
+        if COMPONENT in dims:
             names = [f"{name}_{i}" for i in range(values.sizes[COMPONENT])]
-        if role == STATIC and {*axes} <= {"n", COMPONENT}:
+        if role == STATIC and {*dims} <= {"sample", COMPONENT}:
             numbers = values.transpose(..., "n").values.reshape(len(names), -1)
             parameters |= dict(zip(names, numbers, strict=True))
         else:
-            arrays.append(Array(values, axes, names, role))
+            attrs = {"role": role, "components": names}
+            variables[f"{role}={name}"] = dims, values, attrs
     space = {axis: other[axis] for axis in SPACE if axis in other}
-    mesh: dict[str, Any] = {"axes": [each.values for each in space.values()]}
     if "points" in other:
         points = other["points"].transpose("n", "p", COORDINATE, missing_dims="ignore")
         space = {a: points[..., i] for i, a in enumerate(SPACE[: points.shape[-1]])}
     if "p" in sizes:
-        dims = {axis: ["sample", "point"][2 - v.ndim :] for axis, v in space.items()}
-        mesh = {"points": {axis: Variable(dims[axis], v) for axis, v in space.items()}}
-    when = other["time"].values if "time" in other else None
-    fields = build(path, arrays, times=when, parameters=parameters, **mesh)
-    return mark_longitude(fields, "".join(p.name for p in parts if p.role == "x"))
+        along = ("sample", "point")
+        space = {a: Variable(along[2 - v.ndim :], v) for a, v in space.items()}
+    time = ("time", other["time"].values if "time" in other else None)
+    found = to_fields(path, variables, {**space, "time": time}, parameters=parameters)
+    return mark_longitude(found, "".join(p.name for p in parts if p.role == "x"))
 
 
 def _part(path: Path, there: Mapping[str, Variable], role: str, text: str) -> _Part:

@@ -11,11 +11,11 @@ import numpy as np
 import xarray
 from numpy.typing import ArrayLike
 
-from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real, finite, reading
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.graphs import fields_of_graphs
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.netcdf import fields_of
 from nfsgeo.data.io.opening import check_path, settled
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -76,34 +76,40 @@ def from_arrays(
         UserError: A shape contradicts another, values are no finite numbers, or a point
             is outside the domain.
     """
-    given = [
-        ("u", u, component_names, FIELD, "ptc"),
-        ("f", forcing, forcing_names, KNOWN, "ptc"),
-        ("a", static, static_names, STATIC, "pc"),
+    arrays = [
+        ("u", u, component_names, FIELD, ("point", "time", "component")),
+        ("f", forcing, forcing_names, KNOWN, ("point", "time", "component")),
+        ("a", static, static_names, STATIC, ("point", "component")),
     ]
-    arrays = []
-    for letter, values, names, role, letters in given:
-        if values is not None or role == FIELD:
-            each = _each(values, role, len(letters))
-            listed = list(names or numbered(letter, each[0].shape[-1]))
-            arrays.append(Array(each, letters, listed, role))
+    variables = {
+        name: (
+            dims,
+            _each(values, role, len(dims)),
+            {"role": role, "components": names},
+        )
+        for name, values, names, role, dims in arrays
+        if values is not None or role == FIELD
+    }
+    num = len(variables["u"][1])
     own = isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1
-    each_pos: Any = pos if own else [pos] * len(arrays[0].values)
+    each_pos: Any = pos
+    meshes = [*each_pos] if own else [each_pos] * num
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
-        one = {n: finite(as_real(v, n), n) for n, v in (scalars or {}).items()}
-        made = build(
+        if len(meshes) != num:
+            raise ValueError(f"points of {len(meshes)} samples, u of {num}")
+        numbers = {n: finite(as_real(v, n), n) for n, v in (scalars or {}).items()}
+        made = to_fields(
             Path("arrays"),
-            arrays,
-            points=[p for p, _ in zip(each_pos, arrays[0].values, strict=True)],
-            times=t,
-            parameters=one,
-            cells=_cells(cells, len(arrays[0].values)),
+            variables,
+            {"points": (("point", "axis"), meshes), "time": ("time", t)},
+            parameters=numbers,
+            cells=_cells(cells, num),
             equation=equation,
             units=units,
             split=split,
         )
     made = _with_units(made, units)
-    return settled(made, None, domain, list(one), "give t, the time of each")
+    return settled(made, None, domain, list(numbers), "give t, the time of each")
 
 
 def from_xarray(

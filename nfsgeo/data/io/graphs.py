@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.conventions import KNOWN, NODE_TYPE, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import FileProbe, Format, left_out
+from nfsgeo.data.io.labelled import numbered, to_fields
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.errors import UserError
 
@@ -119,25 +119,26 @@ def fields_of_graphs(
         parts = [first]
     u = [part.get("y", part["x"]) for part in parts]
     u = [values if values.ndim == 3 else values[:, None] for values in u]
-    arrays = [Array(u, "ptc", component_names or numbered("u", u[0].shape[2]))]
+    at_points, dims_u = ("point", "component"), ("point", "time", "component")
+    variables: dict[str, Any] = {"u": (dims_u, u, {"components": component_names})}
     if "y" in first:
-        a = [part["x"] for part in parts]
-        called = static_names or numbered("a", a[0].shape[1])
-        arrays.append(Array(a, "pc", called, STATIC))
+        values = [part["x"] for part in parts]
+        variables["a"] = at_points, values, {"role": STATIC, "components": static_names}
     if "forcing" in first:
-        known = [part["forcing"] for part in parts]
-        called = forcing_names or numbered("f", known[0].shape[-1])
-        arrays.append(Array(known, "ptc", called, KNOWN))
+        values = [part["forcing"] for part in parts]
+        variables["f"] = dims_u, values, {"role": KNOWN, "components": forcing_names}
     others = sorted(first.keys() - READ)
     for name in (name for name in others if first[name].ndim):
-        values, several = [part[name] for part in parts], first[name].ndim > 1
-        called = numbered(name, first[name].shape[1]) if several else [name]
-        arrays.append(Array(values, "pc"[: 1 + several], called, STATIC))
-    return build(
+        values, dims = [part[name] for part in parts], at_points[: first[name].ndim]
+        called = numbered(name, first[name][0].size)  # perhaps u, a or f again
+        variables[f"data.{name}"] = dims, values, {"role": STATIC, "components": called}
+    return to_fields(
         path,
-        arrays,
-        points=[part["pos"] for part in parts],
-        times=first.get("t"),
+        variables,
+        {
+            "points": (("point", "axis"), [part["pos"] for part in parts]),
+            "time": ("time", first.get("t")),
+        },
         cells=[_cells(path, part) for part in parts],
         parameters={n: [p[n] for p in parts] for n in others if not first[n].ndim},
     )

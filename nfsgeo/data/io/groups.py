@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from xarray import Variable
 
-from nfsgeo.data.build import Array, build, even_axis, numbered
 from nfsgeo.data.checks import finite
-from nfsgeo.data.conventions import FIELD, FLAGS, NODE_TYPE, PARAMETER, STATIC
+from nfsgeo.data.conventions import FIELD, FLAGS, NODE_TYPE, PARAMETER, SPACE, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import arrays_of, as_text, attributes
 from nfsgeo.data.io.format import FileProbe, Format, left_out
+from nfsgeo.data.io.labelled import even_axis, to_fields
 from nfsgeo.data.lazy import stacked
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
@@ -41,7 +41,8 @@ def _the_well(path: Path) -> Fields:
     Fields that vary in time are predicted, the others static inputs. All samples have
     the same coordinates and times. An axis is periodic if a boundary condition is.
     """
-    there, arrays, sides, fixed, parameters = arrays_of(path), [], [], {}, {}
+    stored, variables, coordinates = arrays_of(path), dict[str, Any](), dict[str, Any]()
+    ends, fixed, parameters = [], {}, {}
     with h5py.File(path, "r") as file:
         dims = [as_text(name) for name in file["dimensions"].attrs["spatial_dims"]]
         bounds = [each.attrs for each in file["boundary_conditions"].values()]
@@ -52,25 +53,28 @@ def _the_well(path: Path) -> Fields:
                 raise ValueError(f"{dim} differs between samples")
         for dim in dims:
             axis = np.asarray(file["dimensions"][dim][:], dtype=np.float64)
-            axis, *ends = axis, float(axis[0]), float(axis[-1])
+            first, last = float(axis[0]), float(axis[-1])
             if dim in periodic:
-                axis, *ends = even_axis(axis, centred=False)
-            sides.append((axis, *ends, dim in periodic))
-        axes, lower, upper, closes = zip(*sides, strict=True)
+                axis, first, last = even_axis(axis, centred=False)
+            ends.append((first, last, dim in periodic))
+            coordinates[SPACE[len(coordinates)]] = SPACE[len(coordinates)], axis
         for order in range(3):
             group = f"t{order}_fields"
-            names = file[group].attrs["field_names"] if group in file else ()
-            for name in map(as_text, names):
+            fields = file[group].attrs["field_names"] if group in file else ()
+            for name in map(as_text, fields):
                 about = file[group][name].attrs
-                letters = "n" * bool(about["sample_varying"])
-                letters += "t" * bool(about["time_varying"])
-                varying = zip("xyz", about["dim_varying"], strict=False)
-                letters += "".join(letter for letter, varies in varying if varies)
-                parts = product("xyz"[: len(dims)], repeat=order)
-                each = [f"{name}_{''.join(p)}".rstrip("_") for p in parts]
-                values = there[f"{group}/{name}"]
-                role = FIELD if "t" in letters else STATIC
-                arrays.append(Array(values, letters + "ij"[:order], each, role))
+                varies = [about["sample_varying"], about["time_varying"]]
+                varies += [*about["dim_varying"]]
+                along = zip(("sample", "time", *SPACE), varies, strict=False)
+                varying = [dim for dim, differs in along if differs]
+                parts = product(SPACE[: len(dims)], repeat=order)
+                names = [f"{name}_{''.join(part)}".rstrip("_") for part in parts]
+                role = FIELD if "time" in varying else STATIC
+                variables[f"{group}/{name}"] = (
+                    (*varying, "row", "column")[: len(varying) + order],
+                    stored[f"{group}/{name}"],
+                    {"role": role, "components": names},
+                )
         for name, scalar in file.get("scalars", {}).items():
             if scalar.attrs.get("time_varying"):
                 left_out(path, [name])
@@ -78,11 +82,12 @@ def _the_well(path: Path) -> Fields:
                 parameters[name] = scalar[()]
             elif scalar.size == 1:
                 fixed[name] = float(np.ravel(scalar[()])[0])
-        return build(
+        coordinates["time"] = "time", file["dimensions/time"][:]
+        lower, upper, closes = zip(*ends, strict=True)
+        return to_fields(
             path,
-            arrays,
-            axes=axes,
-            times=file["dimensions/time"][:],
+            variables,
+            coordinates,
             domain=Domain(lower, upper, closes),
             parameters=parameters,
             equation=as_text(file.attrs.get("dataset_name", "")),
@@ -115,11 +120,12 @@ def _mp_pde(path: Path) -> Fields:
     periodic, bounded = {*COMBINED} <= {*has}, "bc_left" in has
     each = {n: [there[f"{p}/{n}"].values for p in finest] for n in has}
     of, order = np.repeat([*finest], [*map(len, u)]), np.arange(sum(map(len, u)))
-    return build(
+    times = np.linspace(about[0]["tmin"], about[0]["tmax"], u[0].shape[1])
+    values = stacked(u, "0")[..., : len(x) - periodic]
+    return to_fields(
         path,
-        [Array(stacked(u, "0")[..., : len(x) - periodic], "ntx", ["u"])],
-        axes=[x[: len(x) - periodic]],
-        times=np.linspace(about[0]["tmin"], about[0]["tmax"], u[0].shape[1]),
+        {"u": (("sample", "time", "x"), values)},
+        {"x": ("x", x[: len(x) - periodic]), "time": ("time", times)},
         domain=Domain((x[0],), (x[-1],), (periodic,)) if periodic or bounded else None,
         equation="combined" if periodic else "wave" if bounded else "",
         parameters={n: np.concatenate(parts) for n, parts in each.items()},
@@ -138,9 +144,11 @@ def _pdebench(path: Path) -> Fields:
     for group, name in product(order, names):
         if not there[f"{group}grid/{name}"].equals(there[f"{order[0]}grid/{name}"]):
             raise ValueError(f"samples that differ in grid/{name}, as {group}")
+    *space, _ = names
+    coordinates = dict(zip(names, zip(names, (*axes, times), strict=True), strict=True))
+    coordinates["time"] = "time", coordinates.pop("t")[1]
     u = [there[f"{group}data"] for group in order]
-    arrays = [Array(u, f"t{''.join(names[:-1])}c", numbered("u", u[0].shape[-1]))]
-    return build(path, arrays, axes=axes, times=times)
+    return to_fields(path, {"u": (("time", *space, "component"), u)}, coordinates)
 
 
 def _groups(names: Iterable[str]) -> dict[str, set[str]]:
@@ -207,20 +215,21 @@ def _mesh_graph_nets(path: Path) -> Fields:
     flags: dict[str, Any] = {}
     if np.isin(known, np.arange(len(meanings))).all():
         flags = dict(zip(FLAGS, (np.arange(len(meanings)), TYPES), strict=True))
-    arrays = [Array(types, "p", [NODE_TYPE], STATIC, flags)]
+    variables: dict[str, Any] = {NODE_TYPE: ("point", types, {"role": STATIC, **flags})}
     for name in (name for name in names if kinds[name] in (FIELD, STATIC)):
         parts, one = values[name], values[name][0]
-        axes = "pc" if kinds[name] == STATIC else "tpc"[: one.ndim]
-        called = numbered(name, one.shape[-1]) if "c" in axes else [name]
+        along = ("time", "point", "component")[kinds[name] == STATIC :]
         several = parts if len(order) > 1 else one
-        arrays.append(Array(several, axes, called, kinds[name]))
+        variables[name] = along[: one.ndim], several, {"role": kinds[name]}
     numbers = [name for name in names if kinds[name] == PARAMETER]
     left_out(path, [name for name in names if not kinds[name]])
-    return build(
+    return to_fields(
         path,
-        arrays,
-        points=points,
-        times=times[0] if times else None,
+        variables,
+        {
+            "points": (("point", "axis"), points),
+            "time": ("time", times[0] if times else None),
+        },
         cells=cells,
         parameters={n: [np.ravel(v.values)[0] for v in values[n]] for n in numbers},
     )

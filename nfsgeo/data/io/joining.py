@@ -15,10 +15,10 @@ import xarray
 from numpy.typing import NDArray
 from xarray import Variable
 
-from nfsgeo.data.build import cell_variables
 from nfsgeo.data.conventions import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, STATION
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.labelled import cell_variables
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import time_texts
 from nfsgeo.errors import UserError

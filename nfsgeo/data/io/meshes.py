@@ -14,12 +14,12 @@ from xml.etree.ElementTree import parse
 
 import numpy as np
 
-from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import missing_values, reading
 from nfsgeo.data.conventions import GHOST, VALID, is_static
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.joining import concatenated
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.errors import UserError
 
@@ -116,23 +116,21 @@ def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
         raise missing_values(f"fields of {path}, by its {GHOST},", bad, len(points))
     if not names:
         raise ValueError("no data at the points or cells")
-    valid, given = np.asarray(arrays.get(VALID, 1)) == 1, list[Array]()
+    valid, variables = np.asarray(arrays.get(VALID, 1)) == 1, dict[str, Any]()
     own = (len(times),) if times is not None and len(times) > 1 else ()
     for name in names:
         values = arrays[name].reshape(len(points), -1, *own)
         if not (valid.all() or is_static(name)):
             values = np.where(valid.reshape(len(points), -1, *own), values, np.nan)
-        called = numbered(name, values.shape[1])
-        given.append(Array(values, "pct"[: values.ndim], called))
+        variables[name] = ("point", "component", "time")[: values.ndim], values
     if times is None and "TimeValue" in mesh.field_data:
         times = np.ravel(mesh.field_data["TimeValue"])[:1]
     moving = np.ptp(points, axis=0) > 0
     moving[0] |= not moving.any()
-    return build(
+    return to_fields(
         path,
-        given,
-        points=points[:, moving],
-        times=times,
+        variables,
+        {"points": (("point", "axis"), points[:, moving]), "time": ("time", times)},
         cells=cells,
         parameters={n: v for n, v in parameters.items() if n not in names},
     )

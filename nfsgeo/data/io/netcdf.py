@@ -17,12 +17,12 @@ import xarray
 from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import FIELD, FLAGS, SPACE, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io import roles as named
 from nfsgeo.data.io.array_files import decoded, within_range
 from nfsgeo.data.io.format import FileProbe, Format, left_out
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, unit_of_times
 from nfsgeo.errors import UserError
@@ -120,48 +120,47 @@ def fields_of(
         ahead = {str(d): dataset.sizes[d] for d in (sample, time) if d in dims}
         return _at_points(values.variable, ahead, places)
 
-    letters = {str(sample): "n", str(time): "t", "point": "p"}
-    letters |= dict(zip(places, SPACE, strict=False)) if grid else {}
-    arrays = list[Array]()
+    labels = {str(sample): "sample", str(time): "time", "point": "point"}
+    labels |= dict(zip(places, SPACE, strict=False)) if grid else {}
+    variables = dict[str, Any]()
     for name, values in data.items():
         if values.dims == (sample,):
             parameters[name] = values.values
             continue
         kind = kinds.get(name)
         fixed = bool(time) and time not in values.dims and kind != "field"
-        flags = {k: v for k, v in values.attrs.items() if k in FLAGS}
-        marked = named.is_static(name) or FLAGS[0] in flags and time not in values.dims
+        attrs = {k: v for k, v in values.attrs.items() if k in FLAGS}
+        marked = named.is_static(name) or FLAGS[0] in attrs and time not in values.dims
         fixed |= marked and not kind
         lies = not grid and (not places or bool(places.keys() & {*values.dims}))
         variable = flat(values, values.dims) if lies else values.variable
-        order = "".join(letters[str(dim)] for dim in variable.dims)
         called = named.field_name(name)[0] if kind or time in values.dims else name
-        role = STATIC if fixed else FIELD
-        arrays.append(Array(variable, order, [called], role, flags))
-    dims = ["sample", "point"] if sample in sizes else ["point"]
+        attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
+        attrs |= _units(values.variable)
+        variables[name] = [labels[str(dim)] for dim in variable.dims], variable, attrs
     when = dataset.variables.get(roles.get("time"))
-    each_ = {named.field_name(n)[0]: v for n, v in data.items()} | data | space
-    units = {n: str(v.attrs.get("units", "")) for n, v in each_.items()}
-    units["time"] = "" if when is None else str(when.attrs.get("units", ""))
-    text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
-    names = [v.values for v in text if not grid and v.dims == tuple(places)]
     times = None if when is None else _times(when)
     if when is not None and times is None:
-        about = f"{units['time']} ({when.attrs.get('calendar', 'standard')})"
+        about = f"{when.attrs['units']} ({when.attrs.get('calendar', 'standard')})"
         left_out(path, [f"times in {about}, which tell no clear date"])
-    fields = build(
-        path,
-        arrays,
-        axes=[each.values for each in space.values()] if grid else None,
-        points={axis: Variable(dims, flat(v, sizes)) for axis, v in space.items()},
-        stations=names[0] if names else None,
-        times=times,
-        parameters=parameters,
-        units=units,
-    )
+    coordinates, dims = dict[str, Any](), ("sample", "point")[sample not in sizes :]
+    for axis, values in space.items():
+        place = (axis, values.values) if grid else (dims, flat(values, sizes))
+        coordinates[axis] = *place, _units(values.variable)
+    coordinates["time"] = "time", times, {} if when is None else _units(when)
+    text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
+    names = [v.values for v in text if not grid and v.dims == tuple(places)]
+    coordinates["station"] = "point", names[0] if names else None
+    fields = to_fields(path, variables, coordinates, parameters=parameters)
     if _is_degrees(first) or first.attrs.get("standard_name") == "longitude":
         fields.dataset["x"].attrs["standard_name"] = "longitude"
     return named.mark_longitude(fields, roles["x"])
+
+
+def _units(variable: Variable) -> dict[str, str]:
+    """The attribute of the units of a variable, if it has any."""
+    unit = str(variable.attrs.get("units", ""))
+    return {"units": unit} if unit else {}
 
 
 def _of_numpy(dataset: Dataset) -> dict[Any, Any]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import xarray
 
-from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real
 from nfsgeo.data.conventions import FIELD, SPACE, STATIC
 from nfsgeo.data.conventions import NPZ_ABOUT as ABOUT
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import Format
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.geometry import Domain
 
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
@@ -50,24 +50,29 @@ def _read(path: Path) -> Fields:
         if mask.dtype != bool or mask.shape != u.shape:
             raise ValueError(f"mask of {mask.dtype} and {mask.shape}, u of {u.shape}")
         arrays["u"] = as_real(np.ma.masked_array(u, mask), f"u of {path}", gaps=True)
-    letters = "nptc" if cloud else f"nt{SPACE[: len(axes)]}c"
-    parts, kinds = [], [("u", "names", FIELD), ("a", "static_names", STATIC)]
-    for name, key, role in kinds:
+    space = ("point",) if cloud else (*SPACE[: len(axes)],)
+    variables: dict[str, Any] = {}
+    for name, key, role in (("u", "names", FIELD), ("a", "static_names", STATIC)):
         if (values := arrays.get(name)) is not None:
-            order = letters if role == FIELD else letters.replace("t", "")
+            time = ("time",) * (role == FIELD)
+            along = (*space, *time) if cloud else (*time, *space)
             if cloud:
-                ones = [1] * (len(order) - values.ndim)
+                ones = [1] * (len(along) + 2 - values.ndim)
                 values = values.reshape(*values.shape, *ones)
-            called = arrays.get(key, numbered(name, values.shape[-1]))
-            parts.append(Array(values, order, list(map(str, called)), role))
-    return build(
+            names = [*map(str, arrays.get(key, ()))]
+            attrs = {"role": role, "components": names}
+            variables[name] = ("sample", *along, "component"), values, attrs
+    coordinates: dict[str, Any] = {
+        axis: (axis, arrays[axis]) for axis in space if not cloud
+    }
+    coordinates["points"] = ("point", "axis"), arrays.get("coords")
+    coordinates["time"] = "time", arrays.get("t")
+    return to_fields(
         path,
-        parts,
-        axes=None if cloud else axes,
-        points=arrays.get("coords"),
-        times=arrays.get("t"),
-        domain=_domain(arrays, axes),
+        variables,
+        coordinates,
         parameters=named[PARAMETER],
+        domain=_domain(arrays, axes),
         split=named[SPLIT],
     )
 

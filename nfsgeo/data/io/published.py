@@ -1,7 +1,9 @@
-"""Published sets, of which the names of files and arrays tell what the files do not.
+"""Published sets: presets over arrays whose meaning their file does not tell.
 
-Coordinates, times and the domain are those that the authors tell. Files of other names
-with such arrays are arrays like any other, see :mod:`nfsgeo.data.io.described_arrays`.
+A preset names the arrays of a file, recognised by its name and their number of axes,
+and what the authors tell of coordinates, times and the domain. Files of other names
+with such arrays are arrays like any other, see
+:mod:`nfsgeo.data.io.described_arrays`.
 """
 
 from __future__ import annotations
@@ -15,25 +17,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from xarray import Variable
 
-from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
 from nfsgeo.data.conventions import INITIAL, SPACE, STATIC
 from nfsgeo.data.domains import check_within
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import arrays_of, attributes
 from nfsgeo.data.io.format import Format, left_out
+from nfsgeo.data.io.labelled import even_axis, nodes, numbered, to_fields
 from nfsgeo.data.splits import published_split
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-Arrays = Mapping[str, Variable]
+__all__ = ["PUBLISHED"]
 
-FLOW, GAS = ("velocity_x", "velocity_y"), ("velocity_x", "velocity_y", "pressure")
+Arrays = Mapping[str, Variable]  # of a file, along the dimensions of its preset
+Facts = dict[str, Any]  # arguments of the gate, and `times`
+
+VELOCITY, GAS = ("velocity_x", "velocity_y"), ("velocity_x", "velocity_y", "pressure")
 # What the authors of CAMLab's sets tell of them, by the name of the file in lower case
 # and with hyphens: the first components, which are predicted; the name of the
 # coefficient, if it is an input; the time of the last of 21 steps from 0, 0 for steady
 # problems. The domain of ns-... and ce-... is the periodic unit square.
 CAMLAB: dict[str, tuple[Sequence[str], str, float]] = {
-    **dict.fromkeys(("ns-gauss", "ns-pwc", "ns-sl", "ns-svs"), (FLOW, "", 1.0)),
+    **dict.fromkeys(("ns-gauss", "ns-pwc", "ns-sl", "ns-svs"), (VELOCITY, "", 1.0)),
     **dict.fromkeys(("ce-gauss", "ce-rp"), (("density", *GAS), "", 1.0)),
     **dict.fromkeys(("airfoil-li", "airfoil-li-large"), (("density",), "distance", 0)),
     **dict.fromkeys(("poisson-c-sines", "poisson-gauss"), (("u",), "source", 0)),
@@ -50,115 +55,126 @@ GEO_FNO = {
     "Pipe_Q.npy": ("velocity_x", 0, ["Pipe_X.npy", "Pipe_Y.npy"]),
     "NACA_Cylinder_Q.npy": ("mach", 4, ["NACA_Cylinder_X.npy", "NACA_Cylinder_Y.npy"]),
 }
+BURGERS, DARCY, FLOW = "burgers", "darcy", "navier-stokes"
 SNAPSHOTS, STEP = 17, 0.06  # of burgers_lowres.pt, every sixth of 101 from t = 0 to 1
 
 
-def _on_unit_box(
-    path: Path,
-    arrays: Sequence[Array],
-    equation: str,
-    times: Any = None,
-    *,
-    periodic: bool = True,
-    kind: str = "nodes",
-    **parameters: Any,
-) -> Fields:
-    """On nodes at i/n, closed axes with both ends, or centres of cells."""
-    values, letters = arrays[0].values, arrays[0].axes
-    sizes = [values.shape[letters.index(axis)] for axis in SPACE if axis in letters]
-    axes = [nodes(size, periodic=kind != "closed") for size in sizes]
-    shift = 0.5 if kind == "centres" else 0.0
-    return build(
-        path,
-        arrays,
-        axes=[axis + shift / len(axis) for axis in axes],
-        times=times,
-        domain=Domain.unit(len(sizes), periodic=periodic),
-        equation=equation,
-        provenance={"parameters": parameters},
-    )
+class Preset(NamedTuple):
+    """How the arrays of a published file become labelled arrays.
+
+    Attributes:
+        file: Pattern with which the name of the file begins.
+        arrays: Dimensions of each array that is always there, and before a colon its
+            name and role where it is a variable.
+        equation: Name of the equation.
+        hook: Returns further arguments of the gate, which replace those of the preset.
+        beside: Pattern of arrays that may be there without a warning.
+        grid: Nodes of the unit box: a ``"torus"``, a ``"box"`` with both ends, one
+            ``"thinned"``, without the upper end, or ``"centres"`` of cells.
+    """
+
+    file: str
+    arrays: Mapping[str, str]
+    equation: str = ""
+    hook: Callable[[Path, Arrays], Facts] | None = None
+    beside: str = "$"
+    grid: str = "torus"
+
+    def dims(self, key: str) -> list[str]:
+        """Dimensions of an array."""
+        return self.arrays[key].rpartition(":")[2].split()
+
+    def read(self, path: Path, stored: Arrays) -> Fields:
+        """Fields of the arrays of a file."""
+        found, variables = dict(stored), dict[str, Any]()
+        for key, text in self.arrays.items():
+            found[key] = Variable(self.dims(key), stored[key])
+            name, _, role = text.rpartition(":")[0].partition(" ")
+            if name:
+                variables[name] = found[key].dims, found[key], {"role": role}
+        facts: Facts = {"variables": variables, "equation": self.equation}
+        facts |= self.hook(path, found) if self.hook else {}
+        times = facts.pop("times", None)
+        if "coordinates" not in facts:
+            dims, values, *_ = next(iter(facts["variables"].values()))
+            sizes = dict(zip(dims, values.shape, strict=True))
+            facts["coordinates"], shift = {}, 0.5 * (self.grid == "centres")
+            for axis in (axis for axis in SPACE if axis in sizes):
+                at = nodes(sizes[axis], periodic=self.grid != "box")
+                facts["coordinates"][axis] = axis, at + shift / len(at)
+            torus, dim = self.grid == "torus", len(facts["coordinates"])
+            facts["domain"] = Domain.unit(dim, periodic=torus)
+        facts["coordinates"]["time"] = "time", times
+        return to_fields(path, **facts)
 
 
-def _burgers_pairs(path: Path, found: Arrays) -> Fields:
+def _pairs(path: Path, found: Arrays) -> Facts:
     """The initial condition at t = 0 and the solution at t = 1 are two time steps."""
     both = np.stack([found["a"].values, found["u"].values], axis=1)
-    return _on_unit_box(path, [Array(both, "ntx", ["u"])], "burgers", [0.0, 1.0])
+    return {"variables": {"u": (("sample", "time", "x"), both)}, "times": [0.0, 1.0]}
 
 
-def _burgers_series(path: Path, found: Arrays) -> Fields:
+def _series(path: Path, found: Arrays) -> Facts:
     """The first time step is unreliable and replaced by the input.
 
     Viscosity and times are in the name alone: ``v100`` is 1/100, ``t200`` are 200 steps
     from t = 0 to 1.
     """
     first, u = found["input"].values[:, None], found["output"].values
-    arrays = [Array(np.concatenate([first, u[:, 1:]], axis=1), "ntx", ["u"])]
+    whole = np.concatenate([first, u[:, 1:]], axis=1)
     steps = u.shape[1] - 1
     named = re.search(rf"(?<![A-Za-z])t{steps}(?!\d)", path.name)
-    times = np.linspace(0, 1, steps + 1) if named else None
     viscosity = 1 / int(re.findall(r"v(\d+)", path.name)[0])
-    return _on_unit_box(path, arrays, "burgers", times, viscosity=viscosity)
+    return {
+        "variables": {"u": (("sample", "time", "x"), whole)},
+        "times": np.linspace(0, 1, steps + 1) if named else None,
+        "provenance": {"parameters": {"viscosity": viscosity}},
+    }
 
 
-def _vorticity(path: Path, found: Arrays) -> Fields:
+def _vorticity(path: Path, found: Arrays) -> Facts:
     """At the file's own times; at 1, ..., 50 where its name has ``T50``."""
-    u, times = found["u"], None
+    steps = found["u"].sizes["time"]
     if "t" in found:
-        times = found["t"].values.ravel()
-    elif re.search(rf"_T{u.shape[3]}(?!\d)", path.name):
-        times = np.arange(1.0, 1 + u.shape[3])
-    arrays = [Array(u, "nxyt", ["w"]), Array(found["a"], "nxy", ["w0"], INITIAL)]
-    return _on_unit_box(path, arrays, "navier-stokes", times)
+        return {"times": found["t"].values.ravel()}
+    named = re.search(rf"_T{steps}(?!\d)", path.name)
+    return {"times": np.arange(1.0, 1 + steps) if named else None}
 
 
-def _darcy(path: Path, found: Arrays) -> Fields:
-    """Coefficient and solution at nodes that include the boundary."""
-    arrays = [Array(found["sol"], "nxy", ["u"])]
-    arrays += [Array(found["coeff"], "nxy", ["a"], STATIC)]
-    return _on_unit_box(path, arrays, "darcy", periodic=False, kind="closed")
-
-
-def _from_x_to_y(path: Path, found: Arrays) -> Fields:
-    """Coefficient to solution, force to vorticity, or trajectories from ``x``.
-
-    The tensors were thinned out from a finer grid, which leaves nodes at i/n even on
-    the bounded axes of Darcy flow.
-    """
-    x, y, equation = found["x"], found["y"], path.name.partition("_")[0]
-    timed, space = equation == "burgers", "x" if x.ndim == 2 else "xy"
-    arrays = [Array(y, f"nt{space}" if timed else f"n{space}", ["u"])]
-    arrays += [Array(x, f"n{space}", ["a"], INITIAL if timed else STATIC)]
-    known = timed and y.shape[1] == SNAPSHOTS
-    times = STEP * np.arange(SNAPSHOTS) if known else None
-    about: dict[str, Any] = {"periodic": equation != "darcy"}
+def _trajectories(path: Path, found: Arrays) -> Facts:
+    """neuraloperator's Burgers, with times where there are as many as published."""
+    known = found["y"].sizes["time"] == SNAPSHOTS
+    facts: Facts = {"times": STEP * np.arange(SNAPSHOTS) if known else None}
     if "visc" in found:
-        about["viscosity"] = float(found["visc"].values.flat[0])
-    equation = "navier-stokes" if equation == "nsforcing" else equation
-    return _on_unit_box(path, arrays, equation, times, **about)
+        viscosity = float(found["visc"].values.flat[0])
+        facts["provenance"] = {"parameters": {"viscosity": viscosity}}
+    return facts
 
 
-def _nfs(path: Path, found: Arrays) -> Fields:
+def _nfs(path: Path, found: Arrays) -> Facts:
     """The NFS authors' ``u`` (samples, x[, y], time steps) and ``a`` without time, on
     the unit torus; at points ``x`` (points, axes) or (x, y, axes), if there are such.
 
     ``a`` is a static input where there is one time step, else the initial condition.
     """
-    u, a = found["u"].values, found["a"].values
-    role = STATIC if u.shape[-1] == 1 else INITIAL
-    space = "p" if "x" in found else SPACE[: a.ndim - 1]
-    if "x" in found:
-        points = found["x"].values
-        flat = points.reshape(-1, points.shape[-1])
-        if u.shape[1:-1] not in (points.shape[:-1], (len(flat),)):
-            raise ValueError(f"u {u.shape} does not fit x {points.shape}")
-        u, a = u.reshape(len(u), len(flat), -1), a.reshape(len(u), len(flat))
-    arrays = [Array(u, f"n{space}t", ["u"]), Array(a, f"n{space}", ["a"], role)]
-    if "x" in found:
-        return build(path, arrays, points=flat)
-    return _on_unit_box(path, arrays, "")
+    u, a = found["u"], found["a"]
+    about = {"role": STATIC if u.sizes["time"] == 1 else INITIAL}
+    if "x" not in found:
+        return {"variables": {"u": (u.dims, u), "a": (a.dims, a, about)}}
+    points = found["x"].values
+    flat = points.reshape(-1, points.shape[-1])
+    if u.shape[1:-1] not in (points.shape[:-1], (len(flat),)):
+        raise ValueError(f"u {u.shape} does not fit x {points.shape}")
+    along = ("sample", "point")
+    fields, inputs = (v.values.reshape(len(u), len(flat), -1) for v in (u, a))
+    variables = {"u": ((*along, "time"), fields), "a": (along, inputs[..., 0], about)}
+    return {
+        "variables": variables,
+        "coordinates": {"points": (("point", "axis"), flat)},
+    }
 
 
-def _pdebench(path: Path, found: Arrays) -> Fields:
+def _pdebench(path: Path, found: Arrays) -> Facts:
     """Trajectories in one dimension, or Darcy flow, at centres of cells; Navier-Stokes
     with particles.
 
@@ -167,9 +183,10 @@ def _pdebench(path: Path, found: Arrays) -> Fields:
     Nu/pi, with Nu an attribute or in the name.
     """
     line, u, about = "nu" not in found, found["tensor"], attributes(path)
-    names = [name for name in ("x-coordinate", "y-coordinate") if name in found]
-    axes, domain = [found[name].values.astype(float) for name in names], None
+    names = [axis for axis in "xy" if f"{axis}-coordinate" in found]
+    axes = [found[f"{axis}-coordinate"].values.astype(float) for axis in names]
     sets = r"1D_(Burgers|Advection)_|ReacDiff_Nu()" if line else "2D_DarcyFlow()"
+    domain = None
     if known := re.search(sets, path.name):
         ends = [even_axis(axis, centred=True) for axis in axes]
         axes, lower, upper = map(list, zip(*ends, strict=True))
@@ -179,33 +196,31 @@ def _pdebench(path: Path, found: Arrays) -> Fields:
     parameters = {"beta": float(about["beta"])} if "beta" in about and not line else {}
     if burgers and (value := about.get("Nu", nu and nu[1])):
         parameters = {"viscosity": float(value) / math.pi}
-    static = [] if line else [Array(found["nu"], "nxy", ["a"], STATIC)]
-    return build(
-        path,
-        [Array(u, "ntx" if line else "ntxy", ["u"]), *static],
-        axes=axes,
-        times=found["t-coordinate"].values[: u.shape[1]] if line else None,
-        domain=domain,
-        equation="burgers" if burgers else "" if line else "darcy",
-        provenance={"parameters": parameters},
-    )
+    return {
+        "coordinates": dict(zip(names, zip(names, axes, strict=True), strict=True)),
+        "times": found["t-coordinate"].values[: u.sizes["time"]] if line else None,
+        "domain": domain,
+        "equation": "burgers" if burgers else "" if line else "darcy",
+        "provenance": {"parameters": parameters},
+    }
 
 
-def _pdebench_flow(path: Path, found: Arrays) -> Fields:
-    """Navier-Stokes with particles, which tells no coordinates."""
+def _particles(path: Path, found: Arrays) -> Facts:
+    """PDEBench's Navier-Stokes with particles, which tells no coordinates."""
     times = found["t"].values
     if not np.allclose(times, times[0]):
         raise ValueError("samples stored at different times")
-    arrays = [
-        Array(found["velocity"], "ntxyc", ["u", "v"]),
-        Array(found["particles"], "ntxyc", ["particles"]),
-        Array(found["force"], "nxyc", ["force_x", "force_y"], STATIC),
-    ]
-    how: dict[str, Any] = {"periodic": False, "kind": "centres"}
-    return _on_unit_box(path, arrays, "navier-stokes", times[0], **how)
+    u, force = found["velocity"], found["force"]
+    named = {"role": STATIC, "components": ["force_x", "force_y"]}
+    variables = {
+        "velocity": (u.dims, u, {"components": ["u", "v"]}),
+        "particles": found["particles"],
+        "force": (force.dims, force, named),
+    }
+    return {"variables": variables, "times": times[0]}
 
 
-def _camlab(path: Path, found: Arrays) -> Fields:
+def _camlab(path: Path, found: Arrays) -> Facts:
     """``u`` (samples, time steps, points, components), ``x`` (samples or 1, 1, points,
     axes) and optionally ``c``, a coefficient, axes as ``u``.
 
@@ -219,37 +234,33 @@ def _camlab(path: Path, found: Arrays) -> Fields:
         raise ValueError(f"x of shape {x.shape} and u of shape {u.shape}")
     unknown = tuple(numbered("u", width)), "c" if "c" in found else "", 0
     names, coefficient, end = CAMLAB.get(name, unknown)
-    arrays = [Array(u[..., : len(names)], "ntpc", names)]
+    variables: Facts = {"fields": (u.dims, u[..., : len(names)], {"components": names})}
     if coefficient:
         first, *others = (found["c"][:, step] for step in range(found["c"].shape[1]))
         if not all(np.array_equal(first.values, each.values) for each in others):
             given, same = f"{path} with c that changes in time", "one for all steps"
             raise UserError(given, same, "store it as components of u")
-        arrays.append(
-            Array(first, "npc", numbered(coefficient, first.shape[-1]), STATIC)
-        )
+        about = {"role": STATIC}
+        variables[coefficient] = ("sample", "point", "component"), first, about
     elif "c" in found:
         left_out(path, ["c"])
-    times = None
-    if end and (steps == 21 or name == "wave-layer"):
-        times = np.linspace(0, end, steps)
-    dims, dim = ["sample", "point", "d"][len(x) == 1 :], x.shape[3]
+    dims, dim = ("sample", "point", "axis")[len(x) == 1 :], x.shape[3]
     at = Variable(dims, x[:, 0] if len(x) > 1 else x[0, 0])
     periodic = name in CAMLAB and name[:3] in ("ns-", "ce-")
     if periodic:
         square = Domain.unit(dim, periodic=False)
         check_within(square, (mesh[0].values for mesh in x), path)
-    return build(
-        path,
-        arrays,
-        points={axis: at[..., i] for i, axis in enumerate(SPACE[:dim])},
-        times=times,
-        domain=Domain.unit(dim) if periodic else None,
-        split=published_split(samples, 1024, 128, 256),
-    )
+    timed = end and (steps == 21 or name == "wave-layer")
+    return {
+        "variables": variables,
+        "coordinates": {axis: at[..., i] for i, axis in enumerate(SPACE[:dim])},
+        "times": np.linspace(0, end, steps) if timed else None,
+        "domain": Domain.unit(dim) if periodic else None,
+        "split": published_split(samples, 1024, 128, 256),
+    }
 
 
-def _geo_fno(path: Path, found: Arrays) -> Fields:
+def _geo_fno(path: Path, found: Arrays) -> Facts:
     """Arrays (samples, channels, i, j) and coordinates (samples, i, j) of a grid;
     of elasticity (points, samples) and (points, 2, samples).
 
@@ -263,84 +274,101 @@ def _geo_fno(path: Path, found: Arrays) -> Fields:
     axes = axes if channel >= 0 else [*np.moveaxis(axes[0], 0, -1)]
     if len(axes) != 2 or any(axis.shape != u.shape for axis in axes):
         raise ValueError(f"fields {u.shape} at {', '.join(str(a.shape) for a in axes)}")
-    u, x, y = (each.reshape(len(each), -1) for each in (u, *axes))
-    at = {axis: Variable(("sample", "point"), v) for axis, v in (("x", x), ("y", y))}
-    static = [Array(at[name], "np", [f"{name}_position"], STATIC) for name in at]
-    return build(
-        path,
-        [Array(u, "np", [component]), *static],
-        points=at,
-        split=published_split(len(u), 1000, 100, 200, test_last=channel < 0),
-    )
-
-
-class _Set(NamedTuple):
-    """How the name begins, the number of axes of arrays that are always there, and
-    names of those that may be, which are read as well or made from those that are.
-    """
-
-    name: str
-    axes: dict[str, int]
-    read: Callable[[Path, Arrays], Fields]
-    beside: str = "$"
+    flat = (values.reshape(len(values), -1) for values in (u, *axes))
+    u, x, y = (Variable(("sample", "point"), values) for values in flat)
+    variables: Facts = {component: u}
+    for name, at in (("x_position", x), ("y_position", y)):
+        variables[name] = at.dims, at, {"role": STATIC}
+    return {
+        "variables": variables,
+        "coordinates": {"x": x, "y": y},
+        "split": published_split(len(u), 1000, 100, 200, test_last=channel < 0),
+    }
 
 
 SMOOTH = "K?coeff_[xy]|Kcoeff|a_x|a_smooth(_x)?"
+LINE, PLANE = "u field: sample x", "u field: sample x y"
+SERIES, START = "u field: sample time x", f"a {INITIAL}: sample x"
+INPUT = "a static: sample x y"
+VORTICITY = {"u": "w field: sample x y time", "a": f"w0 {INITIAL}: sample x y"}
 FNO = (
-    _Set(r"burgers_data_R\d", {"a": 2, "u": 2}, _burgers_pairs, SMOOTH),
-    _Set(r"burgers_v\d+_t\d", {"input": 2, "output": 3}, _burgers_series, "t"),
-    _Set(r"(NavierStokes|ns(_data)?)_V\d", {"a": 3, "u": 4}, _vorticity, "t"),
-    _Set(r"piececonst_r\d", {"coeff": 3, "sol": 3}, _darcy, SMOOTH),
+    Preset(r"burgers_data_R\d", {"a": LINE, "u": LINE}, BURGERS, _pairs, SMOOTH),
+    Preset(
+        r"burgers_v\d+_t\d", {"input": LINE, "output": SERIES}, BURGERS, _series, "t"
+    ),
+    Preset(r"(NavierStokes|ns(_data)?)_V\d", VORTICITY, FLOW, _vorticity, "t"),
+    Preset(
+        r"piececonst_r\d", {"sol": PLANE, "coeff": INPUT}, DARCY, None, SMOOTH, "box"
+    ),
 )
+# Thinned out from a finer grid, which leaves nodes at i/n even on bounded axes.
+MAP, TIMED = {"y": PLANE, "x": INPUT}, {"y": SERIES, "x": START}
 TENSORS = (
-    _Set(r"(darcy|nsforcing)_(train|test)", {"x": 3, "y": 3}, _from_x_to_y),
-    _Set(r"burgers_(train|test|lowres)", {"x": 2, "y": 3}, _from_x_to_y, "visc"),
+    Preset(r"darcy_(train|test)", MAP, DARCY, grid="thinned"),
+    Preset(r"nsforcing_(train|test)", MAP, FLOW),
+    Preset(r"burgers_(train|test|lowres)", TIMED, BURGERS, _trajectories, "visc"),
 )
-NFS = [_Set(r"dataset_sr\d+\.pkl", {"a": r - 1, "u": r}, _nfs, "x") for r in (3, 4)]
-COORDINATES = {"tensor": 3, "x-coordinate": 1, "t-coordinate": 1}
-DARCY = {"tensor": 4, "nu": 3, "x-coordinate": 1, "y-coordinate": 1}
-PARTICLES = {"velocity": 5, "particles": 5, "force": 4, "t": 2}
+NFS = [
+    Preset(r"dataset_sr\d+\.pkl", {"a": start, "u": f"{start} time"}, "", _nfs, "x")
+    for start in ("sample x", "sample x y")
+]
+COORDINATES = {"x-coordinate": "x", "t-coordinate": "step"}
+COEFFICIENT = {"nu": INPUT, "x-coordinate": "x", "y-coordinate": "y"}
+VECTORS = "sample time x y component"
+PARTICLES = {"velocity": VECTORS, "particles": VECTORS, "t": "sample time"}
+PARTICLES["force"] = VECTORS.replace("time ", "")
 PDEBENCH = (
-    _Set("", COORDINATES, _pdebench),
-    _Set("", DARCY, _pdebench, "t-coordinate"),
-    _Set("ns_incom", PARTICLES, _pdebench_flow),
+    Preset("", {"tensor": SERIES, **COORDINATES}, "", _pdebench),
+    Preset("", {"tensor": f"{SERIES} y", **COEFFICIENT}, "", _pdebench, "t-coordinate"),
+    Preset("ns_incom", PARTICLES, FLOW, _particles, grid="centres"),
 )
-CAMLAB_CLOUDS = _Set("", {"u": 4, "x": 4}, _camlab, "c")
-GEO_FNO_MESHES = _Set("|".join(map(re.escape, GEO_FNO)), {}, _geo_fno)
+POINTS = {"u": "sample time point component", "x": "mesh one point axis"}
+CLOUDS = Preset("", POINTS, "", _camlab, "c")
+MESHES = Preset("|".join(map(re.escape, GEO_FNO)), {}, "", _geo_fno)
 
 
-def _format(name: str, *sets: _Set, content: str | None = None) -> Format:
-    """One of several sets, of which ``content`` tells, or the docstring of the first
-    one's reader.
-    """
+def _format(name: str, content: str, *presets: Preset) -> Format:
+    """A format of several presets."""
 
-    def set_of(path: Path, shapes: Mapping[str, Sequence[int]]) -> _Set | None:
+    def preset_of(path: Path, shapes: Mapping[str, Sequence[int]]) -> Preset | None:
         ranks = {(name, len(shape)) for name, shape in shapes.items()}
-        named = (each for each in sets if re.match(each.name, path.name))
-        return next((each for each in named if each.axes.items() <= ranks), None)
+        for preset in presets:
+            axes = {(key, len(preset.dims(key))) for key in preset.arrays}
+            if re.match(preset.file, path.name) and axes <= ranks:
+                return preset
+        return None
 
     def read(path: Path) -> Fields:
-        there = arrays_of(path)
-        one = set_of(path, {name: each.shape for name, each in there.items()})
-        assert one is not None
-        rest = [name for name in there if one.axes and name not in one.axes]
-        left_out(path, [name for name in rest if not re.fullmatch(one.beside, name)])
-        return one.read(path, there)
+        stored = arrays_of(path)
+        preset = preset_of(path, {name: each.shape for name, each in stored.items()})
+        assert preset is not None
+        rest = [name for name in stored if preset.arrays and name not in preset.arrays]
+        left_out(path, [name for name in rest if not re.fullmatch(preset.beside, name)])
+        return preset.read(path, stored)
 
-    read.__doc__ = content or sets[0].read.__doc__
-    return Format(name, lambda probe: bool(set_of(probe.path, probe.shapes)), read)
+    read.__doc__ = content
+    return Format(name, lambda probe: bool(preset_of(probe.path, probe.shapes)), read)
 
 
 PUBLISHED = (
-    _format("PDEBench (.hdf5, .h5)", *PDEBENCH),
-    _format("CAMLab point clouds of RIGNO and GAOT (.nc)", CAMLAB_CLOUDS),
-    _format("Geo-FNO elasticity, pipe and airfoil (.npy)", GEO_FNO_MESHES),
+    _format("PDEBench (.hdf5, .h5)", str(_pdebench.__doc__), *PDEBENCH),
+    _format(
+        "CAMLab point clouds of RIGNO and GAOT (.nc)", str(_camlab.__doc__), CLOUDS
+    ),
+    _format(
+        "Geo-FNO elasticity, pipe and airfoil (.npy)", str(_geo_fno.__doc__), MESHES
+    ),
     _format(
         "FNO's Burgers, Darcy and Navier-Stokes (.mat)",
-        *FNO,
-        content="Arrays of Li et al. (2021): Burgers ``a`` and ``u``, or ``input`` and "
+        "Arrays of Li et al. (2021): Burgers ``a`` and ``u``, or ``input`` and "
         "``output``, Navier-Stokes ``a`` and ``u``, Darcy ``coeff`` and ``sol``.",
+        *FNO,
     ),
-    _format("neuraloperator (.pt)", *TENSORS),
-    _format("NFS authors' data (.pkl)", *NFS),
+    _format(
+        "neuraloperator (.pt)",
+        "Tensors ``x`` and ``y``: coefficient to solution, force to vorticity, or "
+        "trajectories from ``x``.",
+        *TENSORS,
+    ),
+    _format("NFS authors' data (.pkl)", str(_nfs.__doc__), *NFS),
 )

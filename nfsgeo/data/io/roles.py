@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 from xarray import Variable
 
-from nfsgeo.data.build import whole_numbers
 from nfsgeo.data.checks import check_distinct, finite
 from nfsgeo.data.conventions import (
     COLUMN_NAMES,
@@ -35,6 +34,7 @@ from nfsgeo.data.conventions import (
     role_of,
 )
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.labelled import whole_numbers
 from nfsgeo.errors import UserError
 
 Names = Sequence[str]

@@ -16,7 +16,6 @@ import numpy as np
 import pandas
 from numpy.typing import NDArray
 
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real, finite, not_infinite
 from nfsgeo.data.conventions import Indices, listed
 from nfsgeo.data.fields import Fields
@@ -29,6 +28,7 @@ from nfsgeo.data.io.frames import (
     is_table,
     values_of,
 )
+from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
@@ -98,24 +98,28 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     if unit == EPOCH:
         times, steps = filled(times)
         time = steps[time]
-    shape = (-1,) if own or len(samples) == 1 else (len(samples), len(points))
-    axes, arrays = "t" + "np"[-len(shape) :], list[Array]()
-    units = {"time": unit}
+    whole = own or len(samples) == 1
+    dims = ("time", "point") if whole else ("time", "sample", "point")
+    shape = (len(times), -1) if whole else (len(times), len(samples), len(points))
+    variables = dict[str, Any]()
     for name in list(frame):
         what = f"{path}: column {name}"
         values = as_real(values_of(path, frame.pop(name)), what, gaps=True)
         dtype = np.result_type(not_infinite(values, what), np.float32)
         found = np.full((len(times), len(there)), np.nan, dtype)
         found[time, place] = values
-        called, units[called] = named.field_name(name)
-        arrays.append(Array(found.reshape(len(times), *shape), axes, [called]))
-    fields = build(
+        field, field_unit = named.field_name(name)
+        attrs = {"components": [field]} | ({"units": field_unit} if field_unit else {})
+        variables[name] = dims, found.reshape(shape), attrs
+    where = np.split(points[there], starts[1:]) if own else points
+    fields = to_fields(
         path,
-        arrays,
-        points=np.split(points[there], starts[1:]) if own else points,
-        times=times if "time" in roles else None,
-        units=units,
-        stations=None if stations is None else stations[there],
+        variables,
+        {
+            "points": (("point", "axis"), where),
+            "time": ("time", times if "time" in roles else None, {"units": unit}),
+            "station": ("point", None if stations is None else stations[there]),
+        },
     )
     return named.mark_longitude(fields, roles["x"])
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import nfsgeo.data
 from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.data.io.from_memory import kept
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 
 RNG = np.random.default_rng(0)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.io.opening import settled
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 
 
 def test_domains_that_do_not_hold_the_points(grid_case, tmp_path, one_line):

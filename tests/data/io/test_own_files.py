@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import nfsgeo.data
 from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
+from nfsgeo.testing.fields import Array, build
 
 TIMES = np.arange(50.0)
 relaxed = settings(max_examples=20)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.data.build import even_axis
+from nfsgeo.data.io.labelled import even_axis
 from nfsgeo.data.splits import published_split, split_in_order
 
 RNG = np.random.default_rng(2)

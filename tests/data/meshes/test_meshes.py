@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.lazy import deferred
 from nfsgeo.data.meshes import (
     MESH_KINDS,
@@ -26,6 +25,7 @@ from nfsgeo.data.meshes import (
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 
 
 class Silent:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import off_grid
 from nfsgeo.data.meshes.on_grids import (
     TrigonometricInterpolation,
@@ -16,6 +15,7 @@ from nfsgeo.data.meshes.on_grids import (
     periodic_weights,
 )
 from nfsgeo.geometry import Domain
+from nfsgeo.testing.fields import Array, build
 
 
 @settings(max_examples=60)

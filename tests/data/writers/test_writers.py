@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.data.build import Array, build
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.errors import UserError
+from nfsgeo.testing.fields import Array, build
 
 meshio = pytest.importorskip("meshio")
 

@@ -1,0 +1,327 @@
+"""The gate: arrays with labelled axes, in xarray's own form, become fields.
+
+Every reader makes variables and coordinates, ``{name: (dims, values, attributes)}``,
+and passes them here. Values are arrays, or variables of xarray that are read lazily, or
+a list with one of them for each sample, whose dimensions are those after ``sample``.
+
+The dimensions of a variable are ``sample``, ``time``, ``x``, ``y``, ``z`` of a grid and
+``point``, as far as it depends on them; along further ones lie its components. Its
+attribute ``role`` is one of :data:`~nfsgeo.data.conventions.ROLES`, by default a field,
+which is known ahead where its name begins with ``forcing_``. The attribute
+``components`` has the names of components, by default ``NAME_0``, ``NAME_1`` and so on.
+
+===============  =======================================================================
+coordinate       content
+===============  =======================================================================
+``x, y, z``      coordinates along the axes of a grid, or of points, along ``point`` or
+                 ``(sample, point)``, or along ``obs`` with ``row_size``
+``points``       instead of them, coordinates of points ``(point, axis)``
+``time``         numbers or dates
+``station``      names of the points, of one sample after the other
+===============  =======================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray
+from numpy.typing import ArrayLike
+from xarray import Variable
+
+from nfsgeo.data.checks import as_real, finite
+from nfsgeo.data.conventions import (
+    FIELD,
+    FORCING,
+    KNOWN,
+    NODE_TYPE,
+    PARAMETER,
+    SPACE,
+    STATIC,
+    STATION,
+    Doubles,
+)
+from nfsgeo.data.fields import Fields
+from nfsgeo.data.lazy import spread, stacked
+from nfsgeo.data.times import time_variable
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["cell_variables", "even_axis", "nodes", "numbered", "to_fields"]
+__all__ += ["whole_numbers"]
+
+PLACES = {*SPACE, "point", "obs"}
+DIMS = {"sample", "time", *PLACES}
+RESERVED = ("", "sample", "time", "point", "obs", *SPACE, "part", "row_size", "region")
+Label = tuple[tuple[str, ...], Any, dict[str, Any]]
+
+
+def to_fields(
+    path: Path,
+    variables: Mapping[str, Any],
+    coordinates: Mapping[str, Any],
+    *,
+    domain: Domain | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    split: Mapping[str, ArrayLike] | None = None,
+    cells: Mapping[str, Any] | Sequence[Mapping[str, Any]] = (),
+    units: Mapping[str, str] | None = None,
+    equation: str = "",
+    provenance: Mapping[str, Any] | None = None,
+) -> Fields:
+    """Makes fields of labelled arrays, on a grid or at points.
+
+    Args:
+        path: What messages call the data.
+        variables: Fields and inputs by name, as above.
+        coordinates: Coordinates by name, ignored where their values are None.
+        domain: The box that holds the points; drawn around them when None.
+        parameters: Scalars or small arrays of each sample, ``[N, ...]``.
+        split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
+        cells: Cells by type, ``[cells, nodes]``, of all samples or a list of those of
+            each.
+        units: Units of fields, axes and ``time`` by name, besides those in attributes.
+        equation: Name of the equation.
+        provenance: How the data were made.
+
+    Raises:
+        UserError: A name or a size contradicts another.
+    """
+    found = _coordinates(path, {n: _label(each) for n, each in coordinates.items()})
+    rows = found["row_size"].values.tolist() if "row_size" in found else None
+    components = [
+        component
+        for name, entry in variables.items()
+        for component in _components(path, name, *_label(entry), rows)
+    ]
+    bare = [name.removeprefix(FORCING) for name, _ in components]
+    for name, variable in components:
+        short = name.removeprefix(FORCING)
+        if variable.attrs["role"] == FIELD and short != name:
+            variable.attrs["role"] = KNOWN
+            name = name if bare.count(short) > 1 else short
+        _check_name(path, name, found)
+        static = variable.attrs["role"] == STATIC
+        found[name] = whole_numbers(name, variable) if static else variable
+    for name, values in (parameters or {}).items():
+        table = as_real(values, f"parameter {name} of {path}")
+        _check_name(path, name, found)
+        dims = ["sample", *(f"{name}_{i}" for i in range(1, table.ndim))]
+        found[name] = Variable(dims, table, {"role": PARAMETER})
+    for name, unit in (units or {}).items():
+        if unit and name in found:
+            found[name].attrs.setdefault("units", unit)
+    about = {"equation": equation, "provenance": json.dumps(dict(provenance or {}))}
+    _check_cells(path, cells, rows or [found["x"].sizes.get("point", 0)])
+    dataset = xarray.Dataset({**found, **cell_variables(cells)}, attrs=about)
+    fields = Fields(dataset.set_coords({"time", STATION, *SPACE} & found.keys()), path)
+    fields = fields.with_split(split) if split else fields
+    return fields if domain is None else fields.with_domain(domain)
+
+
+def _label(entry: Any) -> Label:
+    """Dimensions, values and attributes of an entry."""
+    if isinstance(entry, Variable):
+        return tuple(map(str, entry.dims)), entry, dict(entry.attrs)
+    dims, values, *attrs = entry
+    return (dims,) if isinstance(dims, str) else (*dims,), values, dict(*attrs)
+
+
+def _per_sample(dims: tuple[str, ...], values: Any) -> bool:
+    """Whether values are a list with one array for each sample."""
+    several = isinstance(values, list) and len(values) > 0
+    return several and np.ndim(values[0]) == len(dims)
+
+
+def _coordinates(path: Path, given: Mapping[str, Label]) -> dict[str, Variable]:
+    """Coordinates, and how many points each sample has where their number differs."""
+    given = {name: label for name, label in given.items() if label[1] is not None}
+    found: dict[str, Variable] = {}
+    if "points" in given:
+        _, values, _ = given["points"]
+        found |= _points(path, values if isinstance(values, list) else [values])
+    for name in (name for name in ("row_size", *SPACE) if name in given):
+        dims, values, attrs = given[name]
+        if not isinstance(values, Variable):
+            values = as_real(values, f"axis {name} of {path}")
+        found[name] = Variable(dims, values, attrs)
+    if STATION in given:
+        along, num = [*found["x"].sizes.items()][-1]
+        names = np.asarray(given[STATION][1], str).reshape(-1)
+        found[STATION] = Variable(along, names[:num])
+    if "time" in given:
+        _, values, attrs = given["time"]
+        found["time"] = time_variable(values, f"times of {path}", attrs.get("units"))
+    return found
+
+
+def _points(path: Path, meshes: Sequence[Any]) -> dict[str, Variable]:
+    """Coordinates of points ``[n, d]``, which all samples share or each has its own."""
+    checked: list[Doubles] = []
+    for sample, mesh in enumerate(meshes):
+        what = f"points of sample {sample} of {path}"
+        pos: Doubles = finite(as_real(mesh, what).astype(np.float64), what)
+        widths = (checked[0].shape[1],) if sample else (1, 2, 3)
+        if pos.ndim != 2 or pos.shape[1] not in widths or not len(pos):
+            expected = f"(points, {' or '.join(map(str, widths))})"
+            raise UserError(f"{what} of shape {pos.shape}", expected, "reorder axes")
+        checked.append(pos)
+    if all(np.array_equal(pos, checked[0]) for pos in checked):
+        columns = zip(SPACE, checked[0].T, strict=False)
+        return {axis: Variable("point", column) for axis, column in columns}
+    columns = zip(SPACE, np.concatenate(checked).T, strict=False)
+    found = {axis: Variable("obs", column) for axis, column in columns}
+    attrs = {"sample_dimension": "obs", "role": "rows"}
+    found["row_size"] = Variable("sample", [*map(len, checked)], attrs)
+    return found
+
+
+def _components(
+    path: Path,
+    name: str,
+    dims: tuple[str, ...],
+    values: Any,
+    attrs: dict[str, Any],
+    rows: list[int] | None,
+) -> Iterator[tuple[str, Variable]]:
+    """The components of an array by name, each with its role."""
+    attrs = {"role": FIELD, **attrs}
+    whole = _whole(path, name, dims, values, attrs["role"], rows)
+    apart = [dim for dim in whole.dims if dim not in DIMS]
+    whole = whole.transpose(..., *apart)
+    shape = whole.shape[whole.ndim - len(apart) :]
+    names = [*(attrs.pop("components", None) or numbered(name, prod(shape)))]
+    if len(names) != prod(shape):
+        listed = f"{len(names)} names ({', '.join(names)})"
+        given = f"{path} with {listed} for {attrs['role']} of shape {whole.shape}"
+        todo = "give as many names, or move the components to the last axis"
+        raise UserError(given, f"{prod(shape)} names, one for each component", todo)
+    for index, component in zip(np.ndindex(*shape), names, strict=True):
+        part = whole[(..., *index)] if shape else whole
+        yield component, Variable(part.dims, part, dict(attrs))
+
+
+def _whole(
+    path: Path,
+    name: str,
+    dims: tuple[str, ...],
+    values: Any,
+    role: str,
+    rows: list[int] | None,
+) -> Variable:
+    """The values of all samples in one variable."""
+    if rows and "sample" not in dims:
+        dims = tuple("obs" if dim == "point" else dim for dim in dims)
+    several = values if _per_sample(dims, values) else [values]
+    parts = []
+    for each in several:
+        if not isinstance(each, Variable):
+            each = as_real(each, f"{name} of {path}", gaps=role == FIELD)
+        parts.append(Variable(dims, each))
+    if several is not values:
+        return parts[0]
+    if rows and (sizes := [part.sizes.get("obs") for part in parts]) != rows:
+        given = f"{path} with {name} at {sizes} points of samples"
+        raise UserError(given, f"{rows}, as many as there are", "reorder the axes")
+    along = "obs" if rows else "sample"
+    if not isinstance(several[0], Variable):
+        return Variable.concat(parts, along)
+    if not rows:
+        parts = [spread(part, {along: 1, **part.sizes}) for part in parts]
+    return stacked(parts, along)
+
+
+def whole_numbers(name: str, values: Variable) -> Variable:
+    """A static input as it is stored: marks of booleans and node types as integers."""
+    if values.dtype.kind == "b":
+        return values.astype(np.int8, keep_attrs=True)
+    if name == NODE_TYPE and values.dtype.kind in "uf":
+        read = values.values
+        if np.isfinite(read).all() and (read == np.round(read)).all():
+            return values.copy(data=read.astype(np.int32))
+    return values
+
+
+def numbered(name: str, num: int) -> list[str]:
+    """Names of so many components: ``u``, or ``u_0``, ``u_1``, ..."""
+    return [name] if num == 1 else [f"{name}_{i}" for i in range(num)]
+
+
+def nodes(num: int, *, periodic: bool) -> Doubles:
+    """Equispaced nodes of [0, 1]; a periodic axis leaves its end point out."""
+    return np.arange(num) / num if periodic else np.linspace(0, 1, num)
+
+
+def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
+    """An equispaced axis freed of float32 rounding, and the ends of its box.
+
+    Coordinates are ``centred`` in cells, or else the first is an end of the box and the
+    last lies one step before the other (periodic nodes).
+
+    Raises:
+        ValueError: The coordinates are not equispaced.
+    """
+    stored = np.asarray(values, dtype=np.float64)
+    if stored.ndim != 1 or len(stored) < 2:
+        raise ValueError(f"an axis of shape {stored.shape}")
+    step = (stored[-1] - stored[0]) / (len(stored) - 1)
+    if step <= 0 or not np.allclose(np.diff(stored), step, rtol=1e-2, atol=0):
+        raise ValueError("coordinates that do not increase by equal steps")
+    lower = stored[0] - (step / 2 if centred else 0)
+    length = step * len(stored)
+    digits = 6 - int(np.floor(np.log10(length)))
+    lower, upper = round(lower, digits), round(lower + length, digits)
+    shift = 0.5 if centred else 0.0
+    axis = lower + (np.arange(len(stored)) + shift) * ((upper - lower) / len(stored))
+    return axis, float(lower), float(upper)
+
+
+def _check_name(path: Path, name: str, taken: Mapping[str, Any]) -> None:
+    fine = name.isprintable() and name == name.strip() and "/" not in name
+    if name in taken or name in RESERVED or not fine:
+        expected = f"names that differ, other than {', '.join(RESERVED)}, without '/'"
+        raise UserError(f"{path} with a field named {name!r}", expected, "rename it")
+
+
+def _check_cells(path: Path, cells: Any, sizes: Sequence[int]) -> None:
+    """Makes sure that cells join points that there are."""
+    each = [cells] if isinstance(cells, Mapping) else [*cells]
+    for sample in range(max(len(sizes), len(each)) if each else 0):
+        size = sizes[sample % len(sizes)]
+        for kind, nodes in each[sample % len(each)].items():
+            numbers = np.asarray(nodes)
+            fine = numbers.ndim == 2 and numbers.dtype.kind in "iu"
+            if fine and numbers.size:
+                fine = numbers.min() >= 0 and numbers.max() < size
+            if not fine:
+                given = f"{path} with {kind} cells of shape {numbers.shape} and type "
+                given += f"{numbers.dtype} in sample {sample}"
+                wanted = f"[cells, nodes], whole numbers from 0 to {size - 1}"
+                raise UserError(given, wanted, "number the points of a sample from 0")
+
+
+def cell_variables(cells: Any) -> dict[str, Variable]:
+    """Cells of a mesh, or of the mesh of each sample, as variables."""
+    each = [cells] if isinstance(cells, Mapping) else [*cells]
+    alone = len(each) == 1 or all(
+        part.keys() == each[0].keys()
+        and all(np.array_equal(part[kind], each[0][kind]) for kind in part)
+        for part in each
+    )
+    found = {}
+    for kind in dict.fromkeys(kind for part in each for kind in part):
+        dims, about = (f"cell_{kind}", f"corner_{kind}"), {"role": "cells"}
+        if alone:
+            found[f"cells_{kind}"] = Variable(dims, np.asarray(each[0][kind]), about)
+            continue
+        parts = [np.asarray(p[kind]) for p in each if kind in p]
+        found[f"cells_{kind}"] = Variable(dims, np.concatenate(parts), about)
+        sizes = [len(part.get(kind, ())) for part in each]
+        rows = {"sample_dimension": dims[0], "role": "rows"}
+        found[f"row_size_{kind}"] = Variable("sample", sizes, rows)
+    return found
