@@ -96,7 +96,8 @@ def from_arrays(
     meshes = [*each_pos] if own else [each_pos] * num
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
         if len(meshes) != num:
-            raise ValueError(f"points of {len(meshes)} samples, u of {num}")
+            given = f"points of {len(meshes)} samples"
+            raise UserError(given, f"those of {num}, as u has", "give them for each")
         numbers = {n: finite(as_real(v, n), n) for n, v in (scalars or {}).items()}
         made = to_fields(
             Path("arrays"),
