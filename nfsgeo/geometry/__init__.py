@@ -1,25 +1,25 @@
 """Boxes, grids, neighbour search and the graphs that models are built on.
 
-- :class:`Domain`: a box, periodic or not on each axis, or the part of it between walls
-- :class:`Region`: the part of it outside of obstacles, or inside of a vessel
+- :class:`Domain`: a box, periodic or not on each axis, perhaps with a region
+- :class:`Region`: the part of a box outside obstacles, or inside a vessel
 - :class:`Sphere`: the surface of a sphere, in degrees; :class:`UnitSphere`: in space
-- :func:`spherical_harmonics`: real ones, at any points of the unit sphere
+- :func:`spherical_harmonics`: real harmonics at points of the unit sphere
 - :func:`equispaced_grid`: the nodes of a regular grid on a domain
 - :func:`radius_edges`: all pairs within a radius, by one of several libraries
 - :func:`radius_for`: the radius at which a ball holds ``c log n`` points
 - :class:`BipartiteGraph`: edges from sources to targets in CSR form
-- :class:`GraphTensors`: its tensors, as arguments of exported programs
-- :class:`SparseRows`: its edges as the pattern of a sparse matrix
+- :class:`GraphTensors`: tensors of a graph, as arguments of exported programs
+- :class:`SparseRows`: edges as the pattern of a sparse matrix
 - :func:`bipartite_graph`: the radius graph without empty neighbourhoods
-- :func:`nearest_neighbour_graph`: each target joined to its nearest sources
-- :class:`LatentCoordinates`: in which the points of a graded mesh lie evenly
+- :func:`nearest_neighbour_graph`: edges from the nearest sources to each target
+- :class:`LatentCoordinates`: coordinates that spread the points of a graded mesh
 - :func:`occupancy`: how evenly points fill their domain
-- :func:`batch_graphs`: several graphs as one
-- :func:`moving_least_squares`: weights that interpolate polynomials exactly
+- :func:`batch_graphs`: several graphs joined into one
+- :func:`moving_least_squares`: weights that reproduce polynomials
 - :func:`polyharmonic_spline`: weights of local splines on the nearest neighbours
 - :func:`quadrature_weights`: quadrature weights (Voronoi volumes) of points
-- :class:`GraphBuilder`: joins the points of a sample to a grid and to each other
-- :class:`Graphs`: everything a model computes from positions, carried by a batch
+- :class:`GraphBuilder`: the graphs between points, grid and query points
+- :class:`Graphs`: all that a model computes from positions, for one batch
 """
 
 from nfsgeo.geometry.bipartite import (

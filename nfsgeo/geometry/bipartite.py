@@ -30,10 +30,10 @@ R = TypeVar("R")
 
 
 def outside_inference(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates what makes graphs: none of their tensors is an inference tensor.
+    """Decorate a function that makes graphs, so that it makes no inference tensors.
 
-    A graph made during validation serves training, too. Gradients are recorded only
-    where they are without the decorator.
+    A graph that is made during validation can then be used in training. Whether
+    gradients are recorded does not change.
     """
 
     @wraps(function)
@@ -71,7 +71,7 @@ class SparseRows(NamedTuple):
 
 
 def pointers(sorted_index: Tensor, size: int) -> Tensor:
-    """Where the entries of each of ``size`` numbers begin in a sorted index."""
+    """Return where the entries of each number below ``size`` begin, ``[size + 1]``."""
     counts = sorted_index.new_zeros(size)
     counts = counts.index_add(0, sorted_index, torch.ones_like(sorted_index))
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
@@ -81,7 +81,7 @@ class GraphTensors(NamedTuple):
     """The tensors of a :class:`BipartiteGraph`, as arguments of exported programs.
 
     Attributes:
-        edge_index, ptr, displacement, base_weight: Those of the graph.
+        edge_index, ptr, displacement, base_weight: Attributes of the graph.
     """
 
     edge_index: Tensor
@@ -94,17 +94,17 @@ class GraphTensors(NamedTuple):
 class BipartiteGraph:
     """Edges from sources to targets in CSR form.
 
-    Usually a graph is a constant. One that is made of positions that require gradients
-    carries them in ``displacement`` and ``base_weight``, see :attr:`differentiable`.
+    A graph is usually constant. If it is made from positions that require gradients,
+    ``displacement`` and ``base_weight`` require them too, see :attr:`differentiable`.
 
     Args:
         edge_index: Edges ``[2, E]``, int64, row 0 the source and row 1 the target,
             sorted by target and then source.
         ptr: Where each target's edges begin ``[m + 1]``.
         displacement: ``x_target - x_source`` of every edge to the nearest image,
-            ``[E, d]``, float32 where it is a constant, in the units of the coordinates.
-        base_weight: Weights of the base interpolation ``[E]``, float64 where positions
-            are and else float32; those of every target add up to 1.
+            ``[E, d]``, in the units of the coordinates; float32 in a constant graph.
+        base_weight: Weights of the base interpolation ``[E]``, which add up to 1 at
+            every target; float64 if the positions are, else float32.
         num_source: Number of sources ``n``.
         num_target: Number of targets ``m``.
     """
@@ -124,9 +124,9 @@ class BipartiteGraph:
         pos: tuple[Tensor, Tensor],
         domain: Domain | None = None,
     ) -> BipartiteGraph:
-        """The graph of given edges; its base interpolation is the mean.
+        """Make a graph of edges whose base interpolation is the mean.
 
-        Displacements pass gradients to the positions, and second ones.
+        Displacements pass first and second derivatives to the positions.
 
         Args:
             edge_index: Sources and targets ``[2, E]`` in any order.
@@ -155,7 +155,7 @@ class BipartiteGraph:
         return cls(*tensors, num_source, tensors.ptr.size(0) - 1)
 
     def tensors(self) -> GraphTensors:
-        """The graph as arguments of a program that ``torch.export`` makes."""
+        """Return the tensors to pass to a program made by ``torch.export``."""
         return GraphTensors(
             self.edge_index, self.ptr, self.displacement, self.base_weight
         )
@@ -172,13 +172,13 @@ class BipartiteGraph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the graph, with everything that it has computed once."""
-        held: list[Any] = []
+        """Size of the graph in bytes, with everything that it caches."""
+        values: list[Any] = []
         for value in vars(self).values():
-            held += value if isinstance(value, tuple) else [value]
+            values += value if isinstance(value, tuple) else [value]
         # Tensors that share their memory count once.
-        storages = [v.untyped_storage() for v in held if isinstance(v, Tensor)]
-        inner = sum(g.nbytes for g in held if isinstance(g, BipartiteGraph))
+        storages = [v.untyped_storage() for v in values if isinstance(v, Tensor)]
+        inner = sum(g.nbytes for g in values if isinstance(g, BipartiteGraph))
         return inner + sum({s.data_ptr(): s.nbytes() for s in storages}.values())
 
     def degree(self) -> Tensor:
@@ -186,28 +186,28 @@ class BipartiteGraph:
         return self.ptr.diff()
 
     def offset(self, dtype: torch.dtype) -> Tensor:
-        """Displacements and distances ``[E, d + 1]`` of a ``dtype``."""
+        """Return displacements and distances ``[E, d + 1]`` as ``dtype``."""
         displacement = self.displacement.to(dtype)
         return torch.cat([displacement, length(displacement)[:, None]], dim=1)
 
     def mean_weight(self, dtype: torch.dtype) -> Tensor:
-        """Weight ``1 / deg`` of every edge in a mean over neighbours, ``[E]``."""
+        """Return the weights ``1 / deg`` of a mean over neighbours, ``[E]``."""
         inverse = self.degree().to(dtype).reciprocal()
         return inverse.index_select(0, self.edge_index[1])
 
     def spacing(self, dtype: torch.dtype) -> Tensor:
-        """The mean distance of the neighbours of each target ``[m]``, of a ``dtype``.
+        """Return the mean distance of each target to its neighbours ``[m]``.
 
-        At least 1e-12, for points at one place.
+        It is at least 1e-12, also for points at one place.
         """
         return self._relative(dtype)[0]
 
     def relative(self, dtype: torch.dtype) -> Tensor:
-        """Displacements and distances over the spacing at the target ``[E, d + 1]``."""
+        """Return displacements and distances over the spacing of the target."""
         return self._relative(dtype)[1]
 
     def _relative(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        # Exported programs have no contexts, and keep nothing.
+        # Exported programs have no contexts, and cache nothing.
         if self.differentiable or torch.compiler.is_exporting():
             return self._measured(dtype)
         spacing, relative = self._constant
@@ -216,7 +216,7 @@ class BipartiteGraph:
     @cached_property
     @outside_inference
     def _constant(self) -> tuple[Tensor, Tensor]:
-        """Spacing and relative positions, computed once."""
+        """Spacing and relative positions of a constant graph, cached."""
         return self._measured(self.displacement.dtype)
 
     def _measured(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -228,17 +228,17 @@ class BipartiteGraph:
     @cached_property
     @outside_inference
     def transpose(self) -> Transpose:
-        """The edges sorted by source, computed once: backward passes need it."""
+        """The edges sorted by source for backward passes, cached."""
         source, permutation = self.edge_index[0].sort(stable=True)
         return Transpose(permutation, pointers(source, self.num_source))
 
     @cached_property
     @outside_inference
     def ends(self) -> SparseRows:
-        """Edges as rows with two entries: their source, and ``n`` plus their target.
+        """A sparse matrix whose rows have two entries, source and ``n + target``.
 
-        Computed once. The product with sources and targets below each other is the sum
-        of the ends of every edge.
+        Its product with the values at sources and targets, concatenated, is the sum of
+        the values at both ends of every edge. It is cached.
         """
         first = self.edge_index.new_tensor([[0], [self.num_source]])
         column = (self.edge_index + first).t().reshape(-1)
@@ -248,18 +248,18 @@ class BipartiteGraph:
     @cached_property
     @outside_inference
     def csr(self) -> SparseRows:
-        """Targets as rows and sources as columns, computed once."""
+        """The sparse matrix with targets as rows and sources as columns, cached."""
         return sparse_rows(self.ptr, self.edge_index[0])
 
     @cached_property
     @outside_inference
     def transposed_csr(self) -> SparseRows:
-        """Sources as rows and targets as columns, computed once."""
+        """The sparse matrix with sources as rows and targets as columns, cached."""
         order, ptr = self.transpose
         return sparse_rows(ptr, self.edge_index[1].index_select(0, order))
 
     def repeated(self, copies: int) -> BipartiteGraph:
-        """Several ``copies`` as one graph, computed once for each number of copies."""
+        """Join several copies of the graph; the last result is cached."""
         if self.differentiable:
             return _side_by_side([self] * copies)
         if self._repeated is None or self._repeated[0] != copies:
@@ -267,7 +267,7 @@ class BipartiteGraph:
         return self._repeated[1]
 
     def rows(self, start: int, stop: int) -> BipartiteGraph:
-        """The graph of the targets from ``start`` up to ``stop`` alone."""
+        """Return the graph restricted to the targets ``start`` to ``stop - 1``."""
         begin, end = int(self.ptr[start]), int(self.ptr[stop])
         source, target = self.edge_index[:, begin:end]
         return BipartiteGraph(
@@ -280,19 +280,18 @@ class BipartiteGraph:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was computed once is computed again, except the transpose.
-        made = ("csr", "ends", "transposed_csr", "_constant")
-        kept = {k: v for k, v in vars(self).items() if k not in made}
-        return kept | {"_repeated": None}
+        # Of what is cached, only the transpose is worth its transfer.
+        cached = ("csr", "ends", "transposed_csr", "_constant")
+        state = {k: v for k, v in vars(self).items() if k not in cached}
+        return state | {"_repeated": None}
 
     @outside_inference
     def to(self, device: torch.device | str) -> BipartiteGraph:
-        """The same graph on ``device``; this one if it is there already."""
+        """Return the graph on ``device``, itself if it is there already."""
         if self.edge_index.device == torch.empty(0, device=device).device:
             return self
-        held: dict[str, Any] = vars(self)
         moved: dict[str, Any] = {
-            k: v.to(device) for k, v in held.items() if isinstance(v, Tensor)
+            k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)
         }
         graph = replace(self, **moved)
         if "transpose" in self.__dict__:
@@ -302,9 +301,9 @@ class BipartiteGraph:
 
 @outside_inference
 def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
-    """One graph of several ``graphs``, sources and targets numbered on from each.
+    """Join several graphs into one, with their sources and targets in a row.
 
-    Their transposes are joined as well, so that each is sorted only once.
+    Transposes are joined as well, so that each graph is sorted only once.
     """
     if len(graphs) == 1:
         return graphs[0]
@@ -338,8 +337,8 @@ def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
 
 
 def sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
-    """The pattern of a sparse matrix; ``ptr`` and ``column`` of any integer type."""
-    # Given anything longer than int32, MKL gets a copy that is made for every product.
+    """Make the pattern of a sparse matrix from tensors of any integer type."""
+    # MKL takes int32; other types are copied for every product.
     fits = max(column.numel(), ptr.numel()) < 2**31
     kind = torch.int32 if fits else torch.int64
     return SparseRows(ptr.to(kind), column.to(kind))

@@ -18,8 +18,8 @@ __all__ = ["Box", "length"]
 class Box:
     """An axis-aligned box, periodic or not on each axis.
 
-    On a periodic axis ``lower`` and ``upper`` are one and the same place, and
-    differences are those to the nearest image.
+    On a periodic axis ``lower`` and ``upper`` are the same place, and displacements
+    lead to the nearest image.
 
     Args:
         lower: Lower end of every axis, in the units of the coordinates.
@@ -56,15 +56,15 @@ class Box:
 
     @classmethod
     def unit(cls, dim: int, periodic: bool = True) -> Self:
-        """The box ``[0, 1]^dim``, a torus unless told otherwise."""
+        """Return the box ``[0, 1]^dim``, by default periodic on every axis."""
         return cls((0.0,) * dim, (1.0,) * dim, (periodic,) * dim)
 
     @classmethod
     def bounding(cls, points: Any, pad: float = 0.05) -> Self:
-        """A box without periodic axes around ``points [n, d]``, a tensor or an array.
+        """Return a box without periodic axes around ``points [n, d]``.
 
-        It leaves ``pad`` of the points' extent on an axis as room at either end, or of
-        their largest extent where they have none.
+        At both ends of an axis it leaves a margin of ``pad`` times the extent of the
+        points, or times their largest extent on axes where they have none.
 
         Raises:
             ValueError: If there is no point or a coordinate is not finite.
@@ -94,19 +94,19 @@ class Box:
 
     @property
     def volume(self) -> float:
-        """The volume: the product of the lengths, or the area of a sphere."""
+        """Volume of the box, or area of the sphere."""
         return math.prod(self.lengths)
 
     def ball_radius(self, fraction: float) -> float:
-        """Radius of a ball, or a cap, that covers a ``fraction`` of the domain."""
+        """Return the radius of a ball or cap that covers a fraction of the domain."""
         unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)
         return (fraction * self.volume / unit_ball) ** (1 / self.dim)
 
     def displacement(self, a: Tensor, b: Tensor) -> Tensor:
-        """``b - a`` to the nearest image on periodic axes, ``[..., d]``.
+        """Return ``b - a`` to the nearest image on periodic axes, ``[..., d]``.
 
-        In the precision of ``a`` and ``b`` ``[..., d]``, which are broadcast. Half a
-        box apart, either image is as near and the sign is left to rounding.
+        ``a`` and ``b`` ``[..., d]`` are broadcast. The result has their precision. For
+        points half a period apart, rounding decides between the two nearest images.
         """
         self._check_last_axis(a, b)
         delta = b - a
@@ -118,43 +118,45 @@ class Box:
         return torch.where(periodic, nearest, delta)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """Euclidean length of ``displacement(a, b)``, ``[...]``.
+        """Return the Euclidean length of ``displacement(a, b)``, ``[...]``.
 
-        The squares are summed axis by axis, so that a pair has the same distance to
-        the last bit whatever asks for it.
+        The squares are summed axis by axis, so that all callers get the same bits.
         """
         first, *others = self.displacement(a, b).square().unbind(-1)
         return sum(others, start=first).sqrt()
 
     def tangent(self, a: Tensor, b: Tensor) -> Tensor:
-        """The displacement; on the unit sphere two coordinates in a plane at ``a``."""
+        """Return the displacement, on the unit sphere in the tangent plane at ``a``."""
         return self.displacement(a, b)
 
     def wrap(self, pos: Tensor) -> Tensor:
         """Bring ``pos [..., d]`` into the box along its periodic axes."""
         low, high, lengths = self._ends(pos)
         moved = pos - lengths * torch.floor((pos - low) / lengths)
-        # The far end is the near end; rounding may land there, too.
+        # The upper end is the lower one, and rounding may land on it.
         inside = (pos != high) & (moved >= low) & (moved < high)
         moved = torch.where(inside | moved.isnan(), moved, low)
         return torch.where(torch.tensor(self.periodic, device=pos.device), moved, pos)
 
     def wrap_near(self, pos: Tensor) -> Tensor:
-        """As :meth:`wrap`, but only points at most one period outside the box.
+        """Wrap only points that are at most one period outside the box.
 
-        Longitudes of 270 or of 180 degrees have one meaning; points many periods away
-        rather have other units, and stay where they are.
+        A longitude of 270 degrees has one meaning. Points many periods away probably
+        have other units, and stay where they are.
         """
         low, high, lengths = self._ends(pos)
         near = (pos >= low - lengths) & (pos <= high + lengths)
         return torch.where(near, self.wrap(pos), pos)
 
     def check_inside(self, pos: Tensor, name: str = "") -> None:
-        """Makes sure that points ``pos [..., d]`` lie in the box, its ends included.
+        """Check that points ``pos [..., d]`` lie in the box, its ends included.
+
+        Args:
+            pos: The points.
+            name: Prefix of the message, such as ``"source "``.
 
         Raises:
-            UserError: Some are outside, or no numbers; the first is told after their
-                ``name``, such as ``"source "``.
+            UserError: A point is outside or not a number; the message names the first.
         """
         inside = self._in_box(pos)
         if not inside.all():
@@ -167,7 +169,7 @@ class Box:
             )
 
     def _ends(self, pos: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Lower ends, upper ends and lengths as precise as ``pos``."""
+        """Return lower ends, upper ends and lengths in the precision of ``pos``."""
         self._check_last_axis(pos)
         dtype = pos.dtype if pos.is_floating_point() else torch.float64
         ends = torch.tensor([self.lower, self.upper, self.lengths], dtype=torch.float64)
@@ -188,9 +190,9 @@ class Box:
 
 
 def length(vectors: Tensor) -> Tensor:
-    """Euclidean lengths ``[...]`` of ``vectors [..., d]``.
+    """Return the Euclidean lengths ``[...]`` of ``vectors [..., d]``.
 
-    Unlike ``norm``, also the second derivative at zero is zero, not NaN.
+    Unlike those of ``norm``, the second derivatives at zero are zero, not NaN.
     """
     if not vectors.requires_grad:
         return vectors.norm(dim=-1)

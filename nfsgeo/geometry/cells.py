@@ -1,4 +1,4 @@
-"""Cells of meshes: their edges, their boundary, and the way to a boundary."""
+"""Cells of meshes: edges, boundary sides, and displacements to the boundary."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from nfsgeo.geometry.search import Search
 __all__ = ["boundary_sides", "cell_edges", "way_to_points", "way_to_segments"]
 
 Indices = NDArray[np.int64]
-DIGITS = 9  # to which points are at one place, in the normalised domain
+# Digits of normalised positions to which points coincide.
+DIGITS = 9
 
 
 @dataclass(frozen=True)
 class CellType:
-    """The corners of a cell by their local numbers, in the order of VTK.
+    """Topology of a cell, with corners numbered as in VTK.
 
     Attributes:
-        corners: How many there are.
-        edges: Pairs of corners. Cells of second order have further nodes on these, in
-            this order, which split them.
-        sides: What a cell shares with its neighbours: points of lines, edges of cells
-            in the plane, faces of others.
+        corners: Number of corners.
+        edges: Pairs of corners. In cells of second order, further nodes split the edges
+            in this order.
+        sides: Facets that a cell shares with its neighbours: points of a line, edges of
+            a plane cell, faces of a solid one.
     """
 
     corners: int
@@ -39,7 +40,7 @@ class CellType:
 
     @property
     def dim(self) -> int:
-        """Number of its dimensions."""
+        """Dimension of the cell."""
         return min(3, len(self.sides[0])) if self.corners > 2 else 1
 
 
@@ -47,7 +48,7 @@ def _ring(*corners: int) -> list[tuple[int, int]]:
     return list(zip(corners, (*corners[1:], corners[0]), strict=True))
 
 
-# By the name that meshio gives them, without the number of their nodes.
+# Cell types by meshio's names, without the number of nodes.
 CELLS = {
     "line": CellType(2, [(0, 1)], [(0,), (1,)]),
     "triangle": CellType(3, _ring(0, 1, 2), _ring(0, 1, 2)),
@@ -79,15 +80,16 @@ CELLS = {
 
 
 def _typed(cells: Mapping[str, Indices]) -> list[tuple[CellType, Indices]]:
-    """Types and nodes of the cells whose type is known."""
+    """Return types and nodes of the cells of known types."""
     named = [(kind.rstrip("0123456789"), nodes) for kind, nodes in cells.items()]
     return [(CELLS[kind], nodes) for kind, nodes in named if kind in CELLS]
 
 
 def cell_edges(cells: Mapping[str, Indices]) -> Indices:
-    """Edges of cells ``[2, E]``, each once in both directions, sorted by target.
+    """Return the edges of cells in both directions ``[2, E]``, sorted by target.
 
-    Of ``cells`` by type, ``[cells, nodes]``; those of unknown types have none.
+    Args:
+        cells: Point numbers ``[cells, nodes]`` by type; unknown types have no edges.
     """
     pairs = [np.empty((0, 2), np.int64)]
     for kind, nodes in _typed(cells):
@@ -104,50 +106,65 @@ def cell_edges(cells: Mapping[str, Indices]) -> Indices:
 
 
 def boundary_sides(cells: Mapping[str, Indices], pos: Tensor) -> list[Indices]:
-    """Sides that belong to one cell alone, numbers of points ``[m, k]`` by their size.
+    """Return the sides that belong to one cell only.
 
-    Points of the normalised domain, ``pos [n, d]``, that lie at one place are one: the
-    seam of a ring is no boundary. Only cells of the highest dimension count.
+    Points that coincide are one, so that the seam of a ring is no boundary. Only cells
+    of the highest dimension count.
+
+    Args:
+        cells: Point numbers ``[cells, nodes]`` by type.
+        pos: Normalised positions ``[n, d]``.
+
+    Returns:
+        Point numbers ``[m, k]``, an array for each number ``k`` of points of a side.
     """
-    known = _typed(cells)
-    highest = max((kind.dim for kind, _ in known), default=0)
+    typed = _typed(cells)
+    highest = max((kind.dim for kind, _ in typed), default=0)
     _, place = np.unique(pos.numpy().round(DIGITS), axis=0, return_inverse=True)
-    place, found = place.reshape(-1), list[Indices]()
-    for kind, nodes in known:
+    place, sides_of_cells = place.reshape(-1), list[Indices]()
+    for kind, nodes in typed:
         if kind.dim == highest:
-            found += [nodes[:, list(side)] for side in kind.sides]
-    if not found:
+            sides_of_cells += [nodes[:, list(side)] for side in kind.sides]
+    if not sides_of_cells:
         return []
-    widest = max(side.shape[1] for side in found)
-    keys, whole = [], []
-    for side in found:
+    widest = max(side.shape[1] for side in sides_of_cells)
+    sorted_places, padded = [], []
+    for side in sides_of_cells:
         pad = ((0, 0), (0, widest - side.shape[1]))
-        keys.append(np.pad(np.sort(place[side], axis=1), pad, constant_values=-1))
-        whole.append(np.pad(side, pad, constant_values=-1))
-    key, sides = np.concatenate(keys), np.concatenate(whole)
+        sorted_places.append(
+            np.pad(np.sort(place[side], axis=1), pad, constant_values=-1)
+        )
+        padded.append(np.pad(side, pad, constant_values=-1))
+    key, sides = np.concatenate(sorted_places), np.concatenate(padded)
     _, where, times = np.unique(key, axis=0, return_index=True, return_counts=True)
-    alone = np.sort(where[times == 1])
-    # A side whose points are all at one place is none.
+    boundary = np.sort(where[times == 1])
+    # Sides that have collapsed to one point do not count.
     if highest > 1:
-        real = np.where(key[alone] < 0, key[alone, :1], key[alone])
-        alone = alone[np.ptp(real, axis=1) > 0]
-    sizes = (sides[alone] >= 0).sum(1)
-    return [sides[alone][sizes == size][:, :size] for size in np.unique(sizes)]
+        places = np.where(key[boundary] < 0, key[boundary, :1], key[boundary])
+        boundary = boundary[np.ptp(places, axis=1) > 0]
+    sizes = (sides[boundary] >= 0).sum(1)
+    return [sides[boundary][sizes == size][:, :size] for size in np.unique(sizes)]
 
 
 def way_to_points(pos: Tensor, source: Tensor, domain: Domain) -> Tensor:
-    """Displacement from each of ``pos [n, d]`` to the nearest ``source``, ``[n, d]``.
+    """Return the displacement from each point to the nearest ``source``, ``[n, d]``.
 
-    Float64 and on the CPU, in a domain without walls.
+    Args:
+        pos: Points ``[n, d]``, float64, on the CPU.
+        source: Points ``[m, d]`` likewise.
+        domain: A domain without walls.
     """
     nearest = Search(source, pos, domain).nearest(1)[:, 0]
     return domain.displacement(pos, source[nearest])
 
 
 def way_to_segments(pos: Tensor, ends: Tensor, domain: Domain) -> Tensor:
-    """Displacement from each of ``pos [n, 2]`` to the nearest segment, ``[n, 2]``.
+    """Return the displacement from each point to the nearest segment, ``[n, 2]``.
 
-    Segments ``ends [m, 2, 2]`` come again over the periodic axes of the domain.
+    Args:
+        pos: Points ``[n, 2]``, float64, on the CPU.
+        ends: Ends of the segments ``[m, 2, 2]``, which have images on periodic axes.
+        domain: The box.
     """
     steps = itertools.product(*[(0, -1, 1) if p else (0,) for p in domain.periodic])
     shifts = np.array(list(steps)) * np.array(domain.lengths)

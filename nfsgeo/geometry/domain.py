@@ -1,4 +1,4 @@
-"""The domain that a problem lives in: a box, or a part of it; a sphere."""
+"""Domains of problems: a box, a region in a box, a sphere."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from nfsgeo.geometry.walls import PlaneWalls, SpaceWalls, walls_of
 
 __all__ = ["Domain", "Sphere", "UnitSphere"]
 
-# Least length of an axis of the normalised box; the longest has length 1.
+# Shortest axis of the normalised box, whose longest axis has length 1.
 SHORTEST = 1 / 8
 
 
 @dataclass(frozen=True)
 class Domain(Box):
-    """An axis-aligned box, periodic or not on each axis, or the part between walls.
+    """An axis-aligned box, periodic or not on each axis, or a region in it.
 
     Args:
         lower: Lower end of every axis, in the units of the coordinates.
         upper: Upper end of every axis.
         periodic: Whether the axis wraps around.
-        region: The part of the box that fields live in, where that is not all of it.
+        region: The part of the box on which fields are defined; None for all of it.
 
     Attributes:
-        curved: Whether the domain is curved: the surface of a sphere.
+        curved: Whether the domain is the surface of a sphere.
 
     Raises:
         ValueError: As :class:`~nfsgeo.geometry.box.Box`.
@@ -53,7 +53,7 @@ class Domain(Box):
 
     @staticmethod
     def sphere(west: float = -180.0) -> Sphere:
-        """A sphere, its points longitude (from ``west``) and latitude in degrees."""
+        """Return a sphere in longitude, from ``west`` on, and latitude in degrees."""
         return Sphere((west, -90.0), (west + 360.0, 90.0), (True, False))
 
     @property
@@ -62,26 +62,29 @@ class Domain(Box):
         return replace(self, region=None)
 
     def contains(self, pos: Tensor) -> Tensor:
-        """Whether points ``[..., d]`` lie in the box and the region, ``[...]`` bool.
+        """Return whether points ``[..., d]`` lie in the box and the region, ``[...]``.
 
-        Periodic axes are half-open (``upper`` is left out), others closed. The
-        ends are rounded to the precision of ``pos`` first, so that a float32
-        point on the end of an axis of length 2 pi is inside.
+        Periodic axes are half-open, without ``upper``; others are closed. The ends are
+        rounded to the precision of ``pos``, so that a float32 point at the end of an
+        axis of length 2 pi is inside.
         """
         far = pos == self._ends(pos)[1]
         far = (far & torch.tensor(self.periodic, device=pos.device)).any(-1)
         inside = self._in_box(pos) & ~far
         if self.walls is not None:
-            found = self.walls.contains(_as_numpy(pos[inside]))
-            inside[inside.clone()] = torch.from_numpy(found).to(inside.device)
+            free = self.walls.contains(_as_numpy(pos[inside]))
+            inside[inside.clone()] = torch.from_numpy(free).to(inside.device)
         return inside
 
     def check_region(self, pos: Tensor, name: str = "") -> None:
-        """Makes sure that no point ``pos [..., d]`` of the box is in an obstacle.
+        """Check that no point ``pos [..., d]`` of the box is in an obstacle.
+
+        Args:
+            pos: The points.
+            name: Prefix of the message, such as ``"mesh 0 with "``.
 
         Raises:
-            UserError: Some are; how many and the first is told after their ``name``,
-                such as ``"mesh 0 with "``.
+            UserError: Points are in an obstacle; the message counts them.
         """
         if self.region is None or self.walls is None:
             return
@@ -98,29 +101,31 @@ class Domain(Box):
 
     @cached_property
     def normalised(self) -> Domain:
-        """The box that :meth:`normalise` maps to: from 0, the longest axis 1.
+        """The box that :meth:`normalise` maps to, from 0, with the longest axis 1.
 
-        One scale serves all axes, so that distances keep their meaning. Only an axis
-        that is shorter than :data:`SHORTEST` of the longest is stretched to that: its
-        unit is another, or no grid of affordable size resolves both.
+        All axes have one scale, which preserves ratios of distances. An axis shorter
+        than :data:`SHORTEST` times the longest is stretched to that length: probably
+        its unit differs, and no affordable grid resolves both.
         """
         longest = max(self.lengths)
-        # Digits that subtracting the ends may have lost do not make another box.
-        upper = tuple(max(SHORTEST, round(each / longest, 6)) for each in self.lengths)
+        # Rounded, since subtracting the ends loses digits.
+        upper = tuple(
+            max(SHORTEST, round(length / longest, 6)) for length in self.lengths
+        )
         region = self.region
         if region is not None:
             region = region.moved(self.lower, np.divide(upper, self.lengths))
         return Domain((0.0,) * self.dim, upper, self.periodic, region)
 
     def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Coordinates in the :attr:`normalised` box, whatever origin and units.
+        """Return coordinates in the :attr:`normalised` box.
 
-        Computed in float64 and rounded at the end, so that points far from the origin
-        stay apart. On periodic axes points may be up to one period outside the box.
+        They are computed in float64 and rounded at the end, so that points far from the
+        origin stay apart. On periodic axes points may be up to one period outside.
 
         Args:
             pos: Points ``[..., d]`` of this box.
-            dtype: Of the result.
+            dtype: Type of the result.
 
         Raises:
             UserError: If a point is outside the box or the region, or not a number.
@@ -130,32 +135,35 @@ class Domain(Box):
         self.check_region(pos)
         low, _, lengths = self._ends(pos.double())
         box, place = self.normalised, (pos.double() - low) / lengths
-        # Rounding may put a point beyond the far end, or on that of a periodic axis.
+        # Rounding may put a point beyond the end of an axis, or on a periodic end.
         place = place.clamp(0, 1) * place.new_tensor(box.upper)
         return box.wrap(place.to(dtype))
 
     def normalised_length(self, value: float) -> float:
-        """A distance in the units of the coordinates, ``value``, when normalised."""
+        """Normalise a distance given in the units of the coordinates."""
         return value / max(self.lengths)
 
     def visible(self, a: Tensor, b: Tensor) -> Tensor:
-        """Whether the way from ``a`` to ``b``, ``[..., d]``, crosses no wall ``[...]``.
+        """Return whether no wall separates points ``a`` and ``b`` ``[..., d]``.
 
-        It is the straight way of :meth:`displacement`. Corners and edges of walls hide
-        what is behind them.
+        The segment between them is that of :meth:`displacement`. It may not touch
+        corners and edges of walls. The result is ``[...]``.
         """
         if self.walls is None:
             return torch.ones(a.shape[:-1], dtype=torch.bool, device=a.device)
         way = _as_numpy(self.displacement(a.double(), b.double()))
         start = _as_numpy(self.wrap(a))
-        found = self.walls.visible(start, start + way)
-        return torch.from_numpy(found).view(a.shape[:-1]).to(a.device)
+        free = self.walls.visible(start, start + way)
+        return torch.from_numpy(free).view(a.shape[:-1]).to(a.device)
 
     def to_boundary(self, pos: Tensor) -> Tensor:
-        """Distance and direction from points to the nearest boundary of the region.
+        """Return distance and direction to the nearest boundary of the region.
 
-        Of ``pos [n, d]`` these are ``[n, 1 + d]``, with a vector of length 1; zeros on
-        a boundary.
+        Args:
+            pos: Points ``[n, d]``.
+
+        Returns:
+            Distances and unit vectors ``[n, 1 + d]``; zeros on a boundary.
 
         Raises:
             UserError: If there is no region.
@@ -173,46 +181,45 @@ class Domain(Box):
 
     @cached_property
     def walls(self) -> PlaneWalls | SpaceWalls | None:
-        """Searches among the boundaries of the region; None without one."""
+        """Geometric queries on the boundary of the region; None without a region."""
         if self.region is None:
             return None
         return walls_of(self.region, self.lower, self.lengths, self.periodic)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, as JSON and YAML hold them; of a region, facets and side."""
-        told: dict[str, Any] = {
+        """Return the domain as plain lists, for JSON and YAML."""
+        content: dict[str, Any] = {
             name: list(getattr(self, name)) for name in ("lower", "upper", "periodic")
         }
         if self.region is not None:
-            told["facets"] = self.region.facets.tolist()
-            told["inside"] = self.region.inside
-        return told
+            content["facets"] = self.region.facets.tolist()
+            content["inside"] = self.region.inside
+        return content
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Domain:
-        """The inverse of :meth:`to_dict`, from its ``data``; arrays will do."""
+        """Make the domain from the result of :meth:`to_dict`, or from arrays."""
         region = Region(data["facets"], data["inside"]) if "facets" in data else None
         kind = Sphere if data.get("sphere") else Domain
         ends = tuple(data["lower"]), tuple(data["upper"]), tuple(data["periodic"])
         return kind(*ends, region)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is computed once is computed again.
-        made = ("normalised", "walls")
-        return {k: v for k, v in vars(self).items() if k not in made}
+        cached = ("normalised", "walls")
+        return {k: v for k, v in vars(self).items() if k not in cached}
 
 
 @dataclass(frozen=True)
 class Sphere(Domain):
-    """A sphere whose points are longitude and latitude in degrees, in this order.
+    """A sphere with points given by longitude and latitude in degrees.
 
-    Distances are those along great circles, in degrees. Networks compute with the unit
-    vectors of the points, see :attr:`normalised`: neither the date line nor a pole is
-    a boundary. Made by :meth:`Domain.sphere`.
+    Distances are along great circles, in degrees. Networks compute with unit vectors,
+    see :attr:`normalised`, so that neither the date line nor a pole is a boundary. Use
+    :meth:`Domain.sphere` to make one.
 
     Raises:
-        UserError: If the axes are no longitudes and latitudes of a whole sphere, or
-            there is a region.
+        UserError: If the axes are not the longitudes and latitudes of a whole sphere,
+            or there is a region.
     """
 
     curved: ClassVar[bool] = True
@@ -235,27 +242,27 @@ class Sphere(Domain):
         return UnitSphere()
 
     def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Unit vectors ``[..., 3]`` of points ``[..., 2]``; see :class:`Domain`."""
+        """Return the unit vectors ``[..., 3]`` of points ``[..., 2]``."""
         pos = torch.where(self._in_box(pos)[..., None], pos, self.wrap_near(pos))
         self.check_inside(pos)
         return unit_vectors(pos).to(dtype)
 
     def normalised_length(self, value: float) -> float:
-        """The chord of an arc of ``value`` degrees, 180 at most."""
+        """Return the chord of an arc of ``value`` degrees, at most 180."""
         return 2 * math.sin(math.radians(min(value, 180.0)) / 2)
 
     @property
     def volume(self) -> float:
-        """The area, in square degrees."""
+        """Area in square degrees."""
         return 4 * math.pi * math.degrees(1.0) ** 2
 
     def ball_radius(self, fraction: float) -> float:
         return math.degrees(2 * math.asin(min(1.0, fraction) ** 0.5))
 
     def displacement(self, a: Tensor, b: Tensor) -> Tensor:
-        """The way from ``a`` to ``b`` along the great circle, in degrees, ``[..., 2]``.
+        """Return the displacement along the great circle in degrees, ``[..., 2]``.
 
-        It tells how far that leads to the east and to the north as it starts.
+        Its components point east and north at ``a``.
         """
         self._check_last_axis(a, b)
         ends = unit_vectors(a), unit_vectors(b)
@@ -267,21 +274,21 @@ class Sphere(Domain):
         return (flat * factor[..., None]).to(a.dtype)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """Along the great circle, in degrees ``[...]``."""
+        """Return the distance along the great circle in degrees, ``[...]``."""
         self._check_last_axis(a, b)
         angle = arc(unit_vectors(a), unit_vectors(b))
         return torch.rad2deg(angle).to(a.dtype)
 
     def to_dict(self) -> dict[str, Any]:
-        """The box of longitudes and latitudes, and that it is a sphere."""
+        """Return the box of longitudes and latitudes, marked as a sphere."""
         return super().to_dict() | {"sphere": True}
 
 
 @dataclass(frozen=True)
 class UnitSphere(Domain):
-    """The same sphere in space, around 0, with radius 1.
+    """The unit sphere in space, on which networks compute.
 
-    Distances are those along chords, which grow with those along great circles, so that
+    Distances are chords. They increase with distances along great circles, so that
     searches in space find the same neighbours. A ball is a cap of the sphere.
     """
 
@@ -293,11 +300,11 @@ class UnitSphere(Domain):
 
     @property
     def normalised(self) -> Domain:
-        """This sphere."""
+        """The unit sphere itself."""
         return self
 
     def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The same points."""
+        """Check the points and return them as ``dtype``."""
         self.check_inside(pos)
         return pos.to(dtype)
 
@@ -310,5 +317,5 @@ class UnitSphere(Domain):
 
 
 def _as_numpy(pos: Tensor) -> np.ndarray:
-    """Points as float64 ``[n, d]``."""
+    """Return points as a float64 array ``[n, d]``."""
     return pos.detach().cpu().double().reshape(-1, pos.size(-1)).numpy()

@@ -1,4 +1,4 @@
-"""Everything a model computes from positions, prepared once and carried by a batch."""
+"""All that a model computes from positions, prepared once and carried by a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nfsgeo.geometry.bipartite import (
 
 __all__ = ["Graphs"]
 
-# Tensors with a row for each point, query point or node, which not all graphs have.
+# Optional tensors with a row for each point, query point or node.
 OPTIONAL = "query_pos", "boundary", "nodes", "latent", "query_latent"
 
 
@@ -25,29 +25,28 @@ OPTIONAL = "query_pos", "boundary", "nodes", "latent", "query_latent"
 class Graphs:
     """Normalised positions of a batch, and the edges between them.
 
-    Made by the ``connect`` of a model, from positions alone; its ``forward`` then
-    computes on tensors, without a search and without a copy to the host. Moves between
-    devices as a tensor does.
+    The ``connect`` of a model makes them from positions alone. Its ``forward`` then
+    works on tensors only, without searches and without copies to the host.
 
     Args:
         pos: Normalised positions of the observed points ``[N, d]``.
         sizes: Number of observed points of each sample; ``B`` entries.
-        query_pos: Normalised positions of the query points ``[M, d]``; None where these
+        query_pos: Normalised positions of the query points ``[M, d]``; None if they
             are the observed points.
         query_sizes: Number of query points of each sample.
-        edges: Bipartite graphs by name, as the model knows them.
-        grid_shape: Shape of the equispaced grid that the points of every sample are,
-            row-major, for models that need one.
+        edges: Bipartite graphs by the names that the model uses.
+        grid_shape: Shape of the equispaced grid that the points of every sample form in
+            row-major order, for models that need one.
         boundary: Distance and direction of the observed points to the nearest wall
-            ``[N, 1 + d]``, where they are inputs.
-        numbers: Of the query points of one sample in its file ``[M]``, to connect it;
-            None where they are unknown.
-        nodes: Normalised positions of the nodes of each sample's grid ``[B m, d]``,
-            where the grid follows the points.
+            ``[N, 1 + d]``, if they are inputs.
+        numbers: Numbers of the query points of one sample in its file ``[M]``; None if
+            unknown.
+        nodes: Normalised positions of the nodes of each sample's grid ``[B m, d]``, if
+            the grid follows the points.
         latent: Latent coordinates of the observed points ``[N, d]``, likewise.
-        query_latent: Those of the query points ``[M, d]``.
-        query_x: Inputs that are known at the query points, at all times ``[M, F]``, NaN
-            where they are not; of one prediction, and not of the positions.
+        query_latent: Latent coordinates of the query points ``[M, d]``, likewise.
+        query_x: Constant inputs known at the query points ``[M, F]``, NaN where they
+            are unknown. They belong to one prediction, not to the positions.
     """
 
     pos: Tensor
@@ -85,14 +84,18 @@ class Graphs:
 
     @property
     def differentiable(self) -> bool:
-        """Whether it passes gradients to the positions it was made of."""
+        """Whether gradients reach the positions."""
         return self.pos.requires_grad or self.queries.requires_grad
 
     def with_edges(
         self, name: str, make: Callable[[Tensor, Tensor], BipartiteGraph]
     ) -> Graphs:
-        """With further edges by ``name``: what ``make`` gives of the positions of the
-        observed points and of the query points of each sample.
+        """Return the graphs with further edges.
+
+        Args:
+            name: Name of the edges.
+            make: Function that makes them from the positions of the observed points and
+                of the query points of a sample.
         """
         queries = self.queries.split([*(self.query_sizes or self.sizes)])
         pairs = zip(self.pos.split([*self.sizes]), queries, strict=True)
@@ -101,22 +104,22 @@ class Graphs:
 
     @property
     def _optional(self) -> dict[str, Tensor]:
-        """What it has beside the positions of the observed points, by name."""
-        found = {name: getattr(self, name) for name in OPTIONAL}
-        return {name: each for name, each in found.items() if each is not None}
+        """Tensors that are present, without ``pos``, by name."""
+        values = {name: getattr(self, name) for name in OPTIONAL}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of everything held, with what the edges have computed once."""
-        held = self.pos.nbytes + sum(each.nbytes for each in self._optional.values())
-        return held + sum(graph.nbytes for graph in self.edges.values())
+        """Size in bytes, with everything that the edges cache."""
+        total = self.pos.nbytes + sum(value.nbytes for value in self._optional.values())
+        return total + sum(graph.nbytes for graph in self.edges.values())
 
     @outside_inference
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Graphs:
-        """The same on ``device``; ``non_blocking`` as tensors have it."""
+        """Return the graphs on ``device``; ``non_blocking`` as for tensors."""
         moved: dict[str, Any] = {
-            name: each.to(device, non_blocking=non_blocking)
-            for name, each in {"pos": self.pos, **self._optional}.items()
+            name: tensor.to(device, non_blocking=non_blocking)
+            for name, tensor in {"pos": self.pos, **self._optional}.items()
         }
         edges = {name: graph.to(device) for name, graph in self.edges.items()}
         return replace(self, edges=edges, **moved)
@@ -124,10 +127,9 @@ class Graphs:
     @staticmethod
     @outside_inference
     def join(samples: Sequence[Graphs]) -> Graphs:
-        """One of several ``samples``, points numbered on from each.
+        """Join the graphs of several samples, with their points in a row.
 
-        Copies of one mesh, and graphs that samples share, are joined only once for each
-        number of copies.
+        The joined copies of one mesh, and of a graph that samples share, are cached.
 
         Raises:
             ValueError: If some samples have queries and others have none, or their

@@ -1,4 +1,4 @@
-"""Equispaced grids on a domain, and the volumes of points, counted on them."""
+"""Equispaced grids, and quadrature weights of points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nfsgeo.geometry.sphere import lattice, unit_vectors
 
 __all__ = ["equispaced_grid", "quadrature_weights"]
 
-# Nodes per point by which volumes are counted: an error of about 1 / sqrt(64).
+# Nodes per point for the quadrature weights, whose error is about 1 / sqrt(64).
 NODES = 64
 
 
@@ -24,25 +24,24 @@ def equispaced_grid(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """Nodes of an equispaced grid, the last axis running fastest.
+    """Return the nodes of an equispaced grid, with the last axis fastest.
 
-    A periodic axis of ``m`` nodes has spacing ``length / m`` and leaves out the
-    end point, which is its first node again. Other axes hold both end points.
-
-    A sphere has no such grid. Its nodes are those of a Fibonacci lattice, without axes.
+    A periodic axis of ``m`` nodes has spacing ``length / m`` and leaves out the end
+    point, which is the first node. Other axes include both end points. On a sphere the
+    nodes form a Fibonacci lattice.
 
     Args:
         domain: The box to cover.
-        shape: Number of nodes on each axis; of a sphere, of all nodes.
+        shape: Number of nodes on each axis; on a sphere, of all nodes.
         dtype: Type of the coordinates, which are computed in float64.
-        device: Where the result is put.
+        device: Device of the result.
 
     Returns:
         Coordinates ``[prod(shape), d]``.
 
     Raises:
-        ValueError: If ``shape`` has not one positive entry per axis, or a single
-            node on an axis that needs two ends.
+        ValueError: If ``shape`` does not have one positive entry per axis, or has a
+            single node on an axis that is not periodic.
     """
     if domain.curved and len(shape) == 1:
         nodes = lattice(shape[0])
@@ -68,18 +67,18 @@ def equispaced_grid(
 
 
 def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
-    """Volumes of the Voronoi cells of points, as fractions of the domain.
+    """Return the volumes of the Voronoi cells of points over that of the domain.
 
     Cells are periodic where the domain is, and end at its walls. Their volumes are
-    counted on 64 nodes per point, of a Sobol sequence, or on a sphere of a Fibonacci
-    lattice; a cell without a node counts as one node.
+    estimated from 64 quasi-random nodes per point, of a Sobol sequence or, on a sphere,
+    of a Fibonacci lattice. A cell without a node counts as one node.
 
     Args:
-        pos: Points of one sample ``[n, d]``, one or more, in the domain.
+        pos: Points of one sample ``[n, d]``, at least one, in the domain.
         domain: The box, with its periodic axes.
 
     Returns:
-        ``[n]``, float64; they add up to 1.
+        Weights ``[n]``, float64, which add up to 1.
 
     Raises:
         ValueError: If there is no point.

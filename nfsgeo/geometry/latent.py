@@ -1,4 +1,4 @@
-"""Latent coordinates, in which the points of a graded mesh lie evenly."""
+"""Latent coordinates, in which the points of a graded mesh are spread evenly."""
 
 from __future__ import annotations
 
@@ -15,45 +15,44 @@ from nfsgeo.geometry.domain import Domain
 
 __all__ = ["LatentCoordinates", "occupancy"]
 
-# Knots of the map of an axis, fewer where so few points are between two of them.
+# Knots of the map of an axis, at least so many points apart.
 KNOTS, POINTS_BETWEEN = 32, 8
-# Least slope of the map: the part of every axis that the coordinate itself keeps.
+# Weight of the coordinate itself in the strongest map: its least slope.
 KEPT = 0.1
-# Largest occupancy of a graded mesh, and how far below it the map is whole. Points
-# drawn evenly have 1, with a standard deviation of 0.5 / sqrt(n); four of them.
+# Occupancy below which a mesh counts as graded, and the range over which the map grows
+# to full strength. Evenly drawn points have occupancy 1 with a standard deviation of
+# 0.5 / sqrt(n), of which NOISE allows four.
 GRADED, RANGE, NOISE = 0.8, 0.3, 4 * 0.5
-# Distance of a distribution from the even one up to which an axis is even, and above
-# which it is not.
+# Kolmogorov distance from the uniform distribution at which the map of an axis begins,
+# and at which it has full strength.
 EVEN, UNEVEN = 0.05, 0.15
-# Halvings of an interval that leave nothing of it in double precision.
+# Bisections that resolve an interval to double precision.
 HALVINGS = 60
 
 
 @dataclass(frozen=True)
 class LatentCoordinates:
-    r"""A smooth, increasing map of every axis of a box to itself, made of points.
+    r"""A smooth, increasing map of every axis of a box to itself, fitted to points.
 
     .. math:: \xi_a(x) = (1 - w) \, x_a + w \, L_a F_a(x_a)
 
-    :math:`F_a` is the distribution of the points along axis :math:`a`, of length
-    :math:`L_a`, interpolated between its quantiles by monotone cubic polynomials. The
-    strength :math:`w` follows from the :func:`occupancy` and from the distribution: it
-    is 0 for points that are drawn evenly, so that the map is the identity, and 0.9 for
-    points of which most lie in a small part of the box. Periodic axes are mapped
-    periodically. The order of the points does not matter, and the map converges as the
-    points of one density become more.
+    :math:`F_a` is the cumulative distribution of the points along axis :math:`a` of
+    length :math:`L_a`, a monotone cubic interpolant of its quantiles. The strength
+    :math:`w` depends on the :func:`occupancy` and on the distribution. It is 0 for
+    evenly drawn points, for which the map is the identity, and 0.9 if most points lie
+    in a small part of the box. Periodic axes are mapped periodically. The order of the
+    points does not matter, and the map converges as points of one density are added.
 
-    An equispaced grid in latent coordinates is fine where points are dense. Models with
-    grids of the density of points have them from optimal transport ("Geometry Aware
-    Operator Transformer", "Optimal Transport Neural Operator") or a learned
-    deformation (Geo-FNO).
+    An equispaced grid in latent coordinates is fine where points are dense. Other
+    models get such grids from optimal transport ("Geometry Aware Operator Transformer",
+    "Optimal Transport Neural Operator") or from a learned deformation (Geo-FNO).
 
-    Made by :meth:`of`. Without ``knots`` it is the identity.
+    Use :meth:`of` to make one. Without ``knots`` the map is the identity.
 
     Args:
         domain: The box.
-        knots: Of each axis, coordinates, their images and the slopes of the map there
-            ``[3, K + 1]``, float64.
+        knots: Coordinates, their images and the slopes of the map, ``[3, K + 1]``,
+            float64, for each axis.
     """
 
     domain: Domain
@@ -61,9 +60,9 @@ class LatentCoordinates:
 
     @classmethod
     def of(cls, pos: Tensor, domain: Domain) -> LatentCoordinates:
-        """The latent coordinates of the points ``pos [n, d]`` of a sample.
+        """Fit latent coordinates to the points ``pos [n, d]`` of a sample.
 
-        The identity on a sphere, and in a domain with walls.
+        They are the identity on a sphere and in a domain with walls.
         """
         if domain.curved or domain.walls is not None:
             return cls(domain)
@@ -78,8 +77,11 @@ class LatentCoordinates:
         parts = [strength * _unevenness(x / length) for x, length, _ in axes]
         if not any(parts):
             return cls(domain)
-        knots = (_knots(*of, num, part) for of, part in zip(axes, parts, strict=True))
-        return cls(domain, tuple(knots))
+        knots = tuple(
+            _knots(x, length, periodic, num, part)
+            for (x, length, periodic), part in zip(axes, parts, strict=True)
+        )
+        return cls(domain, knots)
 
     @property
     def identity(self) -> bool:
@@ -87,36 +89,36 @@ class LatentCoordinates:
         return not self.knots
 
     def __call__(self, pos: Tensor) -> Tensor:
-        """The latent coordinates of points ``[n, d]`` of the box, in their precision.
+        """Map points ``[n, d]`` to latent coordinates, in their precision.
 
-        Gradients with respect to the points exist, for fixed knots.
+        The map is differentiable with respect to the points, for fixed knots.
         """
         return self._mapped(pos, _cubic)
 
     def inverse(self, latent: Tensor) -> Tensor:
-        """The points ``[n, d]`` whose latent coordinates are given."""
+        """Map latent coordinates ``[n, d]`` back to points."""
         return self._mapped(latent, _bisected)
 
     def _mapped(self, pos: Tensor, along: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """The coordinates of each axis, from its lower end, mapped by its knots."""
+        """Apply a one-dimensional map ``along(x, knots)`` to every axis."""
         if self.identity:
             return pos
         low = pos.new_tensor(self.domain.lower, dtype=torch.float64)
         columns = zip((pos.double() - low).unbind(-1), self.knots, strict=True)
-        found = torch.stack([along(x, knots) for x, knots in columns], dim=-1)
-        return (found + low).to(pos.dtype)
+        mapped = torch.stack([along(x, knots) for x, knots in columns], dim=-1)
+        return (mapped + low).to(pos.dtype)
 
 
 def occupancy(pos: Tensor, domain: Domain) -> float:
-    r"""Fraction of the cells of a grid that hold a point, over that of even points.
+    r"""Return the fraction of grid cells that hold points, over that of even points.
 
-    The grid has about as many cells as there are points. Of points that are drawn with
-    the density :math:`\rho`, whose mean is 1, the fraction tends to
+    The grid has about as many cells as there are points. For points drawn with a
+    density :math:`\rho` of mean 1 the fraction tends to
 
     .. math:: \int (1 - e^{-\rho(x)}) \, dx
 
-    which is :math:`1 - 1/e` at most, for an even density. Points of a grid have more
-    than drawn ones, points of a graded mesh fewer.
+    which is at most :math:`1 - 1/e`, for an even density. The occupancy is above 1 for
+    the points of a grid and below 1 for those of a graded mesh.
 
     Args:
         pos: Points of one sample ``[n, d]`` in the box.
@@ -134,10 +136,10 @@ def occupancy(pos: Tensor, domain: Domain) -> float:
 
 
 def _unevenness(x: np.ndarray) -> float:
-    """From 0, for coordinates that are even along an axis [0, 1], to 1."""
+    """Return how uneven coordinates on [0, 1] are, from 0 (even) to 1."""
     values, counts = np.unique(x, return_counts=True)
     rank = (np.cumsum(counts) - counts / 2) / len(x)
-    # Half a step of a grid is not uneven.
+    # A regular grid is even, though its distribution has steps.
     away = np.abs(rank - values).max() - 0.5 / len(values)
     return float(np.clip((away - EVEN) / (UNEVEN - EVEN), 0, 1))
 
@@ -145,39 +147,39 @@ def _unevenness(x: np.ndarray) -> float:
 def _knots(
     x: np.ndarray, length: float, periodic: bool, num: int, strength: float
 ) -> Tensor:
-    """Knots of the map of an axis ``[3, K + 1]``: coordinates, images and slopes."""
+    """Return coordinates, images and slopes at the knots of an axis."""
     levels = np.linspace(0, 1, num + 1)
     if periodic:
-        # The distribution starts at the origin of the axis, between two points.
+        # The origin of the axis lies between two points.
         ordered = np.sort(x)
         around = np.concatenate([ordered - length, ordered, ordered + length])
         rank = (np.arange(len(around)) + 0.5) / len(x) - 1
         grid = np.linspace(0, length, 4 * num + 1)
         distribution = np.interp(grid, around, rank)
-        found = np.interp(levels, distribution - distribution[0], grid)
+        places = np.interp(levels, distribution - distribution[0], grid)
     else:
-        found = np.quantile(x, levels)
-    found[0], found[-1] = 0.0, length
-    # Many points may share a coordinate, such as those of a boundary.
-    found, first = np.unique(found, return_index=True)
+        places = np.quantile(x, levels)
+    places[0], places[-1] = 0.0, length
+    # Points on a boundary may share a coordinate.
+    places, first = np.unique(places, return_index=True)
     levels = levels[first]
     levels[-1] = 1.0
     rank = length * levels
-    image = (1 - strength) * found + strength * rank
-    if periodic and len(found) > 2:
-        turns = np.concatenate([found[:-1] - length, found, found[1:] + length])
+    image = (1 - strength) * places + strength * rank
+    if periodic and len(places) > 2:
+        turns = np.concatenate([places[:-1] - length, places, places[1:] + length])
         ranks = np.concatenate([rank[:-1] - length, rank, rank[1:] + length])
-        slope = PchipInterpolator(turns, ranks).derivative()(found)
-    elif len(found) > 2:
-        slope = PchipInterpolator(found, rank).derivative()(found)
+        slope = PchipInterpolator(turns, ranks).derivative()(places)
+    elif len(places) > 2:
+        slope = PchipInterpolator(places, rank).derivative()(places)
     else:
-        slope = np.ones_like(found)
+        slope = np.ones_like(places)
     slope = (1 - strength) + strength * slope
-    return torch.from_numpy(np.stack([found, image, slope]))
+    return torch.from_numpy(np.stack([places, image, slope]))
 
 
 def _cubic(x: Tensor, knots: Tensor) -> Tensor:
-    """The cubic Hermite polynomial between the knots of an axis, at ``x [n]``."""
+    """Evaluate the cubic Hermite interpolant of the knots at ``x [n]``."""
     at, image, slope = knots.to(x.device)
     number = torch.searchsorted(at, x.detach().contiguous(), right=True) - 1
     number = number.clamp(0, len(at) - 2)
@@ -194,7 +196,7 @@ def _cubic(x: Tensor, knots: Tensor) -> Tensor:
 
 
 def _bisected(u: Tensor, knots: Tensor) -> Tensor:
-    """Where the map of an axis has the values ``u [n]``."""
+    """Invert the map of an axis at ``u [n]`` by bisection."""
     low, high = torch.zeros_like(u), torch.full_like(u, float(knots[0, -1]))
     for _ in range(HALVINGS):
         middle = (low + high) / 2

@@ -50,38 +50,38 @@ def bipartite_graph(
     interpolation: Interpolation = "mean",
     nearest: int | None = None,
 ) -> BipartiteGraph:
-    """The radius graph, with no empty neighbourhood.
+    """Make a radius graph without empty neighbourhoods.
 
     A target without a source in its ball is joined to the nearest source of its sample;
-    their number is logged. In a domain with walls neighbours see each other. A target
-    that sees no source takes the nearest one of the nearest target that does, and so on
-    around corners; one in an obstacle, or closed off from all sources, has none.
+    the number of such targets is logged. Walls separate neighbours. A target that sees
+    no source takes the nearest source of the nearest target that does, and so on around
+    corners. A target in an obstacle, or cut off from all sources, has no neighbours.
 
-    If positions require gradients, and gradients are recorded, the displacements and
-    the weights of the base interpolation of the graph carry them: first and second
-    derivatives for fixed neighbours. Where a target coincides with a source, those of
-    the spline are its derivatives nearby.
+    If positions require gradients and gradients are recorded, the displacements and
+    base weights have first and second derivatives, for fixed neighbours. Where a target
+    coincides with a source, the derivatives of a spline are those nearby.
 
     Args:
         source: Source points ``[n, d]``.
         target: Target points ``[m, d]``.
-        radius: Radius of the ball, in the units of the coordinates; None, with a spline
-            alone, for its k nearest neighbours only.
-        domain: As in :func:`~nfsgeo.geometry.radius_edges`.
-        source_batch: As there.
-        target_batch: As there.
-        backend: As there.
+        radius: Radius of the ball, in the units of the coordinates; with a spline,
+            None for the k nearest neighbours only.
+        domain: The box, with its periodic axes.
+        source_batch: Sample of each source ``[n]``, sorted; None for one sample.
+        target_batch: Sample of each target ``[m]``, sorted; given with the other.
+        backend: Backend of the search, see :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: The base interpolation: the ``mean`` of a neighbourhood, moving
             least squares that are exact for ``linear`` or ``quadratic`` polynomials,
             see :func:`~nfsgeo.geometry.moving_least_squares`, or a local polyharmonic
             ``spline`` on the k nearest neighbours, see
-            :func:`~nfsgeo.geometry.polyharmonic_spline`. These are then neighbours
-            wherever they lie, and the weights of other points in the ball are 0.
-        nearest: The number k for a spline; None for as many as scattered points need.
+            :func:`~nfsgeo.geometry.polyharmonic_spline`. The latter are neighbours even
+            outside the ball; other points in the ball have weight 0.
+        nearest: The number k of a spline; None for as many as scattered points need.
 
     Raises:
-        UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
-            sample has targets but no source, or the radius is None without a spline.
+        UserError: See :func:`~nfsgeo.geometry.radius_edges`.
+        ValueError: Likewise, and if a sample has targets but no source, or the radius
+            is None without a spline.
     """
     if radius is None and interpolation != "spline":
         raise ValueError(
@@ -96,35 +96,38 @@ def bipartite_graph(
             "a sample without a source: expected at least one source in every sample; "
             "add points or drop the sample"
         )
-    graphs = [
-        _sample_graph(*ends, radius, domain, backend, interpolation, nearest)
-        for ends in samples
-    ]
-    return batch_graphs(graphs)
+    return batch_graphs(
+        [
+            _sample_graph(
+                sources, targets, radius, domain, backend, interpolation, nearest
+            )
+            for sources, targets in samples
+        ]
+    )
 
 
 @outside_inference
 def nearest_neighbour_graph(
     source: Tensor, target: Tensor, num: int, domain: Domain
 ) -> BipartiteGraph:
-    """Each target of one sample joined to its ``num`` nearest sources.
+    """Join each target of one sample to its ``num`` nearest sources.
 
-    A target at a source is joined to it, too. The base interpolation is the mean. If
-    positions require gradients, and gradients are recorded, displacements carry them,
-    for fixed neighbours. In a domain with walls neighbours see each other.
+    A source at a target is one of them. The base interpolation is the mean. If
+    positions require gradients and gradients are recorded, displacements have
+    derivatives, for fixed neighbours. Walls separate neighbours.
 
     Args:
         source: Source points ``[n, d]``.
         target: Target points ``[m, d]``.
-        num: Neighbours of a target; of fewer sources, all.
+        num: Neighbours of a target; all sources if there are fewer.
         domain: The box, with its periodic axes.
 
     Raises:
         UserError: If a point is outside the domain or not a number.
     """
     near = Search(source, target, domain).nearest(num).to(source.device)
-    found = near >= 0
-    edges = torch.stack([near[found], found.nonzero()[:, 0]])
+    exists = near >= 0
+    edges = torch.stack([near[exists], exists.nonzero()[:, 0]])
     ends = source, target
     if not any(end.requires_grad and torch.is_grad_enabled() for end in ends):
         ends = source.detach().double(), target.detach().double()
@@ -137,16 +140,16 @@ def nearest_neighbour_graph(
 
 @dataclass(frozen=True)
 class GraphBuilder:
-    """How the points of a sample are joined. Every method is a function of positions.
+    """Makes the graphs between the points, grid and query points of a sample.
 
     Args:
         domain: The box, with its periodic axes.
         radius: Radius of every ball, in the units of the coordinates.
         interpolation: Base interpolation, see
             :func:`~nfsgeo.geometry.bipartite_graph`.
-        ball_to_grid: Whether the nodes of a grid have neighbours within the radius; if
-            not, only those of a spline.
-        ball_from_grid: The same for points among the nodes of a grid.
+        ball_to_grid: Whether nodes of a grid have all points within the radius as
+            neighbours; if not, only those of a spline.
+        ball_from_grid: Whether points have all nodes within the radius, likewise.
     """
 
     domain: Domain
@@ -156,21 +159,21 @@ class GraphBuilder:
     ball_from_grid: bool = True
 
     def points_to_grid(self, pos: Tensor, grid: Tensor) -> BipartiteGraph:
-        """Points ``pos [n, d]`` to the nodes of a ``grid [m, d]``."""
+        """Return the graph from points ``[n, d]`` to nodes of a grid ``[m, d]``."""
         return self._graph(pos, grid, ball=self.ball_to_grid)
 
     def grid_to_points(self, grid: Tensor, pos: Tensor) -> BipartiteGraph:
-        """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
+        """Return the graph from nodes of a grid ``[m, d]`` to points ``[n, d]``."""
         num = spline_neighbours(self.domain, on_grid=True)
         return self._graph(grid, pos, ball=self.ball_from_grid, nearest=num)
 
     def points_to_queries(self, pos: Tensor, query_pos: Tensor) -> BipartiteGraph:
-        """Points ``pos [n, d]`` to others ``query_pos [m, d]``."""
+        """Return the graph from points ``[n, d]`` to query points ``[m, d]``."""
         return self._graph(pos, query_pos, ball=self.interpolation != "spline")
 
     def points_to_points(self, pos: Tensor) -> BipartiteGraph:
-        """Points ``pos [n, d]`` to each other, themselves included."""
-        # Every point has its own value.
+        """Return the graph among points ``[n, d]``, with self-loops."""
+        # The spline at a point is the value there.
         return self._graph(pos, pos, ball=True, nearest=1)
 
     def _graph(
@@ -195,7 +198,7 @@ def _sample_graph(
     interpolation: Interpolation,
     nearest: int | None,
 ) -> BipartiteGraph:
-    """:func:`bipartite_graph` of one sample."""
+    """Make the :func:`bipartite_graph` of one sample."""
     search = Search(source, target, domain)
     edges = torch.empty(2, 0, dtype=torch.int64)
     if radius is not None:
@@ -227,7 +230,7 @@ def _sample_graph(
 
 
 def widened(edges: Tensor, search: Search) -> Tensor:
-    """The edges, and one from the nearest source to each target that had none."""
+    """Add an edge from the nearest source to each target without an edge."""
     num = len(search.target)
     empty = torch.bincount(edges[1], minlength=num) == 0
     if not empty.any():
@@ -237,11 +240,11 @@ def widened(edges: Tensor, search: Search) -> Tensor:
         int(empty.sum()),
         num,
     )
-    # Behind a corner, a target takes what others see.
+    # A target behind a corner takes the source of another target.
     asking = empty if search.domain.walls is None else torch.ones_like(empty)
-    some = search.among(search.source, search.target[asking])
-    found, place = some.nearest(1)[:, 0], asking.nonzero().squeeze(1)
-    added = torch.stack([found, place])[:, empty[asking] & (found >= 0)]
+    search_of_empty = search.among(search.source, search.target[asking])
+    nearest, targets = search_of_empty.nearest(1)[:, 0], asking.nonzero().squeeze(1)
+    added = torch.stack([nearest, targets])[:, empty[asking] & (nearest >= 0)]
     edges = torch.cat([edges, added], dim=1)
     return edges[:, edges[1].argsort(stable=True)]
 
@@ -249,17 +252,20 @@ def widened(edges: Tensor, search: Search) -> Tensor:
 def _with_splines(
     edges: Tensor, near: Tensor, source: Tensor, target: Tensor, domain: Domain
 ) -> tuple[Tensor, Tensor]:
-    """The edges with those of the nearest neighbours, which alone have weights."""
-    # Of the positions themselves: those of the search have no gradients.
+    """Add the neighbours of splines to edges, and return their weights, too.
+
+    Other edges have weight 0.
+    """
+    # The positions of the search have no gradients.
     here = target.cpu().double()[:, None].expand(*near.shape, -1)
     away = domain.tangent(here, source.cpu().double()[near])
     counts = (near >= 0).sum(1)
     splines = away.new_zeros(near.shape)
     for count in counts[counts > 0].unique().tolist():
         rows = (counts == count).nonzero()
-        found = polyharmonic_spline(away[rows.squeeze(1), :count])
-        splines = splines.index_put((rows, torch.arange(count)), found)
-    # An edge's place in the order by target and then source.
+        solved = polyharmonic_spline(away[rows.squeeze(1), :count])
+        splines = splines.index_put((rows, torch.arange(count)), solved)
+    # Keys that sort edges by target and then source.
     size = max(1, len(source))
     place = (torch.arange(len(target))[:, None] * size + near)[near >= 0]
     keys = torch.cat([place, edges[1] * size + edges[0]]).unique()

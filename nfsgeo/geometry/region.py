@@ -1,4 +1,4 @@
-"""The part of a box that fields live in: outside of obstacles, or inside a vessel."""
+"""Regions of a box: outside obstacles, or inside a vessel."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Closed boundaries in a box, and the side of them on which fields live.
+    """The part of a box on which fields are defined, bounded by closed boundaries.
 
-    In the plane these are polygons, which are made by :meth:`polygons` or as the zero
-    level of a signed distance by :meth:`signed_distance`; in space closed surfaces of
-    triangles, by :meth:`surface`. A point is enclosed if a ray from it crosses the
-    boundary an odd number of times, so that a boundary within another is a hole in it.
-    Boundaries may reach beyond the box; on a periodic axis they come again with its
-    period. A wall is an obstacle with a small width.
+    In the plane the boundaries are polygons, see :meth:`polygons` and
+    :meth:`signed_distance`; in space they are closed surfaces of triangles, see
+    :meth:`surface`. A point is enclosed if a ray from it crosses the boundary an odd
+    number of times, so that a boundary within another is a hole. Boundaries may extend
+    beyond the box and are repeated along periodic axes. A wall is a thin obstacle.
 
     Args:
         facets: Segments ``[F, 2, 2]`` or triangles ``[F, 3, 3]``, float64, in the units
             of the coordinates.
-        inside: Whether fields live where the boundaries enclose a point, as in a
-            vessel; if not, they enclose obstacles.
+        inside: Whether the region is what the boundaries enclose, as in a vessel; if
+            not, they enclose obstacles.
 
     Raises:
         UserError: The boundary is not closed, or a coordinate is not finite.
@@ -50,7 +49,7 @@ class Region:
                 facets.reshape(-1, dim), axis=0, return_inverse=True
             )
             number = np.sort(number.reshape(-1, dim), axis=1)
-            # Ends of segments, sides of triangles.
+            # The ends of segments, or the sides of triangles.
             sides = np.concatenate([np.delete(number, i, axis=1) for i in range(dim)])
             which, times = np.unique(sides, axis=0, return_counts=True)
             facets = facets[(np.diff(number, axis=1) > 0).all(axis=1)]
@@ -70,23 +69,23 @@ class Region:
 
     @classmethod
     def polygons(cls, rings: Sequence[ArrayLike], *, inside: bool = False) -> Region:
-        """The region outside of polygons in the plane, or inside of them.
+        """Make the region outside polygons in the plane, or inside them.
 
         Args:
-            rings: Corners ``[k, 2]`` of each polygon in order; the first may come again
-                as the last. Polygons do not overlap; one within another is a hole.
-            inside: Whether fields live inside.
+            rings: Corners ``[k, 2]`` of each polygon in order; the last may repeat the
+                first. Polygons do not overlap; one within another is a hole.
+            inside: Whether the region is inside.
 
         Raises:
             UserError: There is no polygon, one has no area or crosses itself, or two of
                 them overlap.
         """
-        found = []
+        polygons = []
         for number, ring in enumerate(rings):
             try:
-                found.append(shapely.Polygon(np.asarray(ring, np.float64)))
-                why = shapely.is_valid_reason(found[-1])
-                fits = found[-1].is_valid and found[-1].area > 0
+                polygons.append(shapely.Polygon(np.asarray(ring, np.float64)))
+                why = shapely.is_valid_reason(polygons[-1])
+                fits = polygons[-1].is_valid and polygons[-1].area > 0
             except ValueError as error:  # of another shape
                 why, fits = str(error), False
             if not fits:
@@ -96,35 +95,37 @@ class Region:
                     "area and does not cross itself; give a wall a small width",
                     "correct the polygon",
                 )
-        one, other = shapely.STRtree(found).query(found, "overlaps")
-        if len(one) or not found:
+        one, other = shapely.STRtree(polygons).query(polygons, "overlaps")
+        if len(one) or not polygons:
             raise UserError(
                 f"polygons {min(one[0], other[0])} and {max(one[0], other[0])} that "
                 "cross"
-                if found
+                if polygons
                 else "no polygon",
                 "polygons that do not overlap; one within another is a hole",
                 "merge those that overlap, for example by shapely.union_all",
             )
-        return cls._outlines([shapely.get_coordinates(each) for each in found], inside)
+        return cls._outlines(
+            [shapely.get_coordinates(polygon) for polygon in polygons], inside
+        )
 
     @classmethod
     def _outlines(cls, rings: Sequence[Doubles], inside: bool = False) -> Region:
-        """Of rings ``[k, 2]`` that close."""
+        """Make the region bounded by closed rings ``[k, 2]``."""
         segments = [np.stack([r[:-1], r[1:]], axis=1) for r in rings]
         return cls(np.concatenate([np.empty((0, 2, 2)), *segments]), inside)
 
     @classmethod
     def signed_distance(cls, x: ArrayLike, y: ArrayLike, distance: ArrayLike) -> Region:
-        """The region where a signed distance on a grid in the plane is positive.
+        """Make the region in the plane where a signed distance on a grid is positive.
 
-        Its boundary is the zero level of the linear interpolation, so that obstacles
-        need to be a few spacings wide.
+        Its boundary is the zero level of the linear interpolant, so that obstacles must
+        be a few spacings wide.
 
         Args:
             x: Coordinates along the first axis ``[n]``, increasing.
             y: Coordinates along the second ``[m]``.
-            distance: ``[n, m]``, negative in obstacles; any function of that sign.
+            distance: Distance ``[n, m]``, negative in obstacles; its sign suffices.
 
         Raises:
             UserError: Shapes do not fit, or nothing is negative.
@@ -153,10 +154,12 @@ class Region:
     def surface(
         cls, corners: ArrayLike, triangles: ArrayLike, *, inside: bool = False
     ) -> Region:
-        """The region outside of closed surfaces in space, or ``inside`` of them.
+        """Make the region outside closed surfaces in space, or inside them.
 
-        ``triangles [F, 3]`` are numbers of ``corners [V, 3]``; those at one place are
-        one.
+        Args:
+            corners: Positions ``[V, 3]``; corners that coincide are one.
+            triangles: Numbers of their corners ``[F, 3]``.
+            inside: Whether the region is inside.
 
         Raises:
             UserError: The surface is not closed.
@@ -169,17 +172,21 @@ class Region:
         return int(self.facets.shape[-1])
 
     def moved(self, lower: ArrayLike, scale: ArrayLike) -> Region:
-        """The same region in coordinates ``(x - lower) * scale``."""
+        """Return the region in coordinates ``(x - lower) * scale``."""
         moved = (self.facets - np.asarray(lower)) * np.asarray(scale)
         return Region(moved, self.inside)
 
     def check_in_box(
         self, lower: Sequence[float], upper: Sequence[float], periodic: Sequence[bool]
     ) -> None:
-        """Makes sure that boundaries have the axes of a box and lie partly in it.
+        """Check that boundaries have the axes of a box and lie partly in it.
 
-        ``lower``, ``upper`` and ``periodic`` are of every axis; along a periodic one
-        they may lie beside the box.
+        Along periodic axes they may lie outside.
+
+        Args:
+            lower: Lower end of every axis.
+            upper: Upper end of every axis.
+            periodic: Whether the axis wraps around.
 
         Raises:
             UserError: They do not.

@@ -1,4 +1,4 @@
-"""Neighbours of points: all within a radius, or the nearest."""
+"""Neighbours of points within a radius, and nearest neighbours."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from nfsgeo.geometry.domain import Domain, Sphere
 __all__ = ["Search", "by_sample", "edges_by_sample", "radius_edges", "radius_for"]
 
 BACKENDS = ("auto", "scipy", "torch_cluster")
-# torch-cluster compares all pairs on CUDA: fast for few points only.
+# Most pairs for torch-cluster on CUDA, which compares all pairs.
 MAX_PAIRS = 1 << 26
-# Room for neighbours that it reserves there.
+# Most neighbours for which it reserves memory at once.
 MAX_SLOTS = 1 << 22
-# Of points as far, those beyond the last neighbour that are looked at, and the digits
-# to which distances count as equal.
+# Extra candidates fetched to break ties; digits at which distances are equal.
 TIES, DIGITS = 8, 9
-# Of those wanted: as many are looked at for ones that are not hidden.
+# Candidates over neighbours at which a search behind walls accepts fewer neighbours.
 MOST = 16
-# Targets whose nearest sources are looked for together.
+# Targets of one query for nearest sources.
 TARGETS = 1 << 16
 
 
@@ -41,19 +40,18 @@ def radius_edges(
     target_batch: Tensor | None = None,
     backend: str = "auto",
 ) -> Tensor:
-    """All pairs of a source and a target of one sample with distance <= radius.
+    """Return all pairs of a source and a target of one sample within a radius.
 
-    The neighbourhoods of the paper's appendix ("Graph construction"): balls, with
-    their boundary, in the minimal-image metric of the domain. Points that a wall of the
-    domain hides from each other are no neighbours. A pair comes once, however large the
-    radius, and is the same by every backend.
+    These are the neighbourhoods of the paper's appendix ("Graph construction"): closed
+    balls in the minimal-image metric of the domain. Walls separate neighbours. A pair
+    occurs once, however large the radius. All backends return the same edges.
 
     Args:
         source: Source points ``[n, d]``.
         target: Target points ``[m, d]``.
         radius: Radius of the ball, in the units of the coordinates.
         domain: The box, with its periodic axes.
-        source_batch: Sample of each source ``[n]``, sorted; none for one sample.
+        source_batch: Sample of each source ``[n]``, sorted; None for one sample.
         target_batch: Sample of each target ``[m]``, sorted; given with the other.
         backend: ``"scipy"``, ``"torch_cluster"`` or ``"auto"``: torch-cluster for few
             points on CUDA where it is installed, else SciPy, which works on the CPU.
@@ -75,11 +73,11 @@ def radius_edges(
 
 
 def radius_for(num_points: int, domain: Domain, c: float) -> float:
-    """The radius at which a ball holds ``c log n`` of ``n`` points on average.
+    """Return the radius at which a ball holds ``c log n`` of ``n`` points on average.
 
-    Paper, appendix A ("Graph construction"): ``E|N(x)| <= c log n``. For points
-    spread evenly, ``E|N(x)|`` is ``n`` times the fraction of the domain that the
-    ball covers; at open boundaries it is less.
+    This is ``E|N(x)| <= c log n`` of the paper's appendix A ("Graph construction"). For
+    evenly spread points ``E|N(x)|`` is ``n`` times the fraction of the domain that the
+    ball covers, and less at boundaries.
 
     Args:
         num_points: Number of points ``n`` of one sample, 2 or more.
@@ -104,7 +102,7 @@ def by_sample(
     source_batch: Tensor | None,
     target_batch: Tensor | None,
 ) -> list[tuple[Tensor, Tensor]]:
-    """Sources and targets of each sample; arguments as of :func:`radius_edges`."""
+    """Split sources and targets by sample; arguments as for :func:`radius_edges`."""
     if source_batch is None and target_batch is None:
         return [(source, target)]
     counts = []
@@ -126,20 +124,20 @@ def by_sample(
 def edges_by_sample(
     edge_index: Tensor | None, ends: Sequence[tuple[Tensor, Tensor]]
 ) -> list[Tensor]:
-    """The edges of each sample, by numbers of its own points; none without any.
+    """Split edges by sample, with points numbered within each sample.
 
     Args:
-        edge_index: Edges ``[2, E]`` between the sources of all samples.
+        edge_index: Edges ``[2, E]`` among the sources of all samples; None for none.
         ends: Sources and targets of each sample, from :func:`by_sample`.
     """
     if edge_index is None:
         return []
-    found, first = [], 0
+    parts, first = [], 0
     for place, _ in ends:
-        own = (edge_index[1] >= first) & (edge_index[1] < first + len(place))
-        found.append(edge_index[:, own] - first)
+        inside = (edge_index[1] >= first) & (edge_index[1] < first + len(place))
+        parts.append(edge_index[:, inside] - first)
         first += len(place)
-    return found
+    return parts
 
 
 def _is_sorted(batch: Tensor) -> bool:
@@ -185,21 +183,23 @@ class Search:
         )
 
     def among(self, source: Tensor, target: Tensor) -> Search:
-        """A search among points of this one, which are not checked again: those in
-        float32 may lie outside of the domain by their rounding.
+        """Return a search among points of this one, without checking them again.
+
+        Points in float32 may lie outside the domain by rounding.
         """
-        found = object.__new__(Search)
-        found.device, found.given, found.domain = self.device, self.domain, self.domain
-        found.source, found.target = source, target
-        return found
+        search = object.__new__(Search)
+        search.device, search.given = self.device, self.domain
+        search.domain = self.domain
+        search.source, search.target = source, target
+        return search
 
     def within(self, radius: float, backend: str = "auto") -> Tensor:
-        """Edges ``[2, E]`` of one sample, on the CPU; see :func:`radius_edges`."""
+        """Return the edges ``[2, E]`` of one sample; see :func:`radius_edges`."""
         if not (math.isfinite(radius) and radius > 0):
             raise UserError(f"radius {radius}", "a number above 0", "raise the radius")
         if self.given is not self.domain:
             radius = self.given.normalised_length(radius)
-        # Enlarged by what wrapping and shifting may round away.
+        # Wrapping and shifting round.
         scale = max(map(abs, self.domain.lower + self.domain.upper))
         reach = radius * (1 + 1e-8) + 16 * torch.finfo(torch.float64).eps * scale
         where = self._cluster_on(backend)
@@ -208,8 +208,8 @@ class Search:
         else:
             pairs = self._by_torch_cluster(reach, where)
         pairs = pairs[:, self.distance(*pairs) <= radius]
-        # NumPy sorts ten times as fast as torch here, and powers of 2 are taken apart
-        # ten times as fast as other products.
+        # NumPy sorts ten times as fast as torch here, and shifts are ten times as fast
+        # as divisions.
         bits = max(len(self.source) - 1, 0).bit_length()
         key = (pairs[1] << bits) | pairs[0]
         key.numpy().sort()
@@ -218,53 +218,54 @@ class Search:
         return edges if self._clearance is None else edges[:, self._visible(*edges)]
 
     def nearest(self, num: int) -> Tensor:
-        """The nearest sources of each target, nearest first.
+        """Return the nearest sources of each target, nearest first.
 
-        Of several as near, those whose displacement comes first: the order of the
-        points does not matter. In a domain with walls only those are neighbours that
-        none hides. A target that sees fewer than are wanted has these alone; one that
-        sees none takes the nearest source of the nearest target that it sees, and so on
-        around corners. One in an obstacle, or closed off from all, has none.
+        Ties are broken by the displacement, so that the order of the points does not
+        matter. Walls separate neighbours: a target may have fewer neighbours than
+        ``num``. A target that sees no source takes the nearest source of the nearest
+        target that it sees, and so on around corners. A target in an obstacle, or cut
+        off from all sources, has none.
 
         Args:
-            num: How many; of fewer sources, all.
+            num: Neighbours of a target; all sources if there are fewer.
 
         Returns:
-            Numbers of sources ``[m, num]``, int64, and -1 after the last.
+            Numbers of sources ``[m, num]``, int64, padded with -1.
         """
         total = len(self.source)
         num = min(num, total)
         result = torch.full((len(self.target), num), -1)
         walls = self.domain.walls is not None
-        there = self.domain.contains(self.domain.wrap(self.target)) if walls else None
+        pos = self.domain.wrap(self.target)
+        inside = self.domain.contains(pos) if walls else None
         tree, target = self._tree(self._local(self.source)), self._local(self.target)
         for some in torch.arange(len(target)).split(TARGETS):
-            some = some if there is None else some[there[some]]
+            some = some if inside is None else some[inside[some]]
             size = num + TIES
             while len(some):
-                wanted = list(range(1, 1 + min(size, total)))
-                found = torch.from_numpy(tree.query(target[some].numpy(), wanted)[1])
-                found = found.gather(1, self._nearest_first(some, found))
-                found = self._seen_first(some, found) if walls else found
-                result[some] = found[:, :num]
-                # Few may do after a while, but none will not.
+                ranks = list(range(1, 1 + min(size, total)))
+                near = torch.from_numpy(tree.query(target[some].numpy(), ranks)[1])
+                near = near.gather(1, self._nearest_first(some, near))
+                near = self._seen_first(some, near) if walls else near
+                result[some] = near[:, :num]
+                # After a while a few neighbours suffice, but not none.
                 least = -1 if size < MOST * num else 0
                 some = some[(result[some, least] < 0) & (size < total)]
                 size *= 4
-        return result if there is None else self._around_corners(result, there)
+        return result if inside is None else self._around_corners(result, inside)
 
     def _visible(self, source: Tensor, target: Tensor) -> Tensor:
-        """Whether no wall is between sources and targets of these numbers ``[e]``."""
+        """Return whether no wall separates pairs of sources and targets ``[e]``."""
         assert self._clearance is not None
         free = self.distance(source, target) < self._clearance[target]
-        left = (~free).nonzero().squeeze(1)
-        ends = self.target[target[left]], self.source[source[left]]
-        free[left] = self.domain.visible(*ends)
+        unsure = (~free).nonzero().squeeze(1)
+        ends = self.target[target[unsure]], self.source[source[unsure]]
+        free[unsure] = self.domain.visible(*ends)
         return free
 
     @cached_property
     def _clearance(self) -> Tensor | None:
-        """A distance of each target within which there is no wall ``[m]``."""
+        """Distance around each target within which there is no wall ``[m]``."""
         if self.domain.walls is None:
             return None
         points = self.domain.wrap(self.target).numpy()
@@ -274,7 +275,7 @@ class Search:
         return self.domain.distance(self.source[source], self.target[target])
 
     def _local(self, pos: Tensor) -> Tensor:
-        """Coordinates that begin at 0; in ``[0, length)`` on periodic axes."""
+        """Return coordinates from 0, in ``[0, length)`` on periodic axes."""
         pos = pos - pos.new_tensor(self.domain.lower)
         lengths = pos.new_tensor(self.domain.lengths)
         wrapped = torch.where(pos >= lengths, pos - lengths, pos).clamp(min=0.0)
@@ -288,7 +289,7 @@ class Search:
         )
 
     def _by_trees(self, reach: float) -> Tensor:
-        """Pairs ``[2, e]`` that may lie within the reach, by SciPy."""
+        """Return the pairs ``[2, e]`` within a distance, by SciPy."""
         tree, other = (
             self._tree(self._local(pos)) for pos in (self.source, self.target)
         )
@@ -296,9 +297,9 @@ class Search:
         return torch.from_numpy(np.stack([pairs["i"], pairs["j"]]).astype(np.int64))
 
     def _by_torch_cluster(self, reach: float, device: torch.device) -> Tensor:
-        """The same by torch-cluster, which searches in open space, with images.
+        """Return the pairs ``[2, e]`` within a distance, by torch-cluster.
 
-        It keeps a bounded number of neighbours: as many as there are sources.
+        It searches in open space, hence among periodic images.
         """
         from torch_cluster import radius
 
@@ -308,15 +309,15 @@ class Search:
         step = len(target) if device.type == "cpu" else MAX_SLOTS // max(1, num)
         pairs = [torch.empty(2, 0, dtype=torch.int64)]
         for number, some in enumerate(target.split(max(1, step)) if num else ()):
-            found = radius(source, some, reach, max_num_neighbors=num).cpu()
-            pairs.append(torch.stack([index[found[1]], found[0] + number * step]))
+            edges = radius(source, some, reach, max_num_neighbors=num).cpu()
+            pairs.append(torch.stack([index[edges[1]], edges[0] + number * step]))
         return torch.cat(pairs, dim=1)
 
     def images(self, reach: float) -> tuple[Tensor, Tensor]:
-        """Local sources, and those near an end of a periodic axis beyond the other.
+        """Return the sources with their periodic images near the box.
 
         Returns:
-            Positions ``[k, d]`` in open space, and the source of each.
+            Positions ``[k, d]`` in open space, and the number of each source ``[k]``.
         """
         pos, index = self._local(self.source), torch.arange(len(self.source))
         ends = zip(self.domain.lengths, self.domain.periodic, strict=True)
@@ -330,7 +331,7 @@ class Search:
         return pos, index
 
     def _cluster_on(self, backend: str) -> torch.device | None:
-        """Where torch-cluster searches; None where SciPy does.
+        """Return the device on which torch-cluster searches; None for SciPy.
 
         Raises:
             UserError: The backend is unknown or not installed.
@@ -350,35 +351,35 @@ class Search:
             )
         return self.device if cuda > 0 else torch.device("cpu")
 
-    def _nearest_first(self, some: Tensor, found: Tensor) -> Tensor:
-        """The order of the sources ``[m, k]`` found for some targets."""
-        here = self.target[some, None].expand(*found.shape, -1)
-        away = self.domain.displacement(here, self.source[found])
+    def _nearest_first(self, targets: Tensor, sources: Tensor) -> Tensor:
+        """Return the order by distance of the sources ``[m, k]`` of some targets."""
+        here = self.target[targets, None].expand(*sources.shape, -1)
+        away = self.domain.displacement(here, self.source[sources])
         distance = away.norm(dim=2, keepdim=True)
         keys = torch.cat([distance, away], dim=2) / (10.0**-DIGITS * distance[:, -1:])
         order = np.lexsort(keys.round().permute(2, 0, 1).flip(0).numpy(), axis=-1)
         return torch.from_numpy(order)
 
-    def _seen_first(self, some: Tensor, found: Tensor) -> Tensor:
-        """The sources ``[m, k]`` that each target sees, then -1 for others."""
-        asking = some[:, None].expand_as(found)
-        seen = self._visible(found.flatten(), asking.flatten()).view_as(found)
+    def _seen_first(self, targets: Tensor, sources: Tensor) -> Tensor:
+        """Move visible sources to the front of ``[m, k]``; others become -1."""
+        repeated = targets[:, None].expand_as(sources)
+        seen = self._visible(sources.flatten(), repeated.flatten()).view_as(sources)
         order = seen.int().argsort(dim=1, descending=True, stable=True)
-        return found.masked_fill(~seen, -1).gather(1, order)
+        return sources.masked_fill(~seen, -1).gather(1, order)
 
-    def _around_corners(self, near: Tensor, there: Tensor) -> Tensor:
-        """Neighbours ``[m, num]``, where targets that see none take those of others."""
-        known, left = near[:, 0] >= 0, (near[:, 0] < 0) & there
-        if not (known.any() and left.any()):
+    def _around_corners(self, near: Tensor, inside: Tensor) -> Tensor:
+        """Give targets that see no source the nearest source of a visible target."""
+        served, hidden = near[:, 0] >= 0, (near[:, 0] < 0) & inside
+        if not (served.any() and hidden.any()):
             return near
-        between = self.among(self.target[known], self.target[left])
-        by = between.nearest(1)[:, 0]
-        through = near[known][by, 0].masked_fill(by < 0, -1)
-        return near.index_put((left.nonzero().squeeze(1), torch.tensor(0)), through)
+        between = self.among(self.target[served], self.target[hidden])
+        guide = between.nearest(1)[:, 0]
+        sources = near[served][guide, 0].masked_fill(guide < 0, -1)
+        return near.index_put((hidden.nonzero().squeeze(1), torch.tensor(0)), sources)
 
 
 def cuda_version() -> int | None:
-    """Of CUDA, torch-cluster was built with, -1 without; None if it is not there."""
+    """Return the CUDA version of torch-cluster, -1 for none; None if not installed."""
     try:
         import torch_cluster  # noqa: F401
     except (ImportError, OSError):  # absent, or built for another version of torch

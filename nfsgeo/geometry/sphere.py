@@ -1,4 +1,4 @@
-"""Functions on the unit sphere: of points in degrees and of unit vectors."""
+"""Geometry of the unit sphere, in degrees and in unit vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOLDEN_RATIO = (1 + 5**0.5) / 2
 
 
 def unit_vectors(pos: Tensor) -> Tensor:
-    """Unit vectors ``[..., 3]``, float64, of longitudes and latitudes in degrees."""
+    """Return the unit vectors ``[..., 3]`` of longitudes and latitudes in degrees."""
     longitude, latitude = torch.deg2rad(pos.to(torch.float64)).unbind(-1)
     ring = latitude.cos()
     return torch.stack(
@@ -24,15 +24,15 @@ def unit_vectors(pos: Tensor) -> Tensor:
 
 
 def arc(a: Tensor, b: Tensor) -> Tensor:
-    """Angle between unit vectors, exact for near and for opposite ones."""
+    """Return the angle between unit vectors, accurate also near 0 and pi."""
     a, b = torch.broadcast_tensors(a, b)
     return torch.atan2(length(torch.linalg.cross(a, b)), (a * b).sum(-1))
 
 
 def lattice(num: int) -> Tensor:
-    """Longitudes and latitudes of nearly equal distances ``[num, 2]``, float64.
+    """Return a Fibonacci lattice in longitude and latitude ``[num, 2]``, float64.
 
-    Each represents the same area. "Measurement of areas on a sphere using Fibonacci
+    All nodes represent the same area. "Measurement of areas on a sphere using Fibonacci
     and latitude-longitude lattices" (González, 2010).
     """
     number = torch.arange(num, dtype=torch.float64)
@@ -42,12 +42,12 @@ def lattice(num: int) -> Tensor:
 
 
 def azimuthal(a: Tensor, b: Tensor) -> Tensor:
-    r"""``b`` in Lambert's equal-area projection around ``a``, ``[..., 2]``.
+    r"""Project ``b`` by Lambert's equal-area projection around ``a``, ``[..., 2]``.
 
     .. math:: \frac{(b - a) \cdot (e, n)}{\sqrt{1 - |b - a|^2 / 4}}
 
-    with unit vectors :math:`e` to the east and :math:`n` to the north; at a pole, as
-    from longitude 0. Distances from ``a`` are chords.
+    with unit vectors :math:`e` to the east and :math:`n` to the north, at a pole those
+    at longitude 0. Distances from ``a`` are chords.
 
     Args:
         a: Unit vectors ``[..., 3]``.
@@ -60,7 +60,7 @@ def azimuthal(a: Tensor, b: Tensor) -> Tensor:
     east = torch.stack([-sine, cosine, torch.zeros_like(z)], dim=-1)
     north = torch.stack([-z * cosine, -z * sine, away.masked_fill(pole, 0)], -1)
     chord = b - a
-    # Rounding: on the other side of the sphere there is no direction.
+    # The antipode has no direction.
     least = torch.finfo(chord.dtype).eps
     scale = (1 - chord.square().sum(-1, keepdim=True) / 4).clamp_min(least).rsqrt()
     flat = [(chord * axis).sum(-1, keepdim=True) for axis in (east, north)]
@@ -68,27 +68,26 @@ def azimuthal(a: Tensor, b: Tensor) -> Tensor:
 
 
 def spherical_harmonics(pos: Tensor, degrees: int) -> Tensor:
-    r"""Real spherical harmonics, orthonormal on the unit sphere.
+    r"""Evaluate real spherical harmonics, orthonormal on the unit sphere.
 
     .. math:: Y_{l, m} = \sqrt{2}\, \bar P_l^m(z) \cos m \phi, \quad
         Y_{l, -m} = \sqrt{2}\, \bar P_l^m(z) \sin m \phi, \quad
         Y_{l, 0} = \bar P_l^0(z)
 
     Args:
-        pos: unit vectors ``[n, 3]``.
-        degrees: number of degrees :math:`L`, from 0 to :math:`L - 1`.
+        pos: Unit vectors ``[n, 3]``.
+        degrees: Number of degrees :math:`L`, from 0 to :math:`L - 1`.
 
     Returns:
-        ``[n, L^2]``, float64, degree by degree, the orders of each from ``-l`` to
-        ``l``.
+        Values ``[n, L^2]``, float64, sorted by degree and then by order.
     """
     x, y, z = pos.to(torch.float64).cpu().numpy().T[..., None]
-    each = np.arange(degrees)
-    degree = np.repeat(each, 2 * each + 1)
+    degrees_once = np.arange(degrees)
+    degree = np.repeat(degrees_once, 2 * degrees_once + 1)
     order = np.arange(degrees**2) - degree * (degree + 1)
-    # Next to a pole, the cosine of an angle has half of its digits.
+    # Near a pole, the arc cosine would lose half of the digits.
     angles = np.arctan2(np.hypot(x, y), z), np.arctan2(y, x)
     waves = sph_harm_y(degree, np.abs(order), *angles)
-    # SciPy's have the sign of Condon and Shortley.
+    # SciPy includes the Condon-Shortley phase.
     waves *= np.where(order, 2**0.5, 1.0) * (-1.0) ** order
     return torch.from_numpy(np.where(order < 0, waves.imag, waves.real)).to(pos.device)

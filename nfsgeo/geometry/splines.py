@@ -14,56 +14,57 @@ from nfsgeo.geometry.domain import Domain
 
 __all__ = ["moving_least_squares", "polyharmonic_spline", "spline_neighbours"]
 
-# Neighbours of a target by dimension, among scattered points and among those of a grid:
-# some times the polynomials of degree 2.
+# Neighbours of a target by dimension, among scattered points and among grid nodes: a
+# few times the number of quadratic polynomials.
 SCATTERED, ON_GRID = {1: 8, 2: 24, 3: 40}, {1: 6, 2: 16, 3: 32}
-# Powers of the distance and degrees of the polynomials, from the most exact spline to
-# one that any neighbours carry.
+# Powers of the distance and degrees of the polynomials, from the most accurate spline
+# to one that is solvable for any neighbours.
 SPLINES = ((5, 2), (3, 1), (1, 0))
-# Where the weights of a target add up to more than this in modulus, its neighbours lie
-# too unevenly, and noise would grow by as much: of splines, and of fitted polynomials.
+# Largest sum of absolute weights of a target, the factor by which noise may grow, for
+# splines and for fitted polynomials. It is exceeded where neighbours lie too unevenly.
 LARGEST_GAIN, LARGEST_GAIN_OF_FITS = 12.0, 3.0
-# Of the functions at the distance of neighbours: how far a spline may miss values that
-# differ between points much closer than that, rather than swing.
+# Ridge over the basis function at the distance of neighbours. It lets a spline miss
+# values that differ between much closer points, so that it does not overshoot.
 RIDGE = 0.15
 TARGETS = 1 << 15
-# Of fits: keeps systems with too few neighbours solvable, and changes no other.
+# Ridge that makes fits to too few neighbours solvable, and changes no others.
 SMALLEST_RIDGE = 1e-10
-# Leaves nothing of a coefficient.
+# Ridge that sets a coefficient to zero.
 GIVEN_UP = 1e8
 
 
 def spline_neighbours(domain: Domain, *, on_grid: bool = False) -> int:
-    """How many of the nearest points a spline in a ``domain`` goes through.
+    """Return the number of nearest points for a spline in a ``domain``.
 
-    Fewer will do if they are ``on_grid``.
+    Fewer suffice if they are ``on_grid``.
     """
     return (ON_GRID if on_grid else SCATTERED)[2 if domain.curved else domain.dim]
 
 
 def polyharmonic_spline(displacement: Tensor) -> Tensor:
-    r"""Weights of the polyharmonic spline through the neighbours of every target.
+    r"""Return the weights of local polyharmonic splines at their targets.
 
     .. math:: \begin{pmatrix} \Phi & P \\ P^T & 0 \end{pmatrix}
         \begin{pmatrix} \omega \\ \lambda \end{pmatrix} =
         \begin{pmatrix} \phi(0) \\ p(0) \end{pmatrix}, \qquad
         \Phi_{ij} = \epsilon \, \delta_{ij} - |x_i - x_j|^5
 
-    Radial basis functions with polynomials of degree 2, as in RBF-FD (Flyer, Fornberg,
-    Bayona and Barnett, 2016). Quadratic fields are followed exactly, and smooth ones
-    far better than by moving least squares. A target that is a neighbour itself has
-    that neighbour's value; elsewhere the small :math:`\epsilon` spreads noise less than
-    a spline through every value would. The equations know no length, so that neighbours
-    may be as dense as they like. Where they lie too unevenly, a spline of lower degree
-    takes over, exact for linear fields, and at last one that is exact for constants.
+    These are radial basis functions with polynomials of degree 2, as in RBF-FD (Flyer,
+    Fornberg, Bayona and Barnett, 2016). Quadratic fields are reproduced exactly, and
+    smooth ones far better than by moving least squares. At a neighbour the spline has
+    that neighbour's value; elsewhere the small :math:`\epsilon` amplifies noise less
+    than an interpolating spline would. The equations do not depend on the unit of
+    length. Where neighbours lie too unevenly, a spline of lower degree is used, exact
+    for linear fields, or finally one that is exact for constants.
 
     Args:
-        displacement: from the target to each of its ``k`` neighbours, ``[m, k, d]``.
+        displacement: Displacements from each target to its ``k`` neighbours,
+            ``[m, k, d]``.
 
     Returns:
-        ``[m, k]``, float64; the weights of every target add up to 1.
+        Weights ``[m, k]``, float64, which add up to 1 at every target.
     """
-    # The systems of equations of some targets at a time.
+    # Blocks of targets bound the memory of their systems of equations.
     parts = displacement.split(TARGETS)
     return torch.cat([_weights(part.to(torch.float64)) for part in parts])
 
@@ -73,27 +74,27 @@ def _weights(offset: Tensor) -> Tensor:
     reach = length(offset).amax(dim=1).clamp(min=torch.finfo(torch.float64).tiny)
     offset = offset / reach[:, None, None]
     weights = offset.new_zeros(offset.shape[:2])
-    left = torch.arange(num, device=offset.device)
+    remaining = torch.arange(num, device=offset.device)
     for power, degree in SPLINES:
         with torch.no_grad():
-            found = _solved(offset[left], power, degree)
-        gain = found.abs().sum(1)
-        # The solution of a singular system is not finite.
-        good = (gain <= LARGEST_GAIN) & ((found.sum(1) - 1).abs() < 1e-6)
+            solved = _solved(offset[remaining], power, degree)
+        gain = solved.abs().sum(1)
+        # The solution of a singular system is not finite, and fails both tests.
+        good = (gain <= LARGEST_GAIN) & ((solved.sum(1) - 1).abs() < 1e-6)
         if degree == 0:
             good |= True
-        chosen = left[good]
-        # A singular system must not pass a gradient on, not even a zero.
-        kept = (
-            found[good]
+        chosen = remaining[good]
+        # Singular systems are left out, since even a zero gradient becomes NaN.
+        passed = (
+            solved[good]
             if not differentiated
             else _solved(offset[chosen], power, degree)
         )
-        weights = weights.index_put((chosen,), kept)
-        left = left[~good]
-        if not left.numel():
+        weights = weights.index_put((chosen,), passed)
+        remaining = remaining[~good]
+        if not remaining.numel():
             break
-    # A target at a neighbour has its value, and the derivatives of targets nearby.
+    # A target at a neighbour has its value and the derivatives nearby.
     here = (offset.square().sum(2) == 0).to(weights.dtype)
     alone = here.any(1, keepdim=True)
     if differentiated:
@@ -104,13 +105,13 @@ def _weights(offset: Tensor) -> Tensor:
 
 
 def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
-    """Weights ``[m, k]`` of one kind of spline."""
+    """Solve for the weights ``[m, k]`` of one kind of spline; NaN if undetermined."""
     num, size, dim = offset.shape
     basis, _ = monomials(offset, degree)
     count = basis.size(2)
     if size < count:
         return offset.new_full((num, size), torch.nan)
-    # With this sign the functions are positive, whatever the polynomials leave.
+    # With this sign the functions are conditionally positive definite.
     sign = -1 if (power // 2) % 2 == 0 else 1
     system = offset.new_zeros(num, size + count, size + count)
     apart = length(offset[:, :, None] - offset[:, None])
@@ -127,7 +128,7 @@ def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
 
 
 def monomials(offset: Tensor, degree: int) -> tuple[Tensor, list[int]]:
-    """Monomials of the last axis up to a degree ``[..., K]``, and their degrees."""
+    """Return the monomials up to a degree ``[..., K]``, and their degrees."""
     columns, powers = [torch.ones_like(offset[..., 0])], [0]
     for power in range(1, degree + 1):
         for axes in itertools.combinations_with_replacement(
@@ -141,35 +142,34 @@ def monomials(offset: Tensor, degree: int) -> tuple[Tensor, list[int]]:
 def moving_least_squares(
     displacement: Tensor, target: Tensor, num_target: int, radius: float, degree: int
 ) -> Tensor:
-    r"""Weights of a moving-least-squares interpolation along edges.
+    r"""Return the weights of moving least squares along edges.
 
-    A polynomial is fitted to the neighbours of every target, near ones counting
-    more, and read off at the target:
+    A polynomial is fitted to the neighbours of every target, with larger weights for
+    closer ones, and evaluated at the target:
 
     .. math:: \omega_{ij} = \phi_{ij} \, p_{ij}^T
         \left(\sum_k \phi_{kj} \, p_{kj} p_{kj}^T + \Lambda_j\right)^{-1} p(0)
 
-    with monomials :math:`p` of the displacement and :math:`\phi` a Gaussian of the
-    distance. Polynomials up to ``degree`` are interpolated exactly where enough
-    neighbours surround the target. Elsewhere the ridge :math:`\Lambda` grows, first on
-    the highest degree and then on the next, until the weights are no larger than a
-    stable interpolation allows; constants are exact everywhere,
-    and a target that is a neighbour itself has that neighbour's value.
+    with monomials :math:`p` of the displacement and a Gaussian :math:`\phi` of the
+    distance. Polynomials up to ``degree`` are reproduced where enough neighbours
+    surround the target. Elsewhere the ridge :math:`\Lambda` grows, first for the
+    highest degree and then for the next, until the weights are stable. Constants are
+    reproduced everywhere, and a target at a neighbour has that neighbour's value.
 
     Args:
-        displacement: from source to target of every edge, ``[E, d]``.
-        target: of every edge, ``[E]``.
-        num_target: number of targets.
-        radius: length that scales displacements, the radius of the graph.
-        degree: of the polynomials; 0 (a weighted mean), 1 or 2.
+        displacement: Displacement from source to target of every edge, ``[E, d]``.
+        target: Target of every edge, ``[E]``.
+        num_target: Number of targets.
+        radius: Radius of the graph, by which displacements are divided.
+        degree: Degree of the polynomials: 0 (a weighted mean), 1 or 2.
 
     Returns:
-        ``[E]``, float64; the weights of every target add up to 1.
+        Weights ``[E]``, float64, which add up to 1 at every target.
     """
     offset = displacement.to(torch.float64) / radius
     basis, powers = monomials(offset, degree)
     distance = offset.square().sum(1)
-    # A neighbour on the boundary of the ball still has a small weight.
+    # Neighbours on the boundary of the ball keep a small weight.
     phi = torch.exp(-4 * distance) * (1 - length(offset)).clamp(min=0.02)
     size = basis.size(1)
     gram = basis.new_zeros(num_target, size, size)
@@ -183,15 +183,15 @@ def moving_least_squares(
     for ridge in _ridges(powers):
         damped = gram + scale * torch.diag(ridge.to(gram))
         solved = torch.linalg.solve(damped, unit)
-        found = phi * (basis * solved.squeeze(2)[target]).sum(1)
-        weights = torch.where(unsettled[target], found, weights)
-        gain = phi.new_zeros(num_target).index_add_(0, target, found.abs())
-        # With fewer neighbours than coefficients the fit is not determined.
+        fitted = phi * (basis * solved.squeeze(2)[target]).sum(1)
+        weights = torch.where(unsettled[target], fitted, weights)
+        gain = phi.new_zeros(num_target).index_add_(0, target, fitted.abs())
+        # With fewer neighbours than coefficients the fit is undetermined.
         enough = neighbours >= (ridge < GIVEN_UP).sum()
         unsettled &= ~((gain <= LARGEST_GAIN_OF_FITS) & enough)
         if not unsettled.any():
             break
-    # A target at a neighbour has its value; its derivatives are those of the fit.
+    # A target at a neighbour has its value and the derivatives of the fit.
     here = (distance == 0).to(phi.dtype)
     alone = (here.new_zeros(num_target).index_add_(0, target, here) > 0)[target]
     if weights.requires_grad:
@@ -203,10 +203,10 @@ def moving_least_squares(
 
 
 def _ridges(powers: list[int]) -> Iterator[Tensor]:
-    """Ridges on monomials of given degrees, from next to nothing to all but constants.
+    """Yield ridges on monomials, from negligible to one that leaves only constants.
 
-    The highest degree is given up first, so that linear fields stay exact where
-    quadratic ones can not.
+    The highest degree is suppressed first, so that linear fields stay exact where
+    quadratic ones cannot.
     """
     degree = torch.tensor(powers)
     ridge = torch.where(degree > 0, SMALLEST_RIDGE, 0.0)

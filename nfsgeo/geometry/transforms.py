@@ -1,4 +1,4 @@
-"""Transforms of PyTorch Geometric: scattered points joined to a regular grid."""
+"""A transform of PyTorch Geometric that joins points to a regular grid."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ GRID_TO_POINT = ("grid", "to", "point")
 
 
 class PointsAndGrid(BaseTransform):
-    """Joins the points of a sample to the nodes of a regular grid, both ways.
+    """Joins the points of a sample to the nodes of a regular grid, and back.
 
-    Of a :class:`~torch_geometric.data.Data` with ``pos [n, d]`` this makes a
+    It turns a :class:`~torch_geometric.data.Data` with ``pos [n, d]`` into a
     :class:`~torch_geometric.data.HeteroData` with
 
-    - node type ``point``: all that the sample holds for each of its points,
+    - node type ``point``: all attributes of the points,
     - node type ``grid``: ``pos [m, d]``, the last axis running fastest,
     - edge types ``POINT_TO_GRID`` and ``GRID_TO_POINT``: ``edge_index [2, E]``,
-      ``displacement [E, d]`` and ``base_weight [E]``, which :func:`graph_between` makes
-      a :class:`~nfsgeo.geometry.BipartiteGraph` of,
+      ``displacement [E, d]`` and ``base_weight [E]``, from which
+      :func:`graph_between` makes a :class:`~nfsgeo.geometry.BipartiteGraph`,
 
-    and everything else as it was. Samples may differ in their points. As a
-    ``pre_transform`` every sample is searched once.
+    and all other attributes unchanged. Samples may differ in their points. As a
+    ``pre_transform`` it searches each sample once.
 
-    With ``latent``, neighbours are those in the latent coordinates of the sample, see
-    :class:`~nfsgeo.geometry.LatentCoordinates`, ``point`` has them as ``latent
-    [n, d]``, and ``pos`` of the grid are the positions in the domain of nodes that are
-    equispaced in latent coordinates.
+    With ``latent``, neighbours are found in the latent coordinates of the sample, see
+    :class:`~nfsgeo.geometry.LatentCoordinates`. These are ``latent [n, d]`` of the
+    points, and ``pos`` of the grid are the positions of nodes that are equispaced in
+    latent coordinates.
 
     Args:
         domain: The box of the points.
         shape: Number of nodes on each axis.
-        radius: Radius of the neighbourhoods both ways, in the units of the positions;
-            one for all samples, see :func:`~nfsgeo.geometry.radius_for`.
-        interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`, both ways.
+        radius: Radius of all neighbourhoods, in the units of the positions, the same
+            for all samples; see :func:`~nfsgeo.geometry.radius_for`.
+        interpolation: Base interpolation, see
+            :func:`~nfsgeo.geometry.bipartite_graph`.
         latent: Whether the grid is equispaced in latent coordinates.
 
     Raises:
@@ -66,7 +67,7 @@ class PointsAndGrid(BaseTransform):
         self.builder = GraphBuilder(domain, radius, interpolation)
 
     def forward(self, data: Data) -> HeteroData:
-        """The points and grid of one sample; ``data`` holds ``pos [n, d]``."""
+        """Join the points of one sample, ``data`` with ``pos [n, d]``, to the grid."""
         batched = isinstance(data, Batch) or data.edge_index is not None
         if batched or data.pos is None:
             raise ValueError(
@@ -76,15 +77,15 @@ class PointsAndGrid(BaseTransform):
         pos, grid = data.pos, self.grid.to(data.pos)
         joined = HeteroData()
         for key, value in data:
-            if key == "num_nodes":  # Counted anew for each type.
+            if key == "num_nodes":  # It is inferred for each type.
                 continue
             store = joined["point"] if data.is_node_attr(key) else joined
             store[key] = value
         joined["grid"].pos = grid
         if self.latent:
-            follows = LatentCoordinates.of(pos, self.builder.domain)
-            joined["grid"].pos = follows.inverse(grid)
-            joined["point"].latent = pos = follows(pos)
+            coordinates = LatentCoordinates.of(pos, self.builder.domain)
+            joined["grid"].pos = coordinates.inverse(grid)
+            joined["point"].latent = pos = coordinates(pos)
         for edge_type, graph in (
             (POINT_TO_GRID, self.builder.points_to_grid(pos, grid)),
             (GRID_TO_POINT, self.builder.grid_to_points(grid, pos)),
@@ -95,10 +96,10 @@ class PointsAndGrid(BaseTransform):
 
 
 def graph_between(data: HeteroData, edge_type: tuple[str, str, str]) -> BipartiteGraph:
-    """The edges of one type as a graph, of one sample or of a batch.
+    """Return the edges of one type as a graph, for one sample or a batch.
 
     Args:
-        data: From :class:`PointsAndGrid`, or a batch of such samples.
+        data: Result of :class:`PointsAndGrid`, or a batch of such samples.
         edge_type: ``POINT_TO_GRID`` or ``GRID_TO_POINT``.
 
     Raises:

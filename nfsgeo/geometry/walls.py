@@ -1,4 +1,4 @@
-"""Searches among the boundaries of a region: what they enclose, and what they hide."""
+"""Geometric queries on the boundary of a region: containment, visibility, distance."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["PlaneWalls", "SpaceWalls", "walls_of"]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
-# Of the longest axis: what lies as near to a boundary is on it. More than float32
-# rounds away.
+# Distance over the longest axis within which a point is on a boundary, larger than the
+# rounding of float32.
 TOLERANCE = 1e-6
-# Rays pass corners at a distance that decides for one of the facets there.
+# Shift of rays, so that they pass beside corners of facets.
 SHIFT = 1e-9 * np.array([0.0, 0.5 + np.sqrt(2), 0.5 + np.sqrt(3)])
-# Of a facet's own size: gaps between facets that rounding would leave.
+# Overlap of facets over their size, which closes gaps that rounding leaves.
 GAP = 1e-9
 
 
 class PlaneWalls:
-    """Polygons, searched by shapely."""
+    """Polygons in the plane, by shapely."""
 
     def __init__(self, facets: Doubles, inside: bool, tolerance: float) -> None:
         self.tolerance = tolerance
@@ -46,7 +46,7 @@ class PlaneWalls:
             around = shapely.box(*shapely.total_bounds(shapely.buffer(faces, room)))
             solid = shapely.difference(around, solid)
         parts = shapely.get_parts(solid)
-        # Without the outermost layer, points and ways along a boundary are free.
+        # Without its outermost layer, points and segments on the boundary are free.
         deep = shapely.buffer(parts, -tolerance, join_style="mitre")
         ends = shapely.bounds(parts)
         speck = (ends[:, 2:] - ends[:, :2]).max(axis=1) <= 4 * tolerance
@@ -61,27 +61,27 @@ class PlaneWalls:
         shapely.prepare(self.deep)
 
     def contains(self, points: Doubles) -> Flags:
-        """Whether fields live at points ``[n, d]``, those on a boundary among them."""
+        """Return whether points ``[n, d]`` lie in the region or on its boundary."""
         return ~shapely.contains_xy(self.deep, points)
 
     def visible(self, a: Doubles, b: Doubles) -> Flags:
-        """Whether no boundary lies between points ``a`` and ``b``, both ``[n, d]``."""
+        """Return whether no boundary separates points ``a`` and ``b`` ``[n, d]``."""
         ways = shapely.linestrings(np.stack([a, b], axis=1))
         return ~shapely.intersects(self.deep, ways)
 
     def clearance(self, points: Doubles) -> Doubles:
-        """A lower bound of the distance of ``points [n, d]`` to a boundary ``[n]``."""
+        """Return a lower bound of the distance to the boundary ``[n]``."""
         return self.nearby.query(points)[0] - self.spacing / 2 - self.tolerance
 
     def feet(self, points: Doubles) -> Doubles:
-        """The nearest point of a boundary to each of ``points [n, d]``."""
+        """Return the nearest point on the boundary for each point ``[n, d]``."""
         points = shapely.points(points)
         ways = shapely.shortest_line(points, self.lines[self.tree.nearest(points)])
         return shapely.get_coordinates(ways)[1::2]
 
 
 class SpaceWalls:
-    """Surfaces, searched by trimesh in coordinates of about 1."""
+    """Surfaces in space, by trimesh in coordinates of order 1."""
 
     def __init__(self, facets: Doubles, inside: bool, tolerance: float) -> None:
         import trimesh
@@ -96,7 +96,7 @@ class SpaceWalls:
         return (points - self.lower) / self.scale
 
     def contains(self, points: Doubles) -> Flags:
-        """As :meth:`PlaneWalls.contains`."""
+        """Return whether points ``[n, d]`` lie in the region or on its boundary."""
         return self._contains(self._local(points))
 
     def _contains(self, points: Doubles) -> Flags:
@@ -106,19 +106,19 @@ class SpaceWalls:
         ray, facet = self._near(start, end)
         crossed = self._crossed(start[ray], end[ray], facet)
         odd = np.bincount(ray[crossed], minlength=len(points)) % 2 == 1
-        found = odd == self.inside
-        rest = np.flatnonzero(~found)
+        free = odd == self.inside
+        rest = np.flatnonzero(~free)
         away = np.linalg.norm(self._feet(points[rest]) - points[rest], axis=1)
-        found[rest] = away <= TOLERANCE
-        return found
+        free[rest] = away <= TOLERANCE
+        return free
 
     def visible(self, a: Doubles, b: Doubles) -> Flags:
-        """As :meth:`PlaneWalls.visible`."""
+        """Return whether no boundary separates points ``a`` and ``b`` ``[n, d]``."""
         a, b = self._local(a), self._local(b)
         way, facet = self._near(a, b)
         free = np.ones(len(a), np.bool_)
         free[way[self._crossed(a[way], b[way], facet, TOLERANCE, GAP)]] = False
-        # Between points that are both on boundaries may be an obstacle all the same.
+        # Points on boundaries may be separated by an obstacle nevertheless.
         touched = free.copy()
         for end in (a, b):
             on = np.abs(self._height(end[way], facet)) <= TOLERANCE
@@ -127,11 +127,11 @@ class SpaceWalls:
         return free
 
     def clearance(self, points: Doubles) -> Doubles:
-        """None that costs less than to look: 0."""
+        """Return the trivial bound 0; a better one costs as much as the query."""
         return np.zeros(len(points))
 
     def feet(self, points: Doubles) -> Doubles:
-        """As :meth:`PlaneWalls.feet`."""
+        """Return the nearest point on the boundary for each point ``[n, d]``."""
         return self._feet(self._local(points)) * self.scale + self.lower
 
     def _feet(self, points: Doubles) -> Doubles:
@@ -140,13 +140,13 @@ class SpaceWalls:
         return closest_point(self.mesh, points)[0] if len(points) else points
 
     def _near(self, a: Doubles, b: Doubles) -> tuple[Indices, Indices]:
-        """Ways from ``a`` to ``b`` and facets whose boxes they meet, in pairs."""
+        """Return pairs of a segment from ``a`` to ``b`` and a facet nearby."""
         low, high = np.minimum(a, b) - TOLERANCE, np.maximum(a, b) + TOLERANCE
         facet, count = self.mesh.triangles_tree.intersection_v(low, high)
         return np.repeat(np.arange(len(a)), count.astype(np.int64)), facet
 
     def _height(self, points: Doubles, facet: Indices) -> Doubles:
-        """Signed distance from the plane of a facet."""
+        """Return the signed distance from the plane of a facet."""
         away = points - self.corners[facet, 0]
         return np.einsum("pd,pd->p", away, self.mesh.face_normals[facet])
 
@@ -158,17 +158,21 @@ class SpaceWalls:
         tolerance: float = 0.0,
         gap: float = 0.0,
     ) -> Flags:
-        """Whether the segment from ``a`` to ``b`` crosses a facet between its ends."""
+        """Return whether segments from ``a`` to ``b`` cross facets."""
         before, after = self._height(a, facet), self._height(b, facet)
-        found = (np.minimum(before, after) < -tolerance) & (
+        crossed = (np.minimum(before, after) < -tolerance) & (
             np.maximum(before, after) > tolerance
         )
-        some = np.flatnonzero(found)
-        part = before[some] / (before[some] - after[some])
-        away = a[some] + part[:, None] * (b - a)[some] - self.corners[facet[some], 0]
-        place = np.einsum("pd,pdk->pk", away, self.inverse[facet[some]])
-        found[some] = (place >= -gap).all(1) & (place.sum(1) <= 1 + gap)
-        return found
+        candidates = np.flatnonzero(crossed)
+        part = before[candidates] / (before[candidates] - after[candidates])
+        away = (
+            a[candidates]
+            + part[:, None] * (b - a)[candidates]
+            - self.corners[facet[candidates], 0]
+        )
+        place = np.einsum("pd,pdk->pk", away, self.inverse[facet[candidates]])
+        crossed[candidates] = (place >= -gap).all(1) & (place.sum(1) <= 1 + gap)
+        return crossed
 
 
 def walls_of(
@@ -177,13 +181,17 @@ def walls_of(
     lengths: Sequence[float],
     periodic: Sequence[bool],
 ) -> PlaneWalls | SpaceWalls:
-    """The boundaries of a region in a box, and their images over its periodic axes.
+    """Make the boundary of a region in a box, with its periodic images.
 
-    Images are those that a way out of the box by half its length meets, each as a
-    whole: rays tell by its facets what it encloses. What lies as near to a boundary as
-    1e-6 of the longest axis is on it, so that a wall of such a width hides nothing.
+    There are all images, as a whole, that reach within half a length of the box. A
+    point within 1e-6 of the longest axis is on the boundary, so that a wall of such a
+    width hides nothing.
 
-    ``lower``, ``lengths`` and ``periodic`` are of every axis of the box.
+    Args:
+        region: The region.
+        lower: Lower end of every axis of the box.
+        lengths: Length of every axis.
+        periodic: Whether the axis wraps around.
     """
     low, size = np.array(lower) - 0.5 * np.array(lengths), np.array(lengths)
     ends = region.facets.min(axis=(0, 1)), region.facets.max(axis=(0, 1))
@@ -198,7 +206,7 @@ def walls_of(
 
 
 def _enclosed(facets: Doubles, point: Doubles) -> bool:
-    """Whether a ray from a point in the plane crosses an odd number of segments."""
+    """Return whether a ray from a point in the plane crosses segments oddly often."""
     (x, y), (end_x, end_y) = facets.transpose(1, 2, 0)
     across = np.flatnonzero((y > point[1]) != (end_y > point[1]))
     part = (point[1] - y[across]) / (end_y - y)[across]
