@@ -8,9 +8,9 @@ DenseKernel                a matrix for every edge
 ChannelKernel              a weight for every edge and channel
 GaussianKernel             a Gaussian of learned centre and widths
 EdgeNetwork                default network of a learned kernel
-BipartiteMessages          learned messages from sources to targets, and their mean
-PointPath                  features of points that reach a prediction past a grid
-interpolate                local polyharmonic splines, nothing learned
+BipartiteMessages          mean of learned messages from sources to targets
+PointPath                  point features that bypass the grid
+interpolate                local polyharmonic splines, without parameters
 neighbour_sum              weighted sums over neighbourhoods
 InterpolationResampling    points to a fixed grid and back
 =========================  =====================================================
@@ -20,21 +20,21 @@ Mixing on grids
 =========================  =====================================================
 SpectralConv               convolution in Fourier space
 SphericalConv              convolution with spherical harmonics
-SphericalTransform         spherical harmonics at the nodes of a sphere, and back
-GlobalFilter               a real weight for each frequency and channel
+SphericalTransform         spherical-harmonic analysis and synthesis
+GlobalFilter               real weights for every frequency and channel
 FourierTokens              full Fourier transform as token mixing
 Attention                  multi-head attention over all tokens
 TokenMLP                   a matrix over all tokens
-PatchEmbedding             patches to tokens; PatchUnembedding: back
+PatchEmbedding             patches to tokens; PatchUnembedding: tokens to patches
 Trunk                      basis functions of position and time
 UNet                       convolutions on a hierarchy of grids
 FieldLayerNorm             Layer-Norm over grid, time and channels
 MixerBlock                 mixing, normalisation, residual, activation
-GridResampling             for data on an equispaced grid
-Lift, Projector            into and out of the channels
+GridResampling             no resampling, for data on an equispaced grid
+Lift, Projector            maps from inputs to channels and to the result
 Pointwise                  1×1 convolution
 ModulusGELU                activation of complex fields
-SplitComplex, RealPart     real layers for the parts of a complex field
+SplitComplex, RealPart     layers on the parts of a complex field
 =========================  =====================================================
 
 =========================  =====================================================
@@ -46,14 +46,15 @@ AdaptiveGRU                recurrent cell on a learned graph of one mesh
 ChebyshevConv              polynomial of a graph's Laplacian
 DiffusionConv              random walks along edges and against them
 AdaptiveConv               convolution with separate weights for every node
-scaled_laplacian           of a graph; transition_matrices: of its random walks
-node_graph                 a graph in PyTorch Geometric's format, for these
+scaled_laplacian           Laplacian of a graph
+transition_matrices        random walks on a graph
+node_graph                 graph from edges in PyTorch Geometric's format
 MPPDELayer                 messages with relative fields and positions
 InteractionLayer           messages that update edges and their targets
 TemporalDecoder            several time steps at once from one hidden state
 PointSpectralConv          convolution in Fourier space at irregular points
 PhysicsAttention           attention among learned slices of a point set
-PointWaves                 Fourier transform at irregular points, and back
+PointWaves                 Fourier analysis and synthesis at irregular points
 =========================  =====================================================
 """
 

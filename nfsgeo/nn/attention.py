@@ -11,29 +11,29 @@ from nfsgeo.errors import UserError
 
 __all__ = ["Attention", "MultiHead", "PhysicsAttention", "per_sample"]
 
-# Keeps the mean over a slice that no point belongs to finite, as its authors do.
+# Least sum of weights, which keeps the mean over an empty slice finite.
 LEAST_WEIGHT = 1e-5
 
 
 def per_sample(
     mix: Callable[..., Tensor], sizes: Sequence[int], *fields: Tensor
 ) -> Tensor:
-    """``mix`` of fields ``[B, n, ...]``, from and to samples in a row, ``[N, ...]``.
+    """Apply ``mix`` on ``[B, n, ...]`` to fields of samples in a row, ``[N, ...]``.
 
     Args:
-        mix: mixes the points of each sample.
-        sizes: number of points of each sample; all together if they agree.
-        fields: at the points of all samples.
+        mix: function that mixes the points of each sample.
+        sizes: number of points of each sample; equal sizes are mixed in one call.
+        fields: fields at the points of all samples.
     """
     if len(set(sizes)) == 1:
         shape = (len(sizes), sizes[0])
-        return mix(*(each.unflatten(0, shape) for each in fields)).flatten(0, 1)
-    samples = zip(*(each.split(list(sizes)) for each in fields), strict=True)
-    return torch.cat([mix(*(each[None] for each in one))[0] for one in samples])
+        return mix(*(field.unflatten(0, shape) for field in fields)).flatten(0, 1)
+    samples = zip(*(field.split(list(sizes)) for field in fields), strict=True)
+    return torch.cat([mix(*(field[None] for field in sample))[0] for sample in samples])
 
 
 class MultiHead(nn.Module):
-    """What multi-head attentions have in common.
+    """Base class of multi-head attention.
 
     Args:
         channels: :math:`C`, a multiple of ``heads``.
@@ -58,9 +58,13 @@ class MultiHead(nn.Module):
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, scale: float | None = None
     ) -> Tensor:
-        """Attention among tokens; ``query``, ``key``, ``value`` ``[..., L, C / H]``.
+        """Attend among tokens ``[..., L, C / H]``.
 
-        ``scale`` is a factor of the scores, ``None`` for ``(C / H) ** -0.5``.
+        Args:
+            query: queries of the tokens that attend.
+            key: keys of the tokens that are attended to.
+            value: values of these.
+            scale: factor of the scores; ``None`` for ``(C / H) ** -0.5``.
         """
         dropout = self.dropout if self.training else 0.0
         return nn.functional.scaled_dot_product_attention(
@@ -72,13 +76,14 @@ class MultiHead(nn.Module):
 
 
 class Attention(MultiHead):
-    r"""Multi-head self-attention, every node and time step of a field a token.
+    r"""Multi-head self-attention whose tokens are the nodes and time steps of a field.
 
     .. math:: v' = W_o \, \big\Vert_h \, \mathrm{softmax}\Big(
         \tfrac{q_h k_h^T}{\sqrt{C / H}}\Big) v_h + b_o
 
     "Attention Is All You Need", equation (1); the token mixing of the Vision
-    Transformer. No bias by position: positions are inputs of the lift.
+    Transformer. There is no positional encoding, since positions are inputs of the
+    lift.
 
     Shapes:
         ``[B, C, *n]`` to the same.
@@ -104,8 +109,8 @@ class PhysicsAttention(MultiHead):
 
     "Transolver: A Fast Transformer Solver for PDEs on General Geometries", section 3.2,
     equations (2) to (4). In every head each point :math:`i` belongs to slice :math:`g`
-    with weight :math:`w_{ig}`; the token of a slice is the mean of its points,
-    attention mixes tokens, and points gather them by the same weights:
+    with weight :math:`w_{ig}`. The token of a slice is the mean of its points,
+    attention mixes the tokens, and points gather them with the same weights:
 
     .. math::
         w_i = \mathrm{softmax}\big((A x_i + a) / \tau\big), \qquad
@@ -139,7 +144,7 @@ class PhysicsAttention(MultiHead):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew; those of the slices are orthogonal."""
+        """Redraw the weights; those of the slices are orthogonal."""
         for layer in (self.input, self.query_key_value, self.output):
             layer.reset_parameters()
         nn.init.orthogonal_(self.slices.weight)
@@ -148,14 +153,14 @@ class PhysicsAttention(MultiHead):
 
     def forward(self, x: Tensor, sizes: Sequence[int]) -> Tensor:
         """Mix the points of each sample through its slices."""
-        by, values = self.input(x).unflatten(1, (2, self.heads, -1)).unbind(1)
-        weight = torch.softmax(self.slices(by) / self.temperature, dim=-1)
+        logits, values = self.input(x).unflatten(1, (2, self.heads, -1)).unbind(1)
+        weight = torch.softmax(self.slices(logits) / self.temperature, dim=-1)
         mixed = per_sample(self._mixed, sizes, weight, values)
         out: Tensor = self.output(mixed.flatten(1))
         return nn.functional.dropout(out, self.dropout, self.training)
 
     def _mixed(self, weight: Tensor, values: Tensor) -> Tensor:
-        """From ``[B, n, H, G]`` and ``[B, n, H, C / H]`` to ``[B, n, H, C / H]``."""
+        """Mix values ``[B, n, H, C / H]`` by the weights of slices ``[B, n, H, G]``."""
         total = weight.sum(1).unsqueeze(-1) + LEAST_WEIGHT
         tokens = torch.einsum("bnhg,bnhc->bhgc", weight, values) / total
         tokens = self.attend(*self.query_key_value(tokens).chunk(3, dim=-1))

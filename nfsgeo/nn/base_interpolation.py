@@ -1,4 +1,4 @@
-"""Interpolation of scattered data without anything learned."""
+"""Interpolation of scattered data without learned parameters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def interpolate(
     batch: Tensor | None = None,
     query_batch: Tensor | None = None,
 ) -> Tensor:
-    """Values of scattered fields at other points, by local polyharmonic splines.
+    """Interpolate scattered fields to query points by local polyharmonic splines.
 
-    Exact for quadratic fields where neighbours surround a query; see
+    The result is exact for quadratic fields where neighbours surround a query; see
     :func:`nfsgeo.geometry.polyharmonic_spline`.
 
     Args:
@@ -48,12 +48,12 @@ def interpolate(
 
 
 def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
-    """Fields at the targets of a graph by its base interpolation: ``[m, T, F]``."""
+    """Apply the base interpolation of a graph, ``[n, T, F]`` to ``[m, T, F]``."""
     weight = graph.base_weight.to(x.dtype)
     values = neighbour_sum(x.flatten(1)[None], weight[None], graph)
     return values[0].unflatten(1, x.shape[1:])
 
 
 def spline_graph(pos: Tensor, query_pos: Tensor, domain: Domain) -> BipartiteGraph:
-    """The graph of :func:`interpolate` for one sample."""
+    """Make the graph of :func:`interpolate` for one sample."""
     return bipartite_graph(pos, query_pos, None, domain, interpolation="spline")

@@ -1,4 +1,4 @@
-"""What DeepONets are made of: a U-Net for the branch, a perceptron for the trunk."""
+"""Networks of DeepONets: a U-Net for the branch, a perceptron for the trunk."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 
 
 class UNet(nn.Module):
-    """Convolutions on ever coarser grids and back, joined at every size.
+    """A U-Net: convolutions on coarser and coarser grids and back, with skips.
 
-    After "U-Net: Convolutional Networks for Biomedical Image Segmentation", with
-    Layer-Norm and GELU, two convolutions of size 3 a level, as many channels on all
-    levels, and grids of any size.
+    "U-Net: Convolutional Networks for Biomedical Image Segmentation", with Layer-Norm
+    and GELU. Each level has two convolutions of size 3 and the same number of channels.
+    The grid may have any size.
 
     Args:
         in_channels: channels of the input.
         channels: channels of all levels and of the result.
         dim: space dimensions, 1, 2 or 3.
         levels: number of times that the grid is halved.
-        periodic: whether the convolutions go round the domain; else zeros surround
-            it.
+        periodic: whether padding is circular; if not, it is zero.
 
     Shapes:
         ``[B, C_in, *n]`` to ``[B, C, *n]``, ``dim`` axes ``n``.
@@ -61,7 +60,7 @@ class UNet(nn.Module):
         self.up = nn.ModuleList(pair(2 * channels) for _ in range(levels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Down and up again; see the class for shapes."""
+        """Apply the network; see the class for shapes."""
         x = self.top(x)
         passed = []
         for layer in self.down:
@@ -80,8 +79,8 @@ class Trunk(nn.Module):
 
     .. math:: (x, t) \mapsto (t_1(x, t), \dots, t_K(x, t))
 
-    The trunk net of "Learning nonlinear operators via DeepONet", equation (2). It
-    knows no mesh, but expects coordinates and times between 0 and 1.
+    The trunk net of "Learning nonlinear operators via DeepONet", equation (2). It does
+    not depend on a mesh. Coordinates and times should lie between 0 and 1.
 
     Args:
         dim: space dimensions.
@@ -113,9 +112,9 @@ class Trunk(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, so that the functions differ across the unit box.
+        """Redraw the weights, so that the functions vary across the unit box.
 
-        With torch's own law they start almost constant, and learn slowly.
+        With torch's default they are almost constant at first, and learn slowly.
         """
         nn.init.normal_(self.first.space.weight, std=2.0)
         nn.init.uniform_(self.first.space.bias, -2.0, 2.0)
@@ -127,8 +126,8 @@ class Trunk(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, pos: Tensor, times: Tensor) -> Tensor:
-        """The functions at all positions and times."""
-        # The first layer is affine in time: no copy of the positions per time step.
+        """Evaluate the functions at all positions and times."""
+        # The first layer is affine in time, so positions need no copy per time step.
         value, slope = self.first(pos.new_empty(pos.size(0), 0), pos)
         inner = value.unsqueeze(1)
         if slope is not None:

@@ -17,25 +17,26 @@ from nfsgeo.nn.neighbour_sums import sparse_matrix, twice_differentiable
 
 __all__ = ["BipartiteMessages", "edge_sum", "edge_sum_reference"]
 
-# Numbers of a block of messages: what fits a core's cache, and on a GPU what keeps it
-# busy.
+# Numbers in a block of messages: few enough for the cache of a core, and on a GPU
+# enough to keep it busy.
 BLOCK_CPU, BLOCK_CUDA = 1 << 20, 1 << 27
 
 
 class BipartiteMessages(MessagePassing):
-    r"""Mean over the neighbours of every target of learned messages along the edges.
+    r"""Learned messages along edges, averaged over the neighbours of every target.
 
     .. math::
         y_j = W \sum_{i \in N(j)} \omega_{ij} \,
         \mathrm{GELU}(A x_i + B x_j + C g_{ij}) + b, \qquad
         g_{ij} = (x_j - x_i, |x_j - x_i|) / s_j
 
-    The kernel of equation (7) in "Non-equispaced Fourier Neural Solvers for PDEs" sees
-    the input at the source, its position and the displacement; here it also sees the
-    target and is not multiplied by the field. :math:`s_j` is the mean distance of the
-    neighbours of a target, so that refining a mesh leaves :math:`g_{ij}` as it is, and
-    :math:`\omega_{ij}` are mean weights. The linear maps :math:`A` and :math:`B` are
-    applied to points, of which there are fewer than edges, and :math:`W` to their sums.
+    The kernel of equation (7) in "Non-equispaced Fourier Neural Solvers for PDEs"
+    depends on the input at the source, its position and the displacement. Here it also
+    depends on the target, and is not multiplied by the field. :math:`s_j` is the mean
+    distance of the neighbours of a target, so that :math:`g_{ij}` does not change when
+    a mesh is refined, and :math:`\omega_{ij}` are mean weights. The linear maps
+    :math:`A` and :math:`B` are applied to points, of which there are fewer than edges,
+    and :math:`W` to the sums.
 
     It is called as PyTorch Geometric's bipartite layers are::
 
@@ -44,16 +45,16 @@ class BipartiteMessages(MessagePassing):
 
     The second form takes a graph prepared by
     :func:`~nfsgeo.geometry.bipartite_graph` or
-    :func:`~nfsgeo.geometry.nearest_neighbour_graph`. W and b begin at zero: a model
-    that adds the layer to a base interpolation begins with that alone.
+    :func:`~nfsgeo.geometry.nearest_neighbour_graph`. Initially W and b are zero, so
+    that a model which adds the layer to a base interpolation starts from that.
 
     Args:
         in_channels: channels of sources and of targets.
         out_channels: channels of the result.
         dim: space dimensions.
         hidden: channels of a message.
-        fused: whether to sum blocks of edges at a time, rather than to store the
-            messages of all edges, for comparison.
+        fused: whether to sum one block of edges after the other. If not, the messages
+            of all edges are stored, for comparison.
         domain: the box with its periodic axes, for displacements along an
             ``edge_index``; ``None`` for open space. A prepared graph has its own.
 
@@ -85,7 +86,7 @@ class BipartiteMessages(MessagePassing):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights of the messages anew, and set those of the sum to zero."""
+        """Redraw the weights of the messages, and set W and b to zero."""
         super().reset_parameters()
         for layer in (self.source, self.target, self.edge):
             layer.reset_parameters()
@@ -98,12 +99,12 @@ class BipartiteMessages(MessagePassing):
         pos: Tensor | tuple[Tensor, Tensor],
         edge_index: Tensor | BipartiteGraph,
     ) -> Tensor:
-        """The sum of messages at every target.
+        """Return the result at every target.
 
         Args:
             x: features of sources and targets; one tensor if they are the same points.
             pos: positions of sources and targets ``[n, d]`` and ``[m, d]``, likewise;
-                not looked at with a prepared graph.
+                ignored with a prepared graph.
             edge_index: edges ``[2, E]`` in any order, or a prepared graph.
         """
         x = (x, x) if isinstance(x, Tensor) else x
@@ -133,29 +134,30 @@ class BipartiteMessages(MessagePassing):
     def message(
         self, source_j: Tensor, target_i: Tensor, place: Tensor, weight: Tensor
     ) -> Tensor:
-        """The weighted message of each edge ``[E, hidden]``.
+        r"""Return the weighted message of each edge ``[E, hidden]``.
 
-        Of what ``source_j``, ``target_i`` and the ``place`` contribute, each ``[E,
-        hidden]``, times the ``weight`` ``[E]``.
+        Args:
+            source_j: :math:`A x_i`, ``[E, hidden]``.
+            target_i: :math:`B x_j`, likewise.
+            place: :math:`C g_{ij}`, likewise.
+            weight: :math:`\omega_{ij}`, ``[E]``.
         """
         return weight[:, None] * gelu(source_j + target_i + place)
 
     def _check(self, x: tuple[Tensor, Tensor], graph: BipartiteGraph) -> None:
-        wanted = zip(
-            (graph.num_source, graph.num_target), self.in_channels, strict=True
-        )
-        shapes = [each.shape for each in x]
-        if shapes != (expected := [torch.Size(each) for each in wanted]):
+        sizes = zip((graph.num_source, graph.num_target), self.in_channels, strict=True)
+        shapes = [features.shape for features in x]
+        if shapes != (expected := [torch.Size(shape) for shape in sizes]):
             raise ValueError(
-                f"x has shapes {[tuple(each) for each in shapes]}; expected "
-                f"{[tuple(each) for each in expected]}: sources and targets of the "
+                f"x has shapes {[tuple(shape) for shape in shapes]}; expected "
+                f"{[tuple(shape) for shape in expected]}: sources and targets of the "
                 "graph, and their channels"
             )
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, fused={self.use_fused}"
 
-    # MessagePassing's names the class alone.
+    # MessagePassing's own representation lacks the sizes.
     __repr__ = nn.Module.__repr__
 
 
@@ -167,11 +169,11 @@ def edge_sum(
     weight: Tensor,
     graph: BipartiteGraph,
 ) -> Tensor:
-    r"""Sum messages of every target without storing any of them.
+    r"""Sum the messages of every target without storing them.
 
     .. math:: s_j = \sum_{i \in N(j)} w_{ij} \, \mathrm{GELU}(a_i + b_j + C g_{ij})
 
-    Messages exist for a block of edges at a time, and once more in the backward pass.
+    Messages are computed block by block, and again in the backward pass.
 
     Args:
         source: :math:`a`, ``[n, h]``.
@@ -190,10 +192,10 @@ def edge_sum(
         return edge_sum_reference(source, target, place, matrix, weight, graph)
     fused = not (torch.compiler.is_compiling() or graph.differentiable)
     function = _EdgeSum.apply if fused else edge_sum_reference
-    given: list[Any] = [source, target, place, matrix, weight]
-    given = [each.to(dtype) for each in given]
+    tensors = [t.to(dtype) for t in (source, target, place, matrix, weight)]
     with torch.autocast(source.device.type, enabled=False):
-        summed: Tensor = function(*[*given, graph])
+        arguments: list[Any] = [*tensors, graph]
+        summed: Tensor = function(*arguments)
     return summed.to(source.dtype)
 
 
@@ -205,7 +207,7 @@ def edge_sum_reference(
     weight: Tensor,
     graph: BipartiteGraph,
 ) -> Tensor:
-    """The same as :func:`edge_sum`, all edges at a time."""
+    """Reference for :func:`edge_sum`, which stores all messages."""
     sources, targets = graph.edge_index
     ends = source.index_select(0, sources) + target.index_select(0, targets)
     message = weight[:, None] * gelu(ends + place @ matrix.t())
@@ -256,25 +258,27 @@ class _EdgeSum(torch.autograd.Function):
 def _hidden(
     ends: Tensor, place: Tensor, matrix: Tensor, graph: BipartiteGraph, edges: slice
 ) -> Tensor:
-    """What the activation is applied to at some edges ``[e, h]``.
+    """Return the arguments of the activation at some edges ``[e, h]``.
 
-    ``ends`` are sources and targets below each other ``[n + m, h]``.
+    ``ends`` are the terms of sources and targets, concatenated, ``[n + m, h]``.
     """
-    (count, column), found = graph.ends, place[edges] @ matrix.t()
-    both = SparseRows(count[: len(found) + 1], column[2 * edges.start : 2 * edges.stop])
-    ones = ends.new_ones(2 * len(found))
-    return found.addmm_(sparse_matrix(both, ones, len(ends)), ends)
+    (count, column), hidden = graph.ends, place[edges] @ matrix.t()
+    both = SparseRows(
+        count[: len(hidden) + 1], column[2 * edges.start : 2 * edges.stop]
+    )
+    ones = ends.new_ones(2 * len(hidden))
+    return hidden.addmm_(sparse_matrix(both, ones, len(ends)), ends)
 
 
 def _sums(graph: BipartiteGraph, rows: slice, edges: slice, weight: Tensor) -> Tensor:
-    """The sparse matrix ``[t, e]`` that sums weighted edges at some targets."""
+    """Return the sparse matrix ``[t, e]`` that sums weighted edges by target."""
     weight, ptr = weight[edges], graph.csr.ptr[rows.start : rows.stop + 1]
     numbers = torch.arange(len(weight), dtype=ptr.dtype, device=ptr.device)
     return sparse_matrix(SparseRows(ptr - edges.start, numbers), weight, len(weight))
 
 
 def _blocks(graph: BipartiteGraph, source: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Targets and their edges, as many as messages are held at a time."""
+    """Yield blocks of targets and their edges."""
     num, size = graph.num_target, BLOCK_CUDA if source.is_cuda else BLOCK_CPU
     size = max(1, size // source.size(1))
     if graph.num_edges <= size:

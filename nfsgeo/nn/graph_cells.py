@@ -1,4 +1,4 @@
-"""Operators of graphs, convolutions by their polynomials, and cells made of these."""
+"""Graph shift operators, polynomial graph convolutions, and recurrent cells."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def shifted(x: Tensor, shift: BipartiteGraph | Tensor) -> Tensor:
-    r"""The product of a graph shift operator with a signal on the nodes.
+    r"""Multiply a signal on the nodes by a graph shift operator.
 
     .. math:: (S x)_j = \sum_{(i, j) \in E} w_{ij} \, x_i
 
@@ -41,7 +41,7 @@ def shifted(x: Tensor, shift: BipartiteGraph | Tensor) -> Tensor:
 
 
 def node_graph(edge_index: Tensor, num_nodes: int) -> BipartiteGraph:
-    """A graph in PyTorch Geometric's format, for the operators below.
+    """Make a graph from edges in PyTorch Geometric's format.
 
     Args:
         edge_index: ``[2, E]``, sources and targets, in any order.
@@ -54,17 +54,17 @@ def node_graph(edge_index: Tensor, num_nodes: int) -> BipartiteGraph:
 def scaled_laplacian(
     graph: BipartiteGraph, dtype: torch.dtype = torch.float32
 ) -> BipartiteGraph:
-    r"""The scaled Laplacian of a graph, for Chebyshev polynomials.
+    r"""Return the scaled Laplacian of a graph, for Chebyshev polynomials.
 
     .. math:: \tilde L = \frac{2}{\lambda_{max}} L - I = -D^{-1/2} A D^{-1/2}
 
     "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
     with the bound :math:`\lambda_{max} = 2` of the symmetric normalisation. Self-loops
-    do not count.
+    are ignored.
 
     Args:
         graph: edges from nodes to nodes.
-        dtype: of the entries, which the result has as its ``base_weight``.
+        dtype: type of the entries, the ``base_weight`` of the result.
     """
     source, target = graph.edge_index
     loop = source == target
@@ -78,18 +78,18 @@ def scaled_laplacian(
 def transition_matrices(
     graph: BipartiteGraph, dtype: torch.dtype = torch.float32
 ) -> tuple[BipartiteGraph, BipartiteGraph]:
-    r"""Transition matrices of random walks along the edges of a graph and against them.
+    r"""Return transition matrices of random walks along and against the edges.
 
     .. math:: (D_O^{-1} W)^T, \qquad (D_I^{-1} W^T)^T
 
-    Those of "Diffusion Convolutional Recurrent Neural Network", equation (2), in the
-    orientation of its authors' program: the value of a node is distributed among its
-    neighbours. On a symmetric graph, such as that of all pairs within a radius, both
-    are the same object.
+    They are those of "Diffusion Convolutional Recurrent Neural Network", equation (2),
+    in the orientation of its authors' program: the value of a node is distributed among
+    its neighbours. For a symmetric graph, such as that of all pairs within a radius,
+    both are the same object.
 
     Args:
         graph: edges from nodes to nodes.
-        dtype: of the entries, which the results have as their ``base_weight``.
+        dtype: type of the entries, the ``base_weight`` of the results.
     """
     along = _walk(graph, dtype)
     reverse = node_graph(graph.edge_index.flip(0), graph.num_source)
@@ -99,7 +99,7 @@ def transition_matrices(
 
 
 def _walk(graph: BipartiteGraph, dtype: torch.dtype) -> BipartiteGraph:
-    """Every edge weighs one over the number of edges that leave its source."""
+    """Weight every edge by one over the number of edges from its source."""
     fraction = graph.transpose.ptr.diff().to(torch.float64).reciprocal()
     return replace(graph, base_weight=fraction[graph.edge_index[0]].to(dtype))
 
@@ -107,7 +107,7 @@ def _walk(graph: BipartiteGraph, dtype: torch.dtype) -> BipartiteGraph:
 def chebyshev_terms(
     shift: BipartiteGraph | Tensor, x: Tensor, order: int
 ) -> list[Tensor]:
-    """``T_0(S) x`` to ``T_{order - 1}(S) x``, Chebyshev polynomials of a matrix."""
+    """Return ``T_0(S) x`` to ``T_{order - 1}(S) x``, with Chebyshev polynomials."""
     terms = [x]
     while len(terms) < order:
         term = shifted(terms[-1], shift)
@@ -116,14 +116,14 @@ def chebyshev_terms(
 
 
 class GraphConvolution(nn.Module):
-    """What these convolutions have in common: their parameters.
+    """Base class of graph convolutions, which holds their parameters.
 
     Args:
         in_channels: channels of :math:`x`.
         out_channels: channels of :math:`y`, those of all gates together.
         order: :math:`K`, the number of terms.
-        gates: number of convolutions side by side, for their initialisation.
-        several: number of weights for every term, where there are several.
+        gates: number of gates whose weights are concatenated, for the initialisation.
+        several: number of weight matrices per term; ``None`` for one, without an axis.
 
     Shapes:
         ``[N, in_channels]`` to ``[N, out_channels]``.
@@ -150,7 +150,7 @@ class GraphConvolution(nn.Module):
         return torch.empty(self.weight.size(-1))
 
     def reset_parameters(self) -> None:
-        """As Glorot and Bengio, each convolution as if alone; the bias is zero."""
+        """Redraw the weights as Glorot and Bengio do, gate by gate; zero the bias."""
         fan_in, fan_out = self.weight.shape[-2:]
         bound = (6 / (fan_in + fan_out / self.gates)) ** 0.5
         nn.init.uniform_(self.weight, -bound, bound)
@@ -182,9 +182,9 @@ class DiffusionConv(GraphConvolution):
     .. math:: y = b + \sum_{k=0}^{K-1} T_k(P_O) \, x \, \Theta_{0k}
         + T_k(P_I) \, x \, \Theta_{1k}
 
-    "Diffusion Convolutional Recurrent Neural Network", equation (2), its powers
-    replaced by Chebyshev polynomials as in its authors' program; up to :math:`K = 2`
-    they are the same.
+    "Diffusion Convolutional Recurrent Neural Network", equation (2), with Chebyshev
+    polynomials instead of powers, as in its authors' program. They agree up to
+    :math:`K = 2`.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class DiffusionConv(GraphConvolution):
         super().__init__(in_channels, out_channels, order, gates=gates, several=2)
 
     def forward(self, x: Tensor, walks: tuple[BipartiteGraph, ...]) -> Tensor:
-        """Convolve ``x``; ``walks`` are of :func:`~nfsgeo.nn.transition_matrices`."""
+        """Convolve ``x``, with ``walks`` of :func:`~nfsgeo.nn.transition_matrices`."""
         along, against = walks
         order = self.weight.size(1)
         terms = chebyshev_terms(along, x, order)
@@ -207,14 +207,14 @@ class DiffusionConv(GraphConvolution):
 
 
 class AdaptiveConv(GraphConvolution):
-    r"""Convolution on a learned graph, with weights of its own for every node.
+    r"""Convolution on a learned graph, with separate weights for every node.
 
     .. math:: y_n = E_n b + \sum_{k=0}^{K-1} (T_k(S) \, x)_n \, (E_n W_k), \qquad
         S = \mathrm{softmax}(\mathrm{relu}(E E^T))
 
     "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
-    sections 3.2 and 3.3. The weights of the nodes are never formed: what every
-    column of the embedding contributes is computed first and weighted after.
+    sections 3.2 and 3.3. The weights of the nodes are never formed. Instead, the terms
+    of every column of the embedding are computed and then summed.
 
     Args:
         embedding_size: columns of :math:`E`.
@@ -237,7 +237,7 @@ class AdaptiveConv(GraphConvolution):
         return torch.empty(self.weight.size(0), self.weight.size(-1))
 
     def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
-        """Convolve the fields of all samples."""
+        """Convolve the fields of all samples; see the class for shapes."""
         size, order = self.weight.shape[:2]
         terms = torch.cat(chebyshev_terms(adjacency, x, order), dim=-1)
         weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
@@ -246,7 +246,7 @@ class AdaptiveConv(GraphConvolution):
 
 
 class GraphGRU(nn.Module):
-    """What these cells have in common.
+    """Base class of recurrent cells on graphs.
 
     Args:
         in_channels: channels of :math:`x`.
@@ -254,8 +254,8 @@ class GraphGRU(nn.Module):
         order: :math:`K` of every convolution.
 
     Shapes:
-        ``x`` ``[N, in_channels]``, ``h`` ``[N, hidden_channels]``, of the nodes of all
-        samples of a batch; result as ``h``.
+        ``x`` ``[N, in_channels]`` and ``h`` ``[N, hidden_channels]`` at the nodes of
+        all samples of a batch; result as ``h``.
     """
 
     candidate: GraphConvolution
@@ -266,7 +266,7 @@ class GraphGRU(nn.Module):
         return self.candidate.weight.size(-1)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Redraw all weights."""
         for convolution in self.children():
             convolution.reset_parameters()  # type: ignore[operator]
 
@@ -292,11 +292,11 @@ class ChebConvGRU(GraphGRU):
         self.candidate = ChebyshevConv(width, width, order)
 
     def forward(self, x: Tensor, h: Tensor, laplacian: BipartiteGraph) -> Tensor:
-        """The next hidden state, where ``laplacian`` is that of the graph."""
-        *of_gates, of_candidate = self.inputs(x, laplacian).chunk(3, dim=-1)
-        gates = torch.cat(of_gates, dim=-1) + self.gates(h, laplacian)
+        """Return the next hidden state for the ``laplacian`` of the graph."""
+        *x_gates, x_candidate = self.inputs(x, laplacian).chunk(3, dim=-1)
+        gates = torch.cat(x_gates, dim=-1) + self.gates(h, laplacian)
         z, r = torch.sigmoid(gates).chunk(2, dim=-1)
-        candidate = torch.tanh(of_candidate + self.candidate(r * h, laplacian))
+        candidate = torch.tanh(x_candidate + self.candidate(r * h, laplacian))
         return z * h + (1 - z) * candidate
 
 
@@ -321,7 +321,7 @@ class DiffusionGRU(GraphGRU):
     def forward(
         self, x: Tensor, h: Tensor, walks: tuple[BipartiteGraph, ...]
     ) -> Tensor:
-        """The next hidden state, where ``walks`` are those of the graph."""
+        """Return the next hidden state for the ``walks`` of the graph."""
         gates = self.gates(torch.cat([x, h], dim=-1), walks)
         z, r = torch.sigmoid(gates).chunk(2, dim=-1)
         candidate = self.candidate(torch.cat([x, r * h], dim=-1), walks)
@@ -338,16 +338,16 @@ class AdaptiveGRU(GraphGRU):
         h' &= r \odot h + (1 - r) \odot c
 
     "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
-    section 3.4. Every node has an embedding of its own, so that the cell holds for
-    one mesh alone, and the graph is dense.
+    section 3.4. Every node has its own embedding, so that the cell works on one mesh
+    only, and the graph is dense.
 
     Args:
         num_nodes: nodes of the mesh, :math:`n`.
-        embedding_size: numbers that describe a node.
+        embedding_size: length of the embedding of a node.
 
     Shapes:
-        ``x`` ``[B n, in_channels]``, ``h`` ``[B n, hidden_channels]``, sample by
-        sample, the nodes always in the same order; ``adjacency`` ``[n, n]``.
+        ``x`` ``[B n, in_channels]`` and ``h`` ``[B n, hidden_channels]``, sample by
+        sample, with nodes in the same order; ``adjacency`` ``[n, n]``.
     """
 
     def __init__(
@@ -366,20 +366,20 @@ class AdaptiveGRU(GraphGRU):
         nn.init.normal_(self.embedding)
 
     def reset_parameters(self) -> None:
-        """Draw embedding and weights anew."""
+        """Redraw embedding and weights."""
         nn.init.normal_(self.embedding)
         super().reset_parameters()
 
     def adjacency(self) -> Tensor:
-        """The learned graph ``[n, n]``, to be computed once for a sequence."""
+        """Return the learned graph ``[n, n]``, to be computed once for a sequence."""
         scores = torch.relu(self.embedding @ self.embedding.T)
         return torch.softmax(scores, dim=1)
 
     def forward(self, x: Tensor, h: Tensor, adjacency: Tensor) -> Tensor:
-        """The next hidden state.
+        """Return the next hidden state.
 
         Raises:
-            UserError: when the nodes are not those of whole samples.
+            UserError: when the number of points is not a multiple of ``num_nodes``.
         """
         num_nodes = self.embedding.size(0)
         if x.size(0) % num_nodes:

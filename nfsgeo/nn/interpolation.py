@@ -27,20 +27,19 @@ class KernelInterpolation(MessagePassing):
         layer(x, (pos_source, pos_target), edge_index, features=a)
         layer(x, pos_source, graph, features=a)
 
-    With ``edge_index`` the base interpolation, to which learned kernels add and from
-    which training starts, is the mean of the neighbours. The second form takes a graph
-    prepared by :func:`~nfsgeo.geometry.bipartite_graph`, with its ``base_weight``:
-    nothing is sorted or computed from positions again.
+    Learned kernels add to a base interpolation, from which training starts. With
+    ``edge_index`` it is the mean of the neighbours. The second form takes a graph
+    prepared by :func:`~nfsgeo.geometry.bipartite_graph`, with its ``base_weight``, so
+    that nothing is sorted or computed from positions again.
 
-    The kernel does not depend on time: all time steps of a field share it. By default
-    neighbours are summed before channels are mixed, and nothing is stored per edge and
-    time step; ``fused=False`` writes equation (7) out as messages, for comparison.
+    The kernel does not depend on time. By default neighbours are summed before channels
+    are mixed, and nothing is stored per edge and time step; ``fused=False`` computes
+    equation (7) by messages, for comparison.
 
-    All derivatives exist, to first and second order, with respect to ``x``,
-    ``features``, positions and parameters; where the fast path has none, the layer
-    takes the plain one. Positions get gradients through ``edge_index``, or through a
-    graph that :func:`~nfsgeo.geometry.bipartite_graph` made of positions that require
-    them; base weights are differentiated too. Neighbours are fixed.
+    First and second derivatives exist with respect to ``x``, ``features``, positions
+    and parameters, for fixed neighbours. Positions get gradients through
+    ``edge_index``, or through a graph that :func:`~nfsgeo.geometry.bipartite_graph`
+    made from positions that require them, including those of base weights.
 
     Args:
         kernel: the kernel :math:`h_\eta`.
@@ -73,7 +72,7 @@ class KernelInterpolation(MessagePassing):
         self.domain = domain
 
     def reset_parameters(self) -> None:
-        """Draw the kernel anew and set the bias to zero."""
+        """Redraw the kernel and set the bias to zero."""
         super().reset_parameters()
         self.kernel.reset_parameters()
         if self.bias is not None:
@@ -91,10 +90,10 @@ class KernelInterpolation(MessagePassing):
         Args:
             x: field at the sources, or a pair whose first entry it is.
             pos: positions of sources and targets, ``[n, d]`` and ``[m, d]``; one
-                tensor if they are the same points, or with a prepared graph, which
-                needs those of the sources alone.
-            edge_index: sources and targets of the edges ``[2, E]`` in any order, of
-                which a target without any gets :math:`b`; or a prepared graph.
+                tensor if they are the same points. With a prepared graph, those of the
+                sources suffice.
+            edge_index: sources and targets of the edges ``[2, E]`` in any order, or a
+                prepared graph. A target without edges gets :math:`b`.
             features: inputs :math:`a(x_i)` at the sources ``[n, F]``.
         """
         x = x if isinstance(x, Tensor) else x[0]
@@ -161,11 +160,11 @@ class KernelInterpolation(MessagePassing):
             )
 
     def message(self, x_j: Tensor, matrix: Tensor) -> Tensor:
-        """Apply each edge's matrix to its source: ``[E, T, C]``."""
+        """Multiply each source by the matrix of its edge: ``[E, T, C]``."""
         return torch.einsum("eoc,etc->eto", matrix, x_j)
 
     def extra_repr(self) -> str:
         return f"fused={self.use_fused}"
 
-    # MessagePassing's names the class alone.
+    # MessagePassing's own representation lacks the options.
     __repr__ = nn.Module.__repr__

@@ -1,11 +1,11 @@
-"""Interpolation kernels: with which weights and matrices neighbours are summed.
+"""Interpolation kernels.
 
 Every kernel is a short sum of edge weights times matrices that all edges share,
 
     h(x_j - x_i, x_i, a(x_i)) = b_ij I + sum_r w_r(edge) M_r,
 
-so neighbours are summed first and channels are mixed afterwards, without a matrix per
-edge. The first term is the graph's base interpolation, times the number of neighbours.
+so that neighbours are summed first and channels are mixed afterwards, without a matrix
+per edge. The first term is the base interpolation times the number of neighbours.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = [
     "InterpolationKernel",
 ]
 
-# Time of a multiplication in a sparse product, and in one of many small matrices, over
-# that in a large one; measured on a CPU.
+# Time of a multiplication in a sparse product, and in a product of small matrices, over
+# that in a product of large ones, measured on a CPU.
 SPARSE, SMALL = 8, 2
 
 
 class InterpolationKernel(nn.Module, ABC):
-    """A kernel: sums the neighbours of every target, weighted, and mixes channels.
+    """Base class of kernels, which sum weighted neighbours and mix channels.
 
-    A kernel of one's own has these four methods; :meth:`forward` is the fast path and
-    :meth:`matrices` the plain one. Their arguments:
+    A subclass implements four methods, of which :meth:`forward` is the fast path and
+    :meth:`matrices` its reference. Their arguments are:
 
     - ``x``: the field at the sources ``[n, T, C]``,
-    - ``weight``: edge weights ``[R, E]``, the result of :meth:`weights`,
+    - ``weight``: edge weights ``[R, E]`` from :meth:`weights`,
     - ``graph``: the edges, with ``graph.base_weight`` and ``graph.mean_weight(dtype)``,
     - ``offset``: displacements ``x_j - x_i`` and their lengths ``[E, d + 1]``,
     - ``pos``: positions of the sources ``[n, d]``,
@@ -58,44 +58,44 @@ class InterpolationKernel(nn.Module, ABC):
 
     @abstractmethod
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Redraw the parameters."""
 
     @abstractmethod
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[R, E]``."""
+        """Return the edge weights ``[R, E]``."""
 
     @abstractmethod
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Mean of the neighbours under the kernel, ``[n, T, C]`` to ``[m, T, C]``."""
+        """Return the mean of the neighbours under the kernel, ``[m, T, C]``."""
 
     @abstractmethod
     def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Matrices whose products with the neighbours sum to the mean, ``[E, C, C]``.
+        """Return the matrix of each edge, with output channels as rows, ``[E, C, C]``.
 
-        Rows belong to channels of the result.
+        The products with the sources add up to the result of :meth:`forward`.
         """
 
 
 class EdgeNetwork(nn.Module):
-    r"""Hidden layer of a learned kernel: GELU of a linear map of an edge's features.
+    r"""Hidden layer of a learned kernel: GELU of a linear map of the edge features.
 
     The features are those of equation (7) in "Non-equispaced Fourier Neural Solvers
-    for PDEs", :math:`(x_j - x_i, x_i, a(x_i))`, and the distance. What depends on
-    the source alone is computed per source, not per edge; all of it in full precision,
-    under mixed precision too.
+    for PDEs", :math:`(x_j - x_i, x_i, a(x_i))`, and the distance. Terms of the source
+    are computed per source, not per edge. All terms are in full precision, even under
+    mixed precision.
 
     Args:
         dim: space dimensions, :math:`d`.
-        num_features: length of :math:`a(x_i)`; 0 for a kernel that sees no input.
+        num_features: length of :math:`a(x_i)`; 0 for a kernel without inputs.
         hidden: width of the result, :math:`h`.
-        scale: length by which relative positions are divided, in the units of the
-            positions; the radius of the graph is the natural choice.
+        scale: length by which relative positions are divided, usually the radius of
+            the graph.
         absolute_position: whether :math:`x_i` is a feature. Without it, the kernel
             commutes with translations.
-        directions: whether the relative position is a feature, beside the distance.
-            Without both, the kernel commutes with rotations, too.
+        directions: whether the relative position is a feature, in addition to the
+            distance. Without both, the kernel also commutes with rotations.
 
     Shapes:
         ``offset`` ``[E, d + 1]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
@@ -127,7 +127,7 @@ class EdgeNetwork(nn.Module):
         self.node = nn.Linear(num_source, hidden, bias=False) if num_source else None
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Redraw the weights."""
         self.edge.reset_parameters()
         if self.node is not None:
             self.node.reset_parameters()
@@ -135,10 +135,10 @@ class EdgeNetwork(nn.Module):
     def forward(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Hidden layer of every edge; see the class for shapes.
+        """Return the hidden units of every edge; see the class for shapes.
 
         Args:
-            offset: :math:`x_j - x_i` of the edges, and its length; see
+            offset: :math:`x_j - x_i` and its length; see
                 :meth:`nfsgeo.geometry.BipartiteGraph.offset`.
             pos: positions :math:`x_i` of the sources.
             features: inputs :math:`a(x_i)` at the sources.
@@ -153,7 +153,7 @@ class EdgeNetwork(nn.Module):
                     "inputs at the sources on which the kernel depends"
                 )
             parts.append(features)
-        # Fewer numbers to scale than the offsets are.
+        # The weight has fewer entries to scale than the offsets.
         weight = self.edge.weight / self.scale
         weight = weight if self.directions else pad(weight, (self.dim, 0))
         with torch.autocast(offset.device.type, enabled=False):
@@ -161,22 +161,22 @@ class EdgeNetwork(nn.Module):
             if self.node is None:
                 return gelu(linear(relative, weight, bias)).to(offset.dtype)
             # There are fewer points than edges.
-            known = torch.cat(parts, dim=-1).to(weight.dtype)
-            of_edge = linear(known, self.node.weight, bias).index_select(0, source)
-            return gelu(torch.addmm(of_edge, relative, weight.t())).to(offset.dtype)
+            inputs = torch.cat(parts, dim=-1).to(weight.dtype)
+            node = linear(inputs, self.node.weight, bias).index_select(0, source)
+            return gelu(torch.addmm(node, relative, weight.t())).to(offset.dtype)
 
     def extra_repr(self) -> str:
         return f"scale={self.scale:.4g}, absolute_position={self.absolute_position}"
 
 
 class NetworkKernel(InterpolationKernel):
-    """A kernel whose weights are hidden units of a network, or linear maps of them.
+    """Base class of kernels whose weights are computed by a network.
 
     Args:
         channels: :math:`C`.
-        network: an :class:`EdgeNetwork`, or any module from features of edges
-            ``[E, 2 d + 1 + F]`` (displacement, distance, position of the source, inputs
-            there) to hidden units ``[E, h]``.
+        network: an :class:`EdgeNetwork`, or any module that maps edge features
+            ``[E, 2 d + 1 + F]`` (displacement, distance, position of the source, its
+            inputs) to hidden units ``[E, h]``.
         hidden: :math:`h`, needed unless ``network`` is an :class:`EdgeNetwork`.
     """
 
@@ -194,14 +194,14 @@ class NetworkKernel(InterpolationKernel):
         self.network, self.hidden = network, hidden
 
     def reset_parameters(self) -> None:
-        """Draw the weights of the network and of the linear maps anew."""
+        """Redraw the weights of the network and of the linear map."""
         for layer in self.children():
             reset(layer)
 
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """The hidden units of every edge ``[h, E]``."""
+        """Return the hidden units of every edge ``[h, E]``."""
         if isinstance(self.network, EdgeNetwork):
             hidden: Tensor = self.network(offset, pos, features, source)
         else:
@@ -213,7 +213,7 @@ class NetworkKernel(InterpolationKernel):
 
 
 class DenseKernel(NetworkKernel):
-    r"""Learned kernel with a full matrix for every edge, as the paper's authors train.
+    r"""Learned kernel with a full matrix for every edge, as in the paper.
 
     .. math:: h = b_{ij} I + M_0 + \sum_{r=1}^{R} w_r M_r
 
@@ -230,12 +230,12 @@ class DenseKernel(NetworkKernel):
         self.mix = nn.Linear(self.hidden, channels * channels)
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Sum over neighbours and apply matrices, in the order that costs less."""
+        """Sum over neighbours and apply matrices, in the cheaper order."""
         channels = self.channels
         base_weight = graph.base_weight.to(x.dtype)
         mean_weight = graph.mean_weight(x.dtype)
         matrix = torch.cat([self.mix.bias.unsqueeze(0), self.mix.weight.t()])
-        # Result's channel first in [R + 1, C' C]; last in [R + 1, C, C'].
+        # From [R + 1, C' C], with the output channel first, to [R + 1, C, C'].
         matrix = matrix.unflatten(1, (channels, channels)).transpose(1, 2)
         weight = torch.cat([mean_weight[None], weight * mean_weight])
         if self._matrices_first(x.size(1), graph):
@@ -246,13 +246,13 @@ class DenseKernel(NetworkKernel):
         sums = neighbour_sum(x.flatten(1)[None], weight, graph)
         # Targets and time steps are rows, weights and channels columns: one product.
         sums = sums.unflatten(2, x.shape[1:])
-        # Split, so that their gradients are concatenated, not added to zeros.
+        # A split has a cheaper backward pass than two slices.
         base, mixed = sums.split([1, sums.size(0) - 1])
         mixed = mixed.permute(1, 2, 0, 3).flatten(2)
         return base[0] + mixed @ matrix.flatten(0, 1)
 
     def _matrices_first(self, steps: int, graph: BipartiteGraph) -> bool:
-        """Whether to compute every edge's matrix, rather than sum neighbours first."""
+        """Return whether it is cheaper to compute a matrix for every edge."""
         if torch.compiler.is_compiling():
             return False
         area, rank = self.channels**2, self.mix.in_features + 1
@@ -261,7 +261,7 @@ class DenseKernel(NetworkKernel):
         return edges < sums + graph.num_target * steps * rank * area
 
     def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """The kernel written out: ``[E, C, C]``."""
+        """Return the matrix of each edge, ``[E, C, C]``."""
         learned = self.mix(weight.t()).unflatten(1, (self.channels, self.channels))
         base_weight = graph.base_weight.to(weight.dtype)[:, None, None]
         mean_weight = graph.mean_weight(weight.dtype)[:, None, None]
@@ -270,12 +270,12 @@ class DenseKernel(NetworkKernel):
 
 
 class ChannelKernel(NetworkKernel):
-    r"""Learned kernel that weighs every channel by itself, as the theorem states it.
+    r"""Learned kernel with a weight for every channel, as in the paper's theorem.
 
     .. math:: h = \mathrm{diag}(b_{ij} + w)
 
-    Theorem 3.1 of the paper has :math:`h_\eta` map to :math:`R^{d_v}`. Channels may
-    share weights in groups of equal size.
+    In theorem 3.1 of the paper :math:`h_\eta` maps to :math:`R^{d_v}`. Groups of
+    channels of equal size may share weights.
 
     Args:
         groups: number of weights per edge, a divisor of ``channels``; ``None`` for one
@@ -305,7 +305,7 @@ class ChannelKernel(NetworkKernel):
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """A weight of every edge for each group of channels ``[R, E]``."""
+        """Return the weights of every edge and group of channels ``[R, E]``."""
         hidden, mix = super().weights(offset, pos, features, source), self.mix
         with torch.autocast(offset.device.type, enabled=False):
             hidden = hidden.to(mix.weight.dtype)
@@ -313,17 +313,17 @@ class ChannelKernel(NetworkKernel):
         return mixed.to(offset.dtype)
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Sum over neighbours, each group of channels under its own weight."""
+        """Sum over neighbours, with the weights of each group of channels."""
         base_weight, mean_weight = graph.base_weight.to(x), graph.mean_weight(x.dtype)
         weight = torch.addcmul(base_weight, weight.to(x), mean_weight)
-        # Channels of a group stay adjacent in memory: longer runs to copy.
+        # Channels of a group stay adjacent in memory, which speeds up copies.
         groups = x.unflatten(2, (self.groups, -1)).permute(2, 0, 1, 3)
         sums = neighbour_sum(groups.flatten(2), weight, graph)
         sums = sums.unflatten(2, (x.size(1), -1)).permute(1, 2, 0, 3)
         return sums.flatten(2)
 
     def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """The kernel written out: ``[E, C, C]``, diagonal."""
+        """Return the diagonal matrix of each edge, ``[E, C, C]``."""
         weight = weight * graph.mean_weight(weight.dtype)
         weight = (weight + graph.base_weight.to(weight.dtype)).t()
         return torch.diag_embed(
@@ -339,8 +339,8 @@ class GaussianKernel(InterpolationKernel):
         \qquad \Delta = (x_j - x_i) / \mathrm{scale}, \quad
         \Gamma = \mathrm{diag}(\gamma_1, \dots, \gamma_d)
 
-    Section 4.3 of the paper. :math:`\beta` and :math:`\gamma` are parametrised by
-    their logarithms, hence positive. It adds to no base interpolation.
+    Section 4.3 of the paper. The logarithms of :math:`\beta` and :math:`\gamma` are
+    parameters, so that both are positive. The base interpolation is not used.
 
     Args:
         channels: :math:`C`.
@@ -358,7 +358,7 @@ class GaussianKernel(InterpolationKernel):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start centred, with a width of half the scale and a mean weight near 1."""
+        """Centre the kernel, with a width of half the scale and a mean weight of 1."""
         nn.init.constant_(self.log_beta, math.log(4.0))
         nn.init.zeros_(self.centre)
         nn.init.constant_(self.log_gamma, math.log(0.25))
@@ -366,19 +366,19 @@ class GaussianKernel(InterpolationKernel):
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[1, E]``."""
+        """Return the edge weights ``[1, E]``."""
         away = offset[:, :-1] / self.scale - self.centre
         exponent = away.square() @ torch.exp(-self.log_gamma)
         return torch.exp(self.log_beta - exponent)[None]
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Mean of the neighbours; the base interpolation has no part in it."""
+        """Return the weighted mean of the neighbours."""
         weight = weight * graph.mean_weight(x.dtype)
         sums = neighbour_sum(x.flatten(1)[None], weight, graph)
         return sums[0].unflatten(1, x.shape[1:])
 
     def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """The kernel written out: ``[E, C, C]``, a multiple of the identity."""
+        """Return the multiple of the identity of each edge, ``[E, C, C]``."""
         weight = weight[0] * graph.mean_weight(weight.dtype)
         identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
         return weight[:, None, None] * identity

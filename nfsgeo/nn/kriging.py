@@ -1,4 +1,4 @@
-"""Interpolation of scattered data by the covariance of the fields."""
+"""Kriging: interpolation of scattered data by the covariance of the fields."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from nfsgeo.geometry.bipartite import outside_inference
 
 __all__ = ["StationaryCovariance", "kriging_graph", "seen_points", "within_reach"]
 
-# Frequencies on an axis, as a multiple of those that as many points on a grid resolve.
+# Frequencies on an axis over those that a grid of as many points resolves.
 FREQUENCIES = 3.0
-# Points that the value at a query is taken from; a larger system gains nothing.
+# Points with weights at a query; a larger system gains nothing.
 NEIGHBOURS = 64
-# One system of so many points is solved sooner than one of the nearest for each query.
+# Most points for which one system is solved faster than one for each query.
 ONE_SYSTEM = 128
-# Points times waves: what is computed at once for every pair of points.
+# Most points times waves for which covariances are affordable.
 MOST_WAVES = 2**24
-# Rows of queries whose systems are solved at a time.
+# Queries whose systems are solved at a time.
 ROWS = 1024
 
 
 class StationaryCovariance(nn.Module):
-    r"""The covariance of a field at two points, a function of their difference.
+    r"""Stationary covariance of a field at two points.
 
     .. math:: k(x, y) = \sum_f S(f) \cos 2\pi f \cdot (x - y), \qquad
         S(f) \propto (1 + |\ell f|^2)^{-p} \, e^{-(s |\ell f|)^2}
 
-    with a length :math:`\ell` on every axis: a Matérn covariance, whose spectrum
-    viscosity may have cut. A sum over the frequencies of the box is a covariance on
-    the torus; axes that are not periodic lie in a torus of twice their length, so that
-    their ends know nothing of each other. Positions are taken in units of the box.
+    with a length scale :math:`\ell` on every axis: a Matérn covariance with a Gaussian
+    cut-off, as viscosity causes it. The sum over the frequencies of the box is a
+    covariance on the torus. Axes that are not periodic are embedded in a torus of twice
+    their length, so that their ends are not correlated. Positions are taken in units of
+    the box.
 
     Args:
         domain: the normalised box, with its periodic axes.
         parameters: :math:`\log \ell` of each axis in units of the box, :math:`\log p`,
             :math:`\log s`, and the logarithms of the variances of the spatial mean and
             of the noise over that of the field, ``[d + 4]``.
-        expected: value of each component, in the units of the data, ``[C]``.
+        expected: expected value of each component, in the units of the data, ``[C]``.
     """
 
     fitted: Tensor
@@ -59,21 +60,21 @@ class StationaryCovariance(nn.Module):
         return self.fitted[-1].exp()
 
     def matrices(self, num_points: int, *pos: Tensor) -> list[Tensor]:
-        """Covariances of the first points with those of each set, itself the first.
+        """Return the covariances of several sets of points with the first set.
 
         Args:
-            num_points: as many as the frequencies should resolve.
+            num_points: number of points that the frequencies should resolve.
             pos: sets of points ``[n, d]``, ``[m, d]``, ...
 
         Returns:
-            ``[n, n]``, ``[m, n]``, ..., float64; 1 for a point with itself, and the
-            variance of the spatial mean for any two.
+            ``[n, n]``, ``[m, n]``, ..., float64; the sum of a field of variance 1 and
+            of the variance of the spatial mean.
         """
         waves, spectrum = self._spectrum(num_points, pos[0].device)
         features = [self._features(points, waves) for points in pos]
         first = features[0] * spectrum.repeat(2)
         mean = self.fitted[-2].exp().to(pos[0].device)
-        return [each @ first.T + mean for each in features]
+        return [feature @ first.T + mean for feature in features]
 
     def _features(self, pos: Tensor, waves: Tensor) -> Tensor:
         lower = torch.tensor(self.domain.lower, dtype=torch.float64)
@@ -83,13 +84,13 @@ class StationaryCovariance(nn.Module):
         return torch.cat([phase.cos(), phase.sin()], dim=1)
 
     def _spectrum(self, num_points: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Frequencies ``[M, d]``, one of each pair of opposite ones, and ``S [M]``."""
+        """Return frequencies ``[M, d]``, one of each opposite pair, and ``S [M]``."""
         axes = [
             torch.arange(-most, most + 1, dtype=torch.float64, device=device) / period
             for most, period in _frequencies(self.domain, num_points)
         ]
         waves = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
-        # The first half of all but the constant, whose variance is a parameter.
+        # The first half, without the constant, whose variance is a parameter.
         waves = waves.flatten(0, -2)
         waves = waves[: len(waves) // 2]
         dim = self.domain.dim
@@ -103,7 +104,7 @@ class StationaryCovariance(nn.Module):
 
 
 def within_reach(domain: Domain, num_points: int) -> bool:
-    """Whether there are few enough points for their covariances to be computed."""
+    """Return whether the covariances of so many points are affordable."""
     waves = math.prod(2 * most + 1 for most, _ in _frequencies(domain, num_points))
     return num_points * waves <= MOST_WAVES
 
@@ -115,22 +116,22 @@ def kriging_graph(
     query_pos: Tensor,
     seen: Tensor | None = None,
 ) -> BipartiteGraph:
-    r"""The best linear prediction at the queries, as the weights of a graph.
+    r"""Return the best linear prediction at query points as a graph with weights.
 
     .. math:: (K + \sigma^2 I) \, \omega = k
 
-    Simple kriging (Cressie, *Statistics for Spatial Data*, section 3.4.5) of a field
-    whose expected value is zero. The weights of a query add up to about 1 where the
-    spatial mean varies; where it is conserved, they know it. Among more than
-    :data:`ONE_SYSTEM` points a query takes from the :data:`NEIGHBOURS` of the largest
-    covariance with it. One that is an observed point has that point's value. Points
-    behind a wall have no weight.
+    This is simple kriging (Cressie, *Statistics for Spatial Data*, section 3.4.5) of a
+    field of expected value zero. The weights of a query add up to about 1 if the
+    spatial mean varies, but not if it is conserved. Among more than :data:`ONE_SYSTEM`
+    points, only the :data:`NEIGHBOURS` of the largest covariance with a query have
+    weights. A query at an observed point has that point's value. Points behind a wall
+    have no weight.
 
     Args:
-        covariance: of the field.
+        covariance: covariance of the field.
         pos: observed points ``[n, d]``.
-        query_pos: where the field is wanted ``[m, d]``.
-        seen: which points each query sees, of :func:`seen_points`; None to find out.
+        query_pos: query points ``[m, d]``.
+        seen: result of :func:`seen_points`; None to compute it.
     """
     seen = seen_points(covariance.domain, pos, query_pos) if seen is None else seen
     num = len(pos) if seen is None and len(pos) <= ONE_SYSTEM else NEIGHBOURS
@@ -153,7 +154,7 @@ def kriging_graph(
     here = (graph.displacement == 0).all(1).view(count, num)
     here = here & (here.cumsum(1) == 1)
     alone, own = here.any(1, keepdim=True), here.to(weight)
-    if weight.requires_grad:  # Derivatives are those of queries nearby.
+    if weight.requires_grad:  # Queries at points have the derivatives nearby.
         weight = weight + torch.where(alone, own - weight.detach(), 0)
     else:
         weight = torch.where(alone, own, weight)
@@ -161,7 +162,7 @@ def kriging_graph(
 
 
 def seen_points(domain: Domain, pos: Tensor, query_pos: Tensor) -> Tensor | None:
-    """Which points each query sees ``[m, n]``; None where there are no walls."""
+    """Return which points each query sees ``[m, n]``; None without walls."""
     if domain.walls is None:
         return None
     shape = len(query_pos), len(pos), domain.dim
@@ -170,7 +171,7 @@ def seen_points(domain: Domain, pos: Tensor, query_pos: Tensor) -> Tensor | None
 
 
 def _solved(own: Tensor, others: Tensor, near: Tensor) -> Tensor:
-    """Weights ``[m, k]`` of the points ``near``; none where ``others`` is infinite."""
+    """Solve for the weights ``[m, k]`` of ``near``; 0 where ``others`` is infinite."""
     systems = own[near[:, :, None], near[:, None]]
     hidden = others == -torch.inf
     if hidden.any():
@@ -181,7 +182,7 @@ def _solved(own: Tensor, others: Tensor, near: Tensor) -> Tensor:
 
 
 def _frequencies(domain: Domain, num_points: int) -> list[tuple[int, int]]:
-    """Highest number of waves in a period, and the period in units of the box."""
+    """Return the highest wave number and the period of each axis, over the box."""
     side = FREQUENCIES / 2 * num_points ** (1 / domain.dim)
     periods = [1 if periodic else 2 for periodic in domain.periodic]
     return [(math.ceil(side * period), period) for period in periods]

@@ -25,15 +25,15 @@ class MPPDELayer(MessagePassing):
         \sum_{j \in N(i)} m_{ij}, \theta_i\Big)\Big)
 
     "Message Passing Neural PDE Solvers", equations (8) and (9), with the mean of the
-    authors' program; :math:`\phi` and :math:`\psi` have two linear maps, each
-    followed by Swish, and Norm is the instance norm. The first map of :math:`\phi` is
-    applied to nodes, not to edges, of which there are many more.
+    authors' program. :math:`\phi` and :math:`\psi` have two linear maps, each followed
+    by Swish, and Norm is the instance norm. The first map of :math:`\phi` is applied to
+    nodes, of which there are fewer than edges.
 
     Args:
         channels: channels of :math:`h`.
-        num_fields: numbers of a node in :math:`u`, time steps times components.
+        num_fields: length of :math:`u` at a node, time steps times components.
         dim: space dimensions.
-        num_variables: numbers of a node in :math:`\theta`: time, coefficients.
+        num_variables: length of :math:`\theta` at a node: time, coefficients.
 
     Shapes:
         ``h`` ``[N, channels]``, ``u`` ``[N, num_fields]``, ``displacement``
@@ -53,7 +53,7 @@ class MPPDELayer(MessagePassing):
         self.norm = InstanceNorm(channels)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Redraw all weights."""
         super().reset_parameters()
         for layer in self.linear_maps():
             layer.reset_parameters()
@@ -72,16 +72,16 @@ class MPPDELayer(MessagePassing):
         batch: Tensor | None = None,
         num_samples: int | None = None,
     ) -> Tensor:
-        """The next hidden state of all nodes.
+        """Return the next hidden state of all nodes.
 
         Args:
             h: hidden state.
             u: fields of the window.
-            displacement: of every edge, from the source to the target.
+            displacement: displacement of every edge, from source to target.
             variables: time, coefficients.
             edge_index: sources and targets.
             batch: sample of each node, sorted; ``None`` for one sample.
-            num_samples: number of samples; counted where it is not given.
+            num_samples: number of samples; ``None`` to count them.
         """
         own, other, field, place, rest = self.message_in.weight.split(self.parts, 1)
         difference = linear(u, field)
@@ -99,9 +99,12 @@ class MPPDELayer(MessagePassing):
         return normalised
 
     def message(self, target_i: Tensor, source_j: Tensor, place: Tensor) -> Tensor:
-        """What each edge carries, ``[E, channels]``.
+        """Return the message of each edge, ``[E, channels]``.
 
-        The sum of what ``target_i``, ``source_j`` and ``place`` contribute, mixed.
+        Args:
+            target_i: term of the target in the first linear map.
+            source_j: term of the source.
+            place: term of the displacement.
         """
         return swish(self.message_out(swish(target_i + source_j + place)))
 
@@ -110,12 +113,12 @@ swish = nn.functional.silu
 
 
 class TemporalDecoder(nn.Sequential):
-    """Two convolutions along the hidden channels, which become time steps.
+    """Two convolutions along the hidden channels, which turn them into time steps.
 
-    The decoder of "Message Passing Neural PDE Solvers", equation (10): convolution
-    of 15 to 8 channels, Swish, convolution to the components. The stride of the first
-    is the largest that leaves the last a kernel of 10 or more; 128 hidden channels and
-    10 time steps give a stride of 6 and a kernel of 10.
+    The decoder of "Message Passing Neural PDE Solvers", equation (10): a convolution
+    of size 15 to 8 channels, Swish, and a convolution to the components. The stride of
+    the first is the largest for which the kernel of the last has size 10 or more. For
+    128 hidden channels and 10 time steps the stride is 6 and the size 10.
 
     Args:
         hidden_channels: channels of the hidden state.
@@ -151,21 +154,23 @@ class TemporalDecoder(nn.Sequential):
 
 
 class InteractionLayer(nn.Module):
-    r"""Messages that update the features of their edges and of their targets.
+    r"""Message passing that updates the features of edges and targets.
 
     .. math::
         m_{ij} = \phi(s_j, h_i, e_{ij}), \quad
         e_{ij}' = e_{ij} + m_{ij}, \quad
         h_i' = h_i + \psi\Big(h_i, \sum_{j \in N(i)} m_{ij}\Big)
 
-    "Learning Mesh-Based Simulation with Graph Networks", section 3.2, and with a mean
-    RIGNO; :math:`\phi` and :math:`\psi` are perceptrons that end in a Layer-Norm. The
-    first map of :math:`\phi` is applied to nodes where it can be: edges are many more.
+    "Learning Mesh-Based Simulation with Graph Networks", section 3.2; with a mean it is
+    the layer of RIGNO. :math:`\phi` and :math:`\psi` are perceptrons that end in a
+    Layer-Norm. The first map of :math:`\phi` is applied to nodes as far as possible, of
+    which there are fewer than edges.
 
     Args:
         channels: channels of nodes, edges and hidden layers.
-        hidden: hidden layers of each perceptron, with an ``activation``.
-        aggregation: ``sum`` or ``mean`` of the messages, 0 where there are none.
+        hidden: number of hidden layers of each perceptron.
+        aggregation: ``sum`` or ``mean`` of the messages, 0 if there are none.
+        activation: activation of the perceptrons.
 
     Shapes:
         ``edges`` ``[E, channels]``, ``source`` and ``target`` ``[n, channels]`` and
@@ -184,11 +189,11 @@ class InteractionLayer(nn.Module):
     def forward(
         self, edges: Tensor, source: Tensor, target: Tensor, edge_index: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The next features of edges and targets."""
+        """Return the next features of edges and targets."""
         sender, receiver = edge_index
-        of_source, of_target, own = self.message_in.weight.chunk(3, dim=1)
-        sent, asked = linear(source, of_source), linear(target, of_target)
-        hidden = linear(edges, own, self.message_in.bias)
+        source_map, target_map, edge_map = self.message_in.weight.chunk(3, dim=1)
+        sent, asked = linear(source, source_map), linear(target, target_map)
+        hidden = linear(edges, edge_map, self.message_in.bias)
         message = self.message(hidden + sent[sender] + asked[receiver])
         received = scatter(message, receiver, 0, len(target), reduce=self.aggregation)
         change = self.update(torch.cat([target, received], dim=1))
@@ -198,7 +203,7 @@ class InteractionLayer(nn.Module):
 def perceptron(
     sizes: Sequence[int], activation: type[nn.Module], *, norm: bool = True
 ) -> nn.Sequential:
-    """Linear maps between ``sizes``, activations between them, a Layer-Norm behind."""
+    """Make a perceptron with layers of these sizes, by default with a Layer-Norm."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), activation()]

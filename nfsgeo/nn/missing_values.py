@@ -1,4 +1,4 @@
-r"""Missing values, NaN, replaced by those observed nearby in time and space."""
+"""Imputation of missing values, NaN, from values nearby in time and space."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ NEIGHBOURS = 12
 
 
 def fill_in_time(x: Tensor, trend: Tensor | None = None) -> Tensor:
-    r"""Linear interpolation between the time steps that a point is observed at.
+    r"""Fill gaps by linear interpolation in time.
 
-    Before the first of them it is their value, and :math:`k` time steps after the last
+    Before the first observed time step, its value is used. :math:`k` time steps after
+    the last one, the result is
 
     .. math:: x_{t+k} = x_t + s \, (\phi + \phi^2 + \dots + \phi^k)
 
-    with the slope :math:`s` between the last two observed values and a damped trend
-    :math:`\phi`, fitted to changes in time. Where a point has no value at all, NaN
-    stays. Complete fields are returned bit for bit.
+    with the slope :math:`s` between the last two observed values and the damping factor
+    :math:`\phi`. A point without any value keeps NaN. Complete fields are returned bit
+    for bit.
 
     Args:
-        x: fields ``[N, T, F]`` at equally spaced time steps, NaN where missing.
-        trend: :math:`\phi` of each component ``[F]``, from 0 to 1; None for 0.
+        x: fields ``[N, T, F]`` at equispaced time steps, NaN where missing.
+        trend: damping factor :math:`\phi` of each component ``[F]``, from 0 to 1; None
+            for 0.
     """
     num = x.size(1)
     observed = ~x.isnan()
@@ -44,7 +46,7 @@ def fill_in_time(x: Tensor, trend: Tensor | None = None) -> Tensor:
         earlier = before.gather(1, (first - 1).clamp_min(0))
         slope = x.gather(1, first) - x.gather(1, earlier.clamp_min(0))
         slope = slope / (first - earlier).clamp_min(1)
-        # The sum of the powers so far, at each number of steps after the last.
+        # Partial sums of the powers, by number of steps after the last.
         powers = trend.to(x) ** torch.arange(1, num + 1).to(x)[:, None]
         sums = torch.cat([torch.zeros_like(powers[:1]), powers.cumsum(0)])
         ahead = sums.expand(x.size(0), -1, -1).gather(1, (step - first).clamp_min(0))
@@ -54,29 +56,29 @@ def fill_in_time(x: Tensor, trend: Tensor | None = None) -> Tensor:
 
 
 def fill_in_space(x: Tensor, graph: BipartiteGraph) -> Tensor:
-    r"""Means over the neighbours that are observed, weights renormalised over these.
+    r"""Fill gaps by weighted means over the observed neighbours.
 
     .. math:: x_i = \frac{\sum_j w_{ij} m_j x_j}{\sum_j w_{ij} m_j}
 
-    at each time step and in each component, with :math:`m_j` 1 where :math:`x_j` is
-    observed and 0 where it is missing. Zero where no neighbour is observed, which is
-    the mean of normalised fields.
+    at each time step and in each component, where :math:`m_j` is 1 if :math:`x_j` is
+    observed and else 0. Without any observed neighbour the result is zero, the mean of
+    normalised fields.
 
     Args:
         x: normalised fields ``[N, T, F]``, NaN where missing.
         graph: from :func:`neighbour_graph`.
     """
     observed = ~x.isnan()
-    known = torch.cat([x.masked_fill(~observed, 0), observed.to(x)], dim=-1)
-    total, weight = interpolate_along(known, graph).chunk(2, dim=-1)
-    found = total / weight.clamp_min(torch.finfo(x.dtype).tiny)
-    return torch.where(observed, x, found.masked_fill(weight <= 0, 0))
+    values = torch.cat([x.masked_fill(~observed, 0), observed.to(x)], dim=-1)
+    total, weight = interpolate_along(values, graph).chunk(2, dim=-1)
+    mean = total / weight.clamp_min(torch.finfo(x.dtype).tiny)
+    return torch.where(observed, x, mean.masked_fill(weight <= 0, 0))
 
 
 def nearest_graph(pos: Tensor, query_pos: Tensor, domain: Domain) -> BipartiteGraph:
-    """The nearest points of each query of one sample, weighted by 1 / distance².
+    """Join each query of one sample to its nearest points, weighted by 1 / distance².
 
-    The weights of a query add up to 1. One at a point has the value there.
+    The weights of a query add up to 1. A query at a point has that point's value.
 
     Args:
         pos: positions of the points ``[n, d]``.
@@ -90,14 +92,14 @@ def nearest_graph(pos: Tensor, query_pos: Tensor, domain: Domain) -> BipartiteGr
 
 
 def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:
-    """The nearest neighbours of each point of one sample, weighted by 1 / distance².
+    """Join each point of one sample to its neighbours, weighted by 1 / distance².
 
     Args:
         pos: positions ``[n, d]``.
         domain: the box, with its periodic axes.
     """
     graph, weight = _nearest(pos, pos, domain, NEIGHBOURS + 1)
-    # A point is of no use to itself; points at one place are to each other.
+    # A point cannot fill its own gap, but one at the same place can.
     itself = graph.edge_index[0] == graph.edge_index[1]
     return replace(graph, base_weight=weight.masked_fill(itself, 0)).to(pos.device)
 
@@ -105,7 +107,7 @@ def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:
 def _nearest(
     pos: Tensor, query_pos: Tensor, domain: Domain, num: int
 ) -> tuple[BipartiteGraph, Tensor]:
-    """The ``num`` nearest points of each query, and 1 / distance² of the edges."""
+    """Return the graph of the nearest points, and 1 / distance² of its edges."""
     ends = pos.detach().cpu().double(), query_pos.detach().cpu().double()
     graph = nearest_neighbour_graph(*ends, num, domain)
     square = graph.displacement.double().square().sum(1)

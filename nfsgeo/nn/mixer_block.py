@@ -1,4 +1,4 @@
-"""What all Vision Mixers share: maps of channels, Layer-Norm of a field, the block."""
+"""Layers that all Vision Mixers share."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from nfsgeo.errors import UserError
 
 __all__ = ["FieldLayerNorm", "Lift", "MixerBlock", "Pointwise", "Projector"]
 
-# Numbers of a hidden layer that are computed at a time: what fits a core's cache, and
-# on a GPU what keeps it busy.
+# Numbers of a hidden layer in a block: few enough for the cache of a core, and on a GPU
+# enough to keep it busy.
 BLOCK_CPU, BLOCK_CUDA = 1 << 19, 1 << 26
 
 
 class Pointwise(nn.Linear):
-    """A linear map of the channels at every node: ``[B, C, *n]`` to ``[B, C', *n]``.
-
-    The 1×1 convolution of the Fourier Neural Operator, for any number of axes.
-    """
+    """A 1×1 convolution for any number of axes, ``[B, C, *n]`` to ``[B, C', *n]``."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the map at every node."""
         flat, weight = x.flatten(2), self.weight.expand(x.size(0), -1, -1)
-        # A product for each sample; one for all of them would want copies of x.
+        # One product for all samples would need copies of x.
         if self.bias is None:
             flat = torch.bmm(weight, flat)
         else:
@@ -35,18 +32,18 @@ class Pointwise(nn.Linear):
 
 
 class Lift(nn.Module):
-    r"""Linear map of inputs, position and time to the channels.
+    r"""Linear map of inputs, position and time to channels.
 
     .. math:: v(x, t) = W_a a(x) + W_x x + b + t \, W_t
 
-    Input time steps are channels and output time steps tokens. Since the map is affine
-    in time, the field is given by two terms, not by a copy per time step.
+    Input time steps are channels, output time steps are tokens. Since the map is affine
+    in time, the field is represented by its value at t = 0 and its slope.
 
     Args:
         num_features: inputs at a point, time steps times components.
         dim: space dimensions; 0 for a map that does not depend on the position.
         channels: :math:`C`.
-        time: whether the field depends on time; without it the slope is ``None``.
+        time: whether the field depends on time; if not, the slope is ``None``.
     """
 
     def __init__(
@@ -59,27 +56,27 @@ class Lift(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, time's as those of any other input."""
+        """Redraw the weights, with time treated as any other input."""
         self.space.reset_parameters()
         if self.time is not None:
             bound = (self.space.in_features + 1) ** -0.5
             nn.init.uniform_(self.time, -bound, bound)
 
     def forward(self, features: Tensor, pos: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The value at t = 0 ``[N, C]`` and the slope ``[C]``.
+        """Return the value at t = 0 ``[N, C]`` and the slope ``[C]``.
 
         Args:
-            features: ``[N, F]``.
-            pos: ``[N, d]``.
+            features: inputs ``[N, F]``.
+            pos: positions ``[N, d]``.
         """
         return self.space(torch.cat([features, pos[:, : self.dim]], dim=-1)), self.time
 
 
 class Projector(nn.Sequential):
-    """Two linear maps with a GELU between: channels to components, last axis.
+    """Two linear maps of the last axis with a GELU between them.
 
-    The hidden layer is computed for a block of rows at a time, and again in the
-    backward pass: it is never stored for all of them.
+    The hidden layer is computed for one block of rows after the other, and again in the
+    backward pass, so that it is never stored for all rows.
 
     Args:
         channels: :math:`C`.
@@ -99,10 +96,10 @@ class Projector(nn.Sequential):
         self.hidden = hidden
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map the channels of every point and time step."""
+        """Apply the maps at every point and time step."""
         layers = super().forward
         if torch.compiler.is_compiling():
-            # Compilers fuse plain layers.
+            # Compilers fuse the layers themselves.
             return layers(x)
         size = max(1, (BLOCK_CUDA if x.is_cuda else BLOCK_CPU) // self.hidden)
         blocks = [
@@ -123,21 +120,21 @@ class FieldLayerNorm(nn.Module):
 
     .. math:: y = \gamma \odot \frac{v - E[v]}{\sqrt{Var[v] + \epsilon}} + \beta
 
-    Mean and variance are taken over all of a sample. With ``shape`` given,
-    :math:`\gamma` and :math:`\beta` have an entry for every channel, node and time
-    step, as the paper's authors train: the layer then holds for one grid alone. Without
-    it they have one for each channel, and the layer works on any grid.
+    Mean and variance are taken over all of a sample. With ``shape``, :math:`\gamma` and
+    :math:`\beta` have an entry for every channel, node and time step, as in the paper,
+    and the layer works on one grid only. Without it they have an entry for every
+    channel, and the layer works on any grid.
 
     Args:
         channels: :math:`C`.
-        shape: sizes of grid and time, or ``None`` for an affine map per channel.
+        shape: sizes of grid and time; ``None`` for an affine map per channel.
         eps: :math:`\epsilon`.
 
     Shapes:
         ``[B, C, *shape]`` to the same.
 
     Raises:
-        UserError: for a field of another shape, where ``shape`` is given.
+        UserError: for a field of another shape than ``shape``.
     """
 
     def __init__(
@@ -177,9 +174,9 @@ class MixerBlock(nn.Module):
     :math:`\mathrm{Mix}` is token mixing, channel mixing and token demixing.
 
     Args:
-        mix: mixes tokens and channels, ``[B, C, *n]`` to the same.
-        norm: normalises a field; ``None`` for none.
-        residual: the residual branch; a 1×1 convolution or the identity.
+        mix: layer that mixes tokens and channels, ``[B, C, *n]`` to the same.
+        norm: normalisation; ``None`` for none.
+        residual: residual branch, such as a 1×1 convolution; ``None`` for the identity.
         activation: :math:`\sigma`; ``None`` for none.
     """
 

@@ -1,4 +1,4 @@
-"""Sums over neighbourhoods without a tensor per edge and time step."""
+"""Sums over neighbourhoods without storing a value per edge and time step."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = [
     "twice_differentiable",
 ]
 
-# Numbers of matrices and messages of a matrix_sum that are stored at a time: what fits
-# a core's cache, and on a GPU what keeps it busy.
+# Numbers in a block of matrices and messages: few enough for the cache of a core, and
+# on a GPU enough to keep it busy.
 BLOCK_CPU, BLOCK_CUDA = 1 << 19, 1 << 26
-# Fields with fewer columns are joined for a product at edges; one of 4 columns, less
-# than a register, takes nine times as long as of 8.
+# Fields with fewer columns are concatenated for a product sampled at the edges, and
+# padded to a register: one of 4 columns takes nine times as long as one of 8.
 COLUMNS, VECTOR = 32, 8
 
 Backward = Callable[..., tuple[Any, ...]]
@@ -36,30 +36,29 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
 
     .. math:: s_{f,j} = \sum_{i \in N(j)} w_{r(f),ij} \, x_{f,i}
 
-    Every weight :math:`r` makes one sparse matrix, so the sum is a product of a sparse
-    with a dense matrix, and its gradients are the product with the transpose and a
-    product sampled at the edges (SDDMM). A training step stores ``x`` and ``weight``,
-    and no copy of a source for any of its edges. Second derivatives take the plain
-    path.
+    Every weight :math:`r` is a sparse matrix. The sum is a product of a sparse with a
+    dense matrix, and its gradients are the product with the transpose and a product
+    sampled at the edges (SDDMM). A training step stores ``x`` and ``weight`` but no
+    copy of a source per edge. Second derivatives are those of the reference.
 
     Args:
-        x: ``[F, n, D]``, with ``F / R`` fields after each other for every weight, or
-            ``[1, n, D]`` for a field that all weights share.
-        weight: ``[R, E]``, in the edge order of ``graph``.
+        x: fields ``[F, n, D]``, with ``F / R`` consecutive fields for every weight, or
+            one field ``[1, n, D]`` for all weights.
+        weight: edge weights ``[R, E]``, in the edge order of ``graph``.
         graph: edges sorted by target.
 
     Returns:
-        ``[F, m, D]``, or ``[R, m, D]`` of a field that all share.
+        Sums ``[F, m, D]``, or ``[R, m, D]`` for a shared field.
     """
     _check(x, weight, graph)
     if torch.compiler.is_exporting():
         # Exported programs have no sparse matrices.
         return neighbour_sum_reference(x, weight, graph)
     dtype = torch.promote_types(x.dtype, weight.dtype)
-    # Sparse products know single and double precision.
+    # Sparse products exist in single and double precision.
     exact = torch.promote_types(dtype, torch.float32)
     with torch.autocast(x.device.type, enabled=False):
-        # They need every field, and every weight, contiguous.
+        # They need contiguous fields and weights.
         summed: Tensor = _NeighbourSum.apply(
             x.to(exact).contiguous(), weight.to(exact).contiguous(), graph
         )
@@ -67,12 +66,12 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
 
 
 def neighbour_sum_reference(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-    """The same as :func:`neighbour_sum`, written out edge by edge.
+    """Reference for :func:`neighbour_sum`, which stores all messages.
 
     Args:
-        x: Fields at the sources ``[F, n, D]``.
-        weight: Of each edge ``[R, E]``.
-        graph: The edges.
+        x: fields at the sources ``[F, n, D]``.
+        weight: edge weights ``[R, E]``.
+        graph: edges sorted by target.
     """
     _check(x, weight, graph)
     source, target = graph.edge_index
@@ -104,28 +103,28 @@ def _check(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> None:
 def twice_differentiable(
     reference: Callable[..., Tensor],
 ) -> Callable[[Backward], Backward]:
-    """Decorates the ``backward`` of a fast path, in place of ``once_differentiable``.
+    """Decorate the ``backward`` of a fast path, as ``once_differentiable`` does.
 
-    Where gradients are to be differentiated in turn (``create_graph=True``), they are
-    those of the plain ``reference``, of which torch knows all derivatives.
+    With ``create_graph=True``, gradients are computed by ``reference`` instead, so that
+    they can be differentiated again.
 
     Args:
-        reference: called with the arguments of ``forward``, which sets ``ctx.inputs``
-            to a function that gives them.
+        reference: function of the arguments of ``forward``, which sets ``ctx.inputs``
+            to a function that returns them from the saved tensors.
     """
 
     def decorate(backward: Backward) -> Backward:
         def either(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
             if not torch.is_grad_enabled():
                 return backward(ctx, grad)
-            inputs, found = list(ctx.inputs(*ctx.saved_tensors)), {}
+            inputs, leaves = list(ctx.inputs(*ctx.saved_tensors)), {}
             for i, needed in enumerate(ctx.needs_input_grad):
                 if needed:  # A view, since one tensor may be several arguments.
-                    inputs[i] = found[i] = inputs[i].view_as(inputs[i])
+                    inputs[i] = leaves[i] = inputs[i].view_as(inputs[i])
             gradients = torch.autograd.grad(
-                reference(*inputs), list(found.values()), grad, create_graph=True
+                reference(*inputs), list(leaves.values()), grad, create_graph=True
             )
-            by_argument = dict(zip(found, gradients, strict=True))
+            by_argument = dict(zip(leaves, gradients, strict=True))
             return tuple(by_argument.get(i) for i in range(len(inputs)))
 
         return either
@@ -140,11 +139,11 @@ class _NeighbourSum(torch.autograd.Function):
         ctx.graph = graph
         ctx.inputs = lambda *saved: (*saved, graph)
         out = x.new_zeros(max(x.size(0), weight.size(0)), graph.num_target, x.size(2))
-        each = out.size(0) // weight.size(0)
+        repeats = out.size(0) // weight.size(0)
         for r, values in enumerate(weight):
             matrix = sparse_matrix(graph.csr, values, graph.num_source)
-            for f in range(r * each, (r + 1) * each):
-                # In place: a product into memory that is given makes its own as well.
+            for f in range(r * repeats, (r + 1) * repeats):
+                # In place, since a product with ``out=`` allocates memory as well.
                 out[f].addmm_(matrix, x[min(f, x.size(0) - 1)])
         return out
 
@@ -154,7 +153,7 @@ class _NeighbourSum(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         graph: BipartiteGraph = ctx.graph
         grad = grad.contiguous()
-        each = grad.size(0) // weight.size(0)
+        repeats = grad.size(0) // weight.size(0)
         grad_x = grad_weight = None
         if ctx.needs_input_grad[0]:
             grad_x = torch.zeros_like(x)
@@ -164,23 +163,23 @@ class _NeighbourSum(torch.autograd.Function):
                 matrix = sparse_matrix(
                     graph.transposed_csr, by_source, graph.num_target
                 )
-                for f in range(r * each, (r + 1) * each):
+                for f in range(r * repeats, (r + 1) * repeats):
                     grad_x[min(f, x.size(0) - 1)].addmm_(matrix, grad[f])
         if ctx.needs_input_grad[1]:
             grad_weight = torch.zeros_like(weight)
             for r, values in enumerate(grad_weight):
                 pattern = sparse_matrix(graph.csr, values, graph.num_source)
-                fields = x if x.size(0) == 1 else x[r * each : (r + 1) * each]
-                grads = grad[r * each : (r + 1) * each]
+                fields = x if x.size(0) == 1 else x[r * repeats : (r + 1) * repeats]
+                grads = grad[r * repeats : (r + 1) * repeats]
                 pairs = zip(_side_by_side(grads), _side_by_side(fields), strict=True)
                 for left, right in pairs:
-                    # Adds to the row of grad_weight that the pattern's values are.
+                    # The values of the pattern are a row of grad_weight.
                     torch.sparse.sampled_addmm(pattern, left, right.t(), out=pattern)
         return grad_x, grad_weight, None
 
 
 def _side_by_side(fields: Tensor) -> Sequence[Tensor]:
-    """Fields side by side, where each has too few columns for a product at edges."""
+    """Concatenate or pad fields with too few columns for a fast sampled product."""
     if fields.size(0) > 1 and fields.size(2) < COLUMNS:
         fields = torch.cat(fields.unbind(), dim=1)[None]
     if fields.size(2) < VECTOR:
@@ -189,9 +188,9 @@ def _side_by_side(fields: Tensor) -> Sequence[Tensor]:
 
 
 def sparse_matrix(rows: SparseRows, values: Tensor, num_columns: int) -> Tensor:
-    """The sparse matrix of a pattern of entries and their values, unchecked."""
+    """Make a sparse matrix from a pattern and values, without checks."""
     with warnings.catch_warnings():
-        # Torch calls the layout a beta at its first use in every process.
+        # Torch warns once per process that the layout is in beta.
         warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
         return torch.sparse_csr_tensor(
             rows.ptr,
@@ -205,21 +204,21 @@ def sparse_matrix(rows: SparseRows, values: Tensor, num_columns: int) -> Tensor:
 def matrix_sum(
     x: Tensor, weight: Tensor, matrix: Tensor, graph: BipartiteGraph
 ) -> Tensor:
-    r"""Sum the neighbours of every target, mapped by their edges' matrices.
+    r"""Sum the neighbours of every target, multiplied by matrices of the edges.
 
     .. math:: s_j = \sum_{i \in N(j)} x_i \sum_r w_{r,ij} \, M_r
 
-    Matrices and messages exist for a block of edges at a time, and once more in the
-    backward pass; what a training step keeps is its arguments.
+    Matrices and messages are computed block by block, and again in the backward pass. A
+    training step stores only the arguments.
 
     Args:
-        x: the field at the sources ``[n, T, C]``.
-        weight: ``[R, E]``, in the edge order of ``graph``.
-        matrix: the matrices that all edges share ``[R, C, C']``.
+        x: field at the sources ``[n, T, C]``.
+        weight: edge weights ``[R, E]``, in the edge order of ``graph``.
+        matrix: matrices that all edges share ``[R, C, C']``.
         graph: edges from sources to targets.
 
     Returns:
-        ``[m, T, C']``.
+        Sums ``[m, T, C']``.
     """
     dtype = torch.promote_types(x.dtype, weight.dtype)
     exact = torch.promote_types(dtype, torch.float32)
@@ -233,7 +232,7 @@ def matrix_sum(
 def matrix_sum_reference(
     x: Tensor, weight: Tensor, matrix: Tensor, graph: BipartiteGraph
 ) -> Tensor:
-    """The same as :func:`matrix_sum`, all edges at a time."""
+    """Reference for :func:`matrix_sum`, which stores all messages."""
     source, target = graph.edge_index
     message = torch.einsum("etc,re,rcd->etd", x[source], weight, matrix)
     out = message.new_zeros(graph.num_target, *message.shape[1:])
@@ -263,11 +262,11 @@ class _MatrixSum(torch.autograd.Function):
         grad_x, grad_matrix = torch.zeros_like(x), torch.zeros_like(matrix).flatten(1)
         grad_weight, flat = torch.empty_like(weight), matrix.flatten(1)
         for edges, of_edge in _blocks(x, weight, matrix):
-            given = grad.index_select(0, target[edges])
-            back = torch.bmm(given, of_edge.transpose(1, 2))
+            arrived = grad.index_select(0, target[edges])
+            back = torch.bmm(arrived, of_edge.transpose(1, 2))
             grad_x.index_add_(0, source[edges], back)
             field = x.index_select(0, source[edges])
-            of_matrix = torch.bmm(field.transpose(1, 2), given).flatten(1)
+            of_matrix = torch.bmm(field.transpose(1, 2), arrived).flatten(1)
             torch.mm(flat, of_matrix.t(), out=grad_weight[:, edges])
             grad_matrix.addmm_(weight[:, edges], of_matrix)
         return grad_x, grad_weight, grad_matrix.view_as(matrix), None
@@ -276,7 +275,7 @@ class _MatrixSum(torch.autograd.Function):
 def _blocks(
     x: Tensor, weight: Tensor, matrix: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Edges whose matrices and messages are held at a time, and their matrices."""
+    """Yield blocks of edges and their matrices."""
     num_edges, an_edge = weight.size(1), matrix[0].numel() + x[0].numel()
     size = max(1, (BLOCK_CUDA if x.is_cuda else BLOCK_CPU) // an_edge)
     for begin in range(0, num_edges, size):

@@ -1,4 +1,4 @@
-"""Features at the points that reach a prediction past the grid."""
+"""Point features that bypass the grid of a mixer."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["PointPath"]
 
 
 class Encoded(NamedTuple):
-    """The points as a path encodes them, in the notation of :class:`PointPath`.
+    """Encoded points, in the notation of :class:`PointPath`.
 
     Attributes:
-        known: inputs and the logarithm of the spacing ``[N, n_t F + 1]``.
-        plain: :math:`e`, ``[N, channels]``.
-        found: :math:`e'`, likewise.
+        inputs: inputs and the logarithm of the spacing ``[N, n_t F + 1]``.
+        features: :math:`e`, ``[N, channels]``.
+        mixed: :math:`e'`, likewise.
     """
 
-    known: Tensor
-    plain: Tensor
-    found: Tensor
+    inputs: Tensor
+    features: Tensor
+    mixed: Tensor
 
 
 class PointPath(nn.Module):
-    r"""Features of the points beside a mixer's grid, and learned messages among points.
+    r"""Features of the points that bypass a mixer's grid, with learned messages.
 
     .. math::
         e_i &= \phi(a_i, x_i, \xi_i, \log s_i / h), \qquad
@@ -37,29 +37,29 @@ class PointPath(nn.Module):
         v(x_j) &\leftarrow v(x_j) + U \sum_i \beta_{ij} \, e_i' \\
         q_m &= (v(x_m), e_m'), \qquad q_m' = q_m + \mathrm{Messages}(e_k' \to q_m)
 
-    The first line is at the points :math:`x_i`, with their inputs :math:`a_i`, their
-    latent coordinates :math:`\xi_i` and their local spacing :math:`s_i`; the second at
-    the nodes of the grid, to which the weights :math:`\beta` of the base interpolation
-    bring them; the third at the query points, where :math:`v` is interpolated back from
-    the grid, and :math:`e'` is made as at the points, of what is known there or else
-    interpolated from the points. :math:`\phi` is a perceptron with one hidden layer;
-    messages are those of :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
+    The first line holds at the points :math:`x_i`, with inputs :math:`a_i`, latent
+    coordinates :math:`\xi_i` and local spacings :math:`s_i`. The second holds at the
+    nodes of the grid, with weights :math:`\beta` of the base interpolation. The third
+    holds at the query points, where :math:`v` is interpolated from the grid and
+    :math:`e'` is computed as at the points, from inputs known there or interpolated.
+    :math:`\phi` is a perceptron with one hidden layer, and messages are those of
+    :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
 
-    A grid cannot hold what happens between its nodes. What a point itself knows, such
-    as its distance from a wall, reaches the prediction by this way. A Fourier branch
-    and a local one are also side by side in "Point Cloud Neural Operator for Parametric
-    PDEs on Complex and Variable Geometries".
+    A grid does not resolve scales below its spacing. By this path, inputs of a point
+    such as its distance from a wall reach the prediction directly. "Point Cloud Neural
+    Operator for Parametric PDEs on Complex and Variable Geometries" also combines a
+    Fourier branch and a local one.
 
     Args:
         num_features: inputs at a point, time steps times components.
-        dim: space dimensions of positions that are inputs; 0 for none.
+        dim: space dimensions of positions as inputs; 0 for no positions.
         space: space dimensions of displacements.
         width: channels :math:`C` of the grid's field.
         back_width: channels that are interpolated back from the grid.
         channels: channels of :math:`e`.
         hidden: channels of a message; ``None`` for no messages.
         spacing: :math:`h`, the spacing of evenly spread points.
-        latent: whether latent coordinates are inputs, where positions are.
+        latent: whether latent coordinates are inputs in addition to positions.
     """
 
     def __init__(
@@ -87,87 +87,91 @@ class PointPath(nn.Module):
         if hidden is not None:
             sizes = (channels, channels), (channels, out)
             self.before, self.behind = (
-                BipartiteMessages(each, each[1], space, hidden=hidden) for each in sizes
+                BipartiteMessages(size, size[1], space, hidden=hidden) for size in sizes
             )
 
     def encode(self, features: Tensor, graphs: Graphs) -> Encoded:
-        """What the points know, and their features.
+        """Encode the points.
 
         Args:
             features: inputs at the points ``[N, n_t F]``.
-            graphs: with the edges ``near`` from the nearest points to the points.
+            graphs: graphs with the edges ``near`` from the nearest points.
         """
         near = graphs.edges["near"]
         spacing = near.spacing(features.dtype) / self.spacing
-        known = torch.cat([features, spacing.log()[:, None]], dim=1)
-        plain = self._embedded(known, graphs.pos, graphs.latent)
-        found = plain
+        inputs = torch.cat([features, spacing.log()[:, None]], dim=1)
+        plain = self._embedded(inputs, graphs.pos, graphs.latent)
+        mixed = plain
         if self.before is not None:
-            found = plain + self.before(plain, graphs.pos, near)
-        return Encoded(known, plain, found)
+            mixed = plain + self.before(plain, graphs.pos, near)
+        return Encoded(inputs, plain, mixed)
 
     def at_nodes(self, encoded: Encoded, graphs: Graphs) -> Tensor:
-        """What the points add to the field at the nodes of a grid ``[B m, width]``."""
-        up = interpolate_along(encoded.found[:, None], graphs.edges["up"])[:, 0]
+        """Return the term of the field at the nodes of the grid, ``[B m, width]``."""
+        up = interpolate_along(encoded.mixed[:, None], graphs.edges["up"])[:, 0]
         result: Tensor = self.to_nodes(up)
         return result
 
     def decode(
         self, back: Tensor, encoded: Encoded, graphs: Graphs, some: slice | None = None
     ) -> Tensor:
-        """Features of the query points, ``[M, T, back_width + channels]``.
+        """Return features of the query points, ``[M, T, back_width + channels]``.
 
         Args:
-            back: the field that comes back from the grid ``[M, T, back_width]``.
-            encoded: from :meth:`encode`.
-            graphs: if there are query points, with the edges ``own`` and
+            back: field interpolated from the grid ``[M, T, back_width]``.
+            encoded: result of :meth:`encode`.
+            graphs: graphs; if there are query points, with the edges ``own`` and
                 ``near_queries`` from the points to them.
-            some: which of the query points; ``None`` for all.
+            some: range of query points; ``None`` for all.
         """
         if graphs.query_pos is None:
-            own, near = encoded.found, _rows(graphs.edges["near"], some)
+            own, near = encoded.mixed, _rows(graphs.edges["near"], some)
             own = own if some is None else own[some]
         else:
             near = _rows(graphs.edges["near_queries"], some)
             own = self._at_queries(encoded, graphs, near, some)
         own = own[:, None].expand(-1, back.size(1), -1)
-        found = torch.cat([back, own], dim=-1)
+        joined = torch.cat([back, own], dim=-1)
         if self.behind is not None:
             # Messages do not depend on time.
-            target = found[:, 0] if found.size(1) == 1 else found.mean(1)
-            found = (
-                found + self.behind((encoded.found, target), graphs.pos, near)[:, None]
+            target = joined[:, 0] if joined.size(1) == 1 else joined.mean(1)
+            joined = (
+                joined + self.behind((encoded.mixed, target), graphs.pos, near)[:, None]
             )
-        return found
+        return joined
 
     def _at_queries(
         self, encoded: Encoded, graphs: Graphs, near: BipartiteGraph, some: slice | None
     ) -> Tensor:
-        """The features of the query points ``[M, channels]``."""
-        own, given = graphs.edges["own"], graphs.query_x
+        """Return the point features at the query points ``[M, channels]``."""
+        own, query_x = graphs.edges["own"], graphs.query_x
         pos, latent = graphs.queries, graphs.query_latent
         if some is not None:
             own, pos = _rows(own, some), pos[some]
-            given = None if given is None else given[some]
+            query_x = None if query_x is None else query_x[some]
             latent = None if latent is None else latent[some]
-        known = interpolate_along(encoded.known[:, None], own)[:, 0]
-        if given is not None:
-            inputs, spacing = known[:, :-1], known[:, -1:]
-            given = given.repeat(1, inputs.size(1) // given.size(1))
-            known = torch.cat([given.where(~given.isnan(), inputs), spacing], dim=1)
-        found = self._embedded(known, pos, latent)
+        inputs = interpolate_along(encoded.inputs[:, None], own)[:, 0]
+        if query_x is not None:
+            interpolated, spacing = inputs[:, :-1], inputs[:, -1:]
+            query_x = query_x.repeat(1, interpolated.size(1) // query_x.size(1))
+            inputs = torch.cat(
+                [query_x.where(~query_x.isnan(), interpolated), spacing], dim=1
+            )
+        features = self._embedded(inputs, pos, latent)
         if self.before is not None:
-            found = found + self.before((encoded.plain, found), graphs.pos, near)
-        return found
+            features = features + self.before(
+                (encoded.features, features), graphs.pos, near
+            )
+        return features
 
-    def _embedded(self, known: Tensor, pos: Tensor, latent: Tensor | None) -> Tensor:
-        """Features of points at ``pos [n, d]`` that know ``[n, n_t F + 1]``."""
+    def _embedded(self, inputs: Tensor, pos: Tensor, latent: Tensor | None) -> Tensor:
+        """Apply the perceptron to ``inputs [n, n_t F + 1]`` at ``pos [n, d]``."""
         places = [pos[:, : self.dim]]
         if self.latent:
             assert latent is not None
             places.append(latent[:, : self.dim])
-        inputs = [known, *(place.to(known) for place in places)]
-        result: Tensor = self.embed(torch.cat(inputs, dim=1))
+        columns = [inputs, *(place.to(inputs) for place in places)]
+        result: Tensor = self.embed(torch.cat(columns, dim=1))
         return result
 
 

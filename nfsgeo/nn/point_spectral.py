@@ -17,16 +17,17 @@ __all__ = ["PointSpectralConv", "PointWaves"]
 
 @dataclass(frozen=True, eq=False)
 class PointWaves:
-    r"""The Vandermonde matrices of the points of a batch.
+    r"""Fourier modes at irregular points: Vandermonde matrices of a batch.
 
     .. math:: V_{jk} = e^{2 \pi i \, k \cdot (x_j - x_0) / L}
 
     "Beyond Regular Grids: Fourier-Based Neural Operators on Arbitrary Domains",
-    section 3. To the spectrum goes :math:`\frac{1}{n} V^H`, back goes :math:`V`. On
-    an equispaced grid of a torus they are the discrete Fourier transform.
+    section 3. The transform is :math:`\frac{1}{n} V^H`, and :math:`V` its synthesis. On
+    an equispaced grid of a torus they are the discrete Fourier transform and its
+    inverse.
 
     Attributes:
-        matrix: ``[N, K]``, complex.
+        matrix: complex matrix ``[N, K]``.
         sizes: number of points of each of the :math:`B` samples.
     """
 
@@ -41,13 +42,13 @@ class PointWaves:
         domain: Domain,
         frequencies: Sequence[Sequence[int]],
     ) -> PointWaves:
-        """Waves at points, for all combinations of the frequencies of each axis.
+        """Evaluate the modes for all combinations of frequencies of the axes.
 
         Args:
             pos: points ``[N, d]``.
             sizes: number of points of each sample.
-            domain: its lengths are the periods.
-            frequencies: whole numbers for every axis; the last axis runs fastest.
+            domain: box whose lengths are the periods.
+            frequencies: integers for every axis; the last axis runs fastest.
         """
         matrix = torch.ones(len(pos), 1, dtype=torch.complex64, device=pos.device)
         matrix = matrix.to(torch.promote_types(pos.dtype, torch.complex64))
@@ -60,28 +61,27 @@ class PointWaves:
         return cls(matrix, tuple(sizes))
 
     def analyse(self, x: Tensor) -> Tensor:
-        """Coefficients ``[B, K, D]`` of fields ``[N, D]``."""
+        """Transform fields ``[N, D]`` to coefficients ``[B, K, D]``."""
         x = x.to(self.matrix.dtype)
         samples = zip(
-            *(each.split(self.sizes) for each in (self.matrix, x)), strict=True
+            *(tensor.split(self.sizes) for tensor in (self.matrix, x)), strict=True
         )
         return torch.stack([waves.mH @ field / len(field) for waves, field in samples])
 
     def synthesise(self, coefficients: Tensor) -> Tensor:
-        """Fields ``[N, D]``, complex, of coefficients ``[B, K, D]``."""
+        """Evaluate complex fields ``[N, D]`` from coefficients ``[B, K, D]``."""
         samples = zip(self.matrix.split(self.sizes), coefficients, strict=True)
-        return torch.cat([waves @ each for waves, each in samples])
+        return torch.cat([waves @ values for waves, values in samples])
 
 
 class PointSpectralConv(nn.Module):
-    r"""The spectral convolution of the Fourier Neural Operator, on any points.
+    r"""Spectral convolution of the Fourier Neural Operator at irregular points.
 
     .. math:: y = \mathrm{Re} \, V \, R \cdot \frac{1}{n} V^H x
 
     Direct spectral evaluation, "Beyond Regular Grids: Fourier-Based Neural Operators
-    on Arbitrary Domains", section 3. The time steps are equispaced
-    and transformed by the FFT. On a grid it is the
-    :class:`~nfsgeo.nn.SpectralConv` over space and time.
+    on Arbitrary Domains", section 3. The time steps are equispaced and transformed by
+    the FFT. On a grid it equals :class:`~nfsgeo.nn.SpectralConv` over space and time.
 
     Args:
         in_channels: channels of the input.
@@ -112,22 +112,22 @@ class PointSpectralConv(nn.Module):
         kept = list(itertools.product(*self.frequencies()))
         shape = len(kept), time_modes or 1, in_channels, out_channels
         self.weight = nn.Parameter(torch.empty(*shape, 2))
-        # The conjugate half of a spectrum in space adds as much to the real part.
+        # The conjugate half of a spectrum contributes equally to the real part.
         alone = [time_modes is not None or mode[-1] == 0 for mode in kept]
         factor = 2.0 - torch.tensor(alone, dtype=torch.float32)
         self.register_buffer("factor", factor, persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw both parts from a centred normal law of variance 1 / (2 C C')."""
+        """Redraw both parts from a normal distribution of variance 1 / (2 C C')."""
         std = 1 / math.sqrt(2 * self.in_channels * self.out_channels)
         nn.init.normal_(self.weight, std=std)
 
     def frequencies(self) -> list[list[int]]:
-        """Kept on every space axis, in the order of the weights.
+        """Return the frequencies of every space axis, in the order of the weights.
 
-        The spectrum of a real field is Hermitian: the last of all axes, time if there
-        is one, needs no negative frequencies.
+        The spectrum of a real field is Hermitian, so that the last axis (time, if there
+        is one) needs no negative frequencies.
         """
         numbers = [[*range(m), *range(-m, 0)] for m in self.modes]
         if self.time_modes is None:
@@ -135,7 +135,7 @@ class PointSpectralConv(nn.Module):
         return numbers
 
     def forward(self, x: Tensor, waves: PointWaves) -> Tensor:
-        """Convolve ``x`` at the points of ``waves``, made for :meth:`frequencies`."""
+        """Convolve ``x``, with ``waves`` made for :meth:`frequencies`."""
         dtype = x.dtype
         with torch.autocast(x.device.type, enabled=False):
             return self._convolve(x.to(waves.matrix.real.dtype), waves).to(dtype)

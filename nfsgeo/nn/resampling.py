@@ -1,4 +1,4 @@
-"""From the points of a sample to the grid on which mixers work, and back."""
+"""Resampling from the points of a sample to the grid of a mixer, and back."""
 
 from __future__ import annotations
 
@@ -31,29 +31,30 @@ __all__ = [
     "grid_shape",
 ]
 
-# From inputs ``[n, F]`` and positions ``[n, d]`` to a field at time zero ``[n, C]`` and
-# its rate of change ``[C]``, the same everywhere; ``None`` for a problem without time.
+# Function from inputs ``[n, F]`` and positions ``[n, d]`` to a field at time zero
+# ``[n, C]`` and its constant rate of change ``[C]``, or ``None`` without time.
 LiftedBy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
 
 
 class Resampling(nn.Module, ABC):
-    """Brings fields from points to a grid, and from the grid to points.
+    """Base class of resampling from points to a grid, and from the grid to points.
 
-    The field of a problem without time has no time axis on the grid.
+    Without time, the field has no time axis on the grid.
     """
 
     @abstractmethod
     def forward(
         self, features: Tensor, graphs: Graphs, lift: LiftedBy, times: Tensor
     ) -> Tensor:
-        """The lifted field on the grid, ``[B, C, *grid(, T)]``.
+        """Return the lifted field on the grid, ``[B, C, *grid(, T)]``.
 
         Args:
-            features: inputs at the points, time steps and components flattened,
+            features: inputs at the points, with time steps and components flattened,
                 ``[N, F]``.
-            graphs: positions of a batch, and the edges that :meth:`connect` made.
-            lift: makes the field ``value + t slope``, affine in inputs and positions.
-            times: those of the time steps to predict, ``[T]``.
+            graphs: graphs of a batch.
+            lift: function that makes the field ``value + t slope``, affine in inputs
+                and positions.
+            times: times of the time steps to predict, ``[T]``.
         """
 
     @abstractmethod
@@ -64,35 +65,33 @@ class Resampling(nn.Module, ABC):
         graphs: Graphs,
         some: slice | None = None,
     ) -> Tensor:
-        """A field ``[B, C, *grid(, T)]`` at the query points, ``[M, T, C]``.
-
-        ``T`` is 1 for a problem without time.
+        """Return a field at the query points, ``[M, T, C]``; without time, T is 1.
 
         Args:
-            field: on the grid.
-            features: as for :meth:`forward`.
-            graphs: likewise.
-            some: which of the query points; ``None`` for all.
+            field: field on the grid ``[B, C, *grid(, T)]``.
+            features: inputs at the points, as for :meth:`forward`.
+            graphs: graphs of the batch, likewise.
+            some: range of query points; ``None`` for all.
         """
 
 
 class GridResampling(Resampling):
-    """No resampling: the points are the grid, in row-major order.
+    """No resampling: the points are the nodes of a grid, in row-major order.
 
-    Any equispaced grid is accepted, so that a network without fixed sizes may change
+    Any equispaced grid is accepted, so that a network without fixed sizes can change
     resolution between training and inference; see :func:`grid_shape`.
     """
 
     def forward(
         self, features: Tensor, graphs: Graphs, lift: LiftedBy, times: Tensor
     ) -> Tensor:
-        """The field on the grid; see :class:`Resampling`."""
+        """Return the field on the grid; see :class:`Resampling`."""
         assert graphs.grid_shape is not None, "graphs of points that were not checked"
         value, slope = lift(features, graphs.pos)
         field = value.view(graphs.num_samples, *graphs.grid_shape, -1).movedim(-1, 1)
         if slope is None:
             return field
-        # The result lies as the field does, and mixers work on what is contiguous.
+        # The result has the memory layout of the field, which mixers need contiguous.
         slope = slope.view(-1, *(1 for _ in graphs.grid_shape), 1)
         return torch.addcmul(field.contiguous().unsqueeze(-1), slope, times)
 
@@ -103,7 +102,7 @@ class GridResampling(Resampling):
         graphs: Graphs,
         some: slice | None = None,
     ) -> Tensor:
-        """The field at the grid's own nodes; see :class:`Resampling`."""
+        """Return the field at the nodes of the grid; see :class:`Resampling`."""
         if field.dim() == graphs.pos.size(1) + 2:
             field = field.unsqueeze(-1)
         at_points = field.movedim(1, -1).flatten(0, -3)
@@ -111,13 +110,13 @@ class GridResampling(Resampling):
 
 
 def grid_shape(pos: Tensor) -> tuple[int, ...]:
-    """Shape of the equispaced grid that the points of a sample are, row-major.
+    """Return the shape of the equispaced grid that points form in row-major order.
 
     Args:
-        pos: ``[n, d]``.
+        pos: points of a sample ``[n, d]``.
 
     Raises:
-        UserError: when the points are anything else.
+        UserError: when the points do not form such a grid.
     """
     axes = [column.unique() for column in pos.unbind(1)]
     shape = tuple(map(len, axes))
@@ -138,31 +137,30 @@ def grid_shape(pos: Tensor) -> tuple[int, ...]:
 class InterpolationResampling(Resampling):
     r"""Interpolates to a fixed equispaced grid, and from it to any points.
 
-    The two operators :math:`H_\eta` and :math:`H'_\zeta` of section 3.2 in
-    "Non-equispaced Fourier Neural Solvers for PDEs". Since the lifted field is affine
-    in time, only two fields are interpolated to the grid, whatever the number of time
-    steps; if kernels have their sources at the nodes, inputs are interpolated before
-    they are lifted. On the way back the sources are the grid's nodes, so
-    :math:`a(x_i)` is the input interpolated to them: of a query point, only its
-    position is needed.
+    The operators :math:`H_\eta` and :math:`H'_\zeta` of section 3.2 in "Non-equispaced
+    Fourier Neural Solvers for PDEs". Since the lifted field is affine in time, only two
+    fields are interpolated to the grid, for any number of time steps. If kernels have
+    their sources at the nodes, inputs are interpolated before they are lifted. On the
+    way back the sources are the nodes, so that :math:`a(x_i)` is the input interpolated
+    to them, and only the position of a query point is needed.
 
-    The graphs are made once per mesh, by :meth:`connect`; the samples of a batch may
-    have different meshes.
+    :meth:`connect` makes the graphs once per mesh. The samples of a batch may have
+    different meshes.
 
     Args:
-        to_grid: interpolation from points to grid; ``None`` for the base interpolation
-            alone, where nothing is to be learned.
-        from_grid: interpolation from grid to query points; the same.
+        to_grid: learned interpolation from points to grid; ``None`` for the base
+            interpolation only.
+        from_grid: learned interpolation from grid to query points, likewise.
         domain: the box of the points.
         shape: sizes of the grid.
         radius: radius of the neighbourhoods, in the units of the positions.
         interpolation: the base interpolation to which the learned one adds; see
             :func:`nfsgeo.geometry.bipartite_graph`.
-        kernel_at: where ``to_grid`` has its sources: at the ``points``, or at the
-            ``nodes``, to which the base interpolation has brought the field. No learned
-            weight then depends on the mesh.
-        wider: further kernels among the nodes, each after the radius of its
-            neighbourhoods; what they learn is added. They need ``kernel_at="nodes"``.
+        kernel_at: whether ``to_grid`` has its sources at the ``points``, or at the
+            ``nodes``, to which the base interpolation has brought the inputs. Then no
+            learned weight depends on the mesh.
+        wider: pairs of a radius and a further kernel among the nodes, whose result is
+            added. They need ``kernel_at="nodes"``.
 
     Raises:
         ValueError: for ``wider`` kernels without a learned ``to_grid`` at the nodes.
@@ -200,27 +198,30 @@ class InterpolationResampling(Resampling):
             domain,
             radius,
             interpolation=interpolation,
-            # If kernels are among nodes, a spline needs no neighbours but its own.
+            # If kernels are among nodes, a spline needs only its own neighbours.
             ball_to_grid=interpolation != "spline"
             or (kernel_at == "points" and to_grid is not None),
             ball_from_grid=interpolation != "spline" or from_grid is not None,
         )
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
-        # Nodes in obstacles hold nothing.
+        # Fields are zero at nodes in obstacles.
         mask = None if domain.walls is None else domain.contains(grid)[:, None, None]
         self.register_buffer("mask", mask, persistent=False)
         self._nodes: dict[torch.device, dict[str, BipartiteGraph]] = {}
 
     def connect(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """Points to nodes (``up``), nodes to queries (``down``), among nodes.
+        """Make the graphs of a sample, by name.
+
+        They lead from points to nodes (``up``), from nodes to query points (``down``),
+        and among nodes.
 
         Args:
             pos: positions of the observed points of one sample ``[n, d]``, normalised
                 or in latent coordinates.
-            query_pos: those of the query points ``[m, d]``.
+            query_pos: positions of the query points ``[m, d]``, likewise.
         """
-        # Not the buffer, which may be on another device than the positions.
+        # The buffer may be on another device than the positions.
         grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
         return {
             "up": self.builder.points_to_grid(pos, grid),
@@ -231,7 +232,7 @@ class InterpolationResampling(Resampling):
     def forward(
         self, features: Tensor, graphs: Graphs, lift: LiftedBy, times: Tensor
     ) -> Tensor:
-        """The field on the grid; see :class:`Resampling`."""
+        """Return the field on the grid; see :class:`Resampling`."""
         if self.kernel_at == "points":
             field, up = _stacked(*lift(features, graphs.pos)), graphs.edges["up"]
             if self.to_grid is None:
@@ -239,22 +240,22 @@ class InterpolationResampling(Resampling):
             else:
                 field = self.to_grid(field, graphs.pos, up, features)
         else:
-            # Affine maps commute with weights that add up to 1. Lifted at the nodes,
-            # a field has few components to interpolate, none of which is trained, and
-            # positions are exact: interpolated ones show the mesh where axes wrap.
-            known, nodes = self._at_nodes(features, graphs)
-            field = fields = _stacked(*lift(known, nodes))
+            # Affine maps commute with weights that add up to 1. Inputs have fewer
+            # components to interpolate than the lifted field, and positions of nodes
+            # are exact, while interpolated ones depend on the mesh where axes wrap.
+            inputs, nodes = self._at_nodes(features, graphs)
+            field = fields = _stacked(*lift(inputs, nodes))
             if self.to_grid is not None:
-                field = self.to_grid(fields, nodes, graphs.edges["nodes-0"], known)
+                field = self.to_grid(fields, nodes, graphs.edges["nodes-0"], inputs)
             for number, kernel in enumerate(self.wider, 1):
                 edges = graphs.edges[f"nodes-{number}"]
-                field = field + kernel(fields, nodes, edges, known) - fields
+                field = field + kernel(fields, nodes, edges, inputs) - fields
         if self.mask is not None:
             field = field * self.mask.repeat(graphs.num_samples, 1, 1)
         field = self.on_grid(field, graphs)
         if field.size(-1) == 1:
             return field.squeeze(-1)
-        # A product of matrices, whose gradient is a product of matrices, too.
+        # The gradient of a matrix product is a matrix product.
         return field @ torch.stack([torch.ones_like(times), times])
 
     def back(
@@ -264,30 +265,30 @@ class InterpolationResampling(Resampling):
         graphs: Graphs,
         some: slice | None = None,
     ) -> Tensor:
-        """The field at any points; see :class:`Resampling`."""
+        """Return the field at the query points; see :class:`Resampling`."""
         if field.dim() == len(self.shape) + 2:
             field = field.unsqueeze(-1)
-        # Channels first, as they lie: kernels take any order.
+        # Channels stay first in memory, since kernels take any layout.
         field = field.transpose(0, 1).flatten(1, -2).permute(1, 2, 0)
         down = graphs.edges["down"]
         if some is not None:
             down = down.rows(some.start, some.stop)
         if self.from_grid is None:
             return interpolate_along(field, down)
-        known, nodes = self._at_nodes(features, graphs)
-        found: Tensor = self.from_grid(field, nodes, down, known)
-        return found
+        inputs, nodes = self._at_nodes(features, graphs)
+        result: Tensor = self.from_grid(field, nodes, down, inputs)
+        return result
 
     def among_nodes(self, device: torch.device) -> dict[str, BipartiteGraph]:
-        """The graphs among the nodes, by name, on a ``device``; none without a kernel.
+        """Return the graphs among the nodes by name; none without a kernel.
 
-        They do not depend on the mesh.
+        They do not depend on the mesh, and are cached for each device.
         """
         if not self.kernel_among_nodes:
             return {}
         if device not in self._nodes:
             grid = equispaced_grid(self.builder.domain, self.shape)
-            # With a spline, the base interpolation of a node is its own value.
+            # The spline at a node is the value there.
             builders = [self.builder] + [
                 replace(self.builder, radius=radius, interpolation="spline")
                 for radius in self._wider_radii
@@ -299,18 +300,18 @@ class InterpolationResampling(Resampling):
         return self._nodes[device]
 
     def _at_nodes(self, features: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor]:
-        """Inputs at the nodes of all samples, and these, ``[B m, F]``, ``[B m, d]``."""
-        known = interpolate_along(features[:, None], graphs.edges["up"])[:, 0]
+        """Return inputs ``[B m, F]`` at the nodes of all samples, and the nodes."""
+        inputs = interpolate_along(features[:, None], graphs.edges["up"])[:, 0]
         if graphs.nodes is not None:
-            return known, graphs.nodes.to(self.grid.dtype)
-        return known, self.grid.repeat(graphs.num_samples, 1)
+            return inputs, graphs.nodes.to(self.grid.dtype)
+        return inputs, self.grid.repeat(graphs.num_samples, 1)
 
     def on_grid(self, values: Tensor, graphs: Graphs) -> Tensor:
-        """The ``values`` at all nodes ``[B m, C]``, as ``[B, C, *grid]``.
+        """Return values at all nodes ``[B m, C]`` as ``[B, C, *grid]``.
 
         Args:
-            values: at the nodes.
-            graphs: as for :meth:`forward`.
+            values: values at the nodes.
+            graphs: graphs of the batch.
         """
         return values.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
 
@@ -320,7 +321,7 @@ class InterpolationResampling(Resampling):
 
 
 def _stacked(value: Tensor, slope: Tensor | None) -> Tensor:
-    """Value and slope as time steps ``[n, 2, C]``, the value alone without time."""
+    """Stack value and slope to ``[n, 2, C]``, or ``[n, 1, C]`` without a slope."""
     if slope is None:
         return value.unsqueeze(1)
     return torch.stack([value, slope.expand_as(value)], dim=1)

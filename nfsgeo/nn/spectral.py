@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 __all__ = ["SpectralConv", "mixed_modes", "real_waves"]
 
-# Most frequencies of an axis that a matrix product gives sooner than an FFT; measured
-# on a CPU, for axes of 64 to 8192 nodes.
+# Most frequencies for which a matrix product is faster than an FFT, measured on a CPU
+# for axes of 64 to 8192 nodes.
 FEW = 64
 
 
@@ -24,12 +24,11 @@ class SpectralConv(nn.Module):
 
     .. math:: \hat w(k) = R(k) \, \hat v(k), \qquad |k_l| \le k_{max,l}
 
-    The spectrum of a real field is Hermitian, so the last axis keeps the
+    The spectrum of a real field is Hermitian, so that the last axis keeps the
     frequencies :math:`0 \dots m_d - 1`. Every other axis keeps
-    :math:`-m_l \dots m_l - 1`, with weights of its own for each frequency:
-    negative frequencies are true ones, not copies of the positive. A grid too small
-    for all of the modes uses those that it has, so the layer works at any
-    resolution.
+    :math:`-m_l \dots m_l - 1`, with separate weights for negative frequencies. A grid
+    that is too small for all modes uses those that it has, so that the layer works at
+    any resolution.
 
     Args:
         in_channels: channels of the input, :math:`C`.
@@ -67,7 +66,7 @@ class SpectralConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw both parts from a centred normal law of variance 1 / (2 C C')."""
+        """Redraw both parts from a normal distribution of variance 1 / (2 C C')."""
         std = 1 / math.sqrt(2 * self.in_channels * self.out_channels)
         nn.init.normal_(self.weight, std=std)
 
@@ -81,16 +80,16 @@ class SpectralConv(nn.Module):
             )
         dtype = x.dtype
         if dtype in (torch.float16, torch.bfloat16):
-            # FFTs of half precision exist for powers of two on CUDA only.
+            # FFTs in half precision exist only on CUDA, for powers of two.
             x = x.float()
         with torch.autocast(x.device.type, enabled=False):
             return self._convolve(x).to(dtype)
 
     def _convolve(self, x: Tensor) -> Tensor:
-        """Complex numbers are pairs of real ones, which exported programs know."""
+        """Convolve, with complex numbers as pairs of real ones for export."""
         sizes, kept = x.shape[2:], self._kept(x.shape[2:])
         others = range(len(kept) - 1)
-        # The last axis first: few of its frequencies go on to the others.
+        # The last axis comes first, since it keeps the fewest frequencies.
         parts = _real_transform(x, kept[-1])
         for axis in reversed(others):
             parts = _transform(parts, axis + 2, kept[axis])
@@ -102,12 +101,12 @@ class SpectralConv(nn.Module):
         return _real_inverse(parts, sizes[-1])
 
     def _kept(self, sizes: Sequence[int]) -> list[int]:
-        """Frequencies on every axis, of those that a grid has."""
+        """Return the number of frequencies on every axis of a grid."""
         kept = [min(2 * m, n) for m, n in zip(self.modes[:-1], sizes[:-1], strict=True)]
         return [*kept, min(self.modes[-1], sizes[-1] // 2 + 1)]
 
     def _weight(self, kept: list[int]) -> Tensor:
-        """The weights of the frequencies that a grid has, ``[*k, C, C', 2]``."""
+        """Return the weights of the frequencies of a grid, ``[*k, C, C', 2]``."""
         weight: Tensor = self.weight
         for axis, size in enumerate(kept):
             if size < weight.size(axis):
@@ -123,33 +122,33 @@ class SpectralConv(nn.Module):
 
 
 def mixed_modes(modes: Tensor, weight: Tensor) -> Tensor:
-    """Channels of complex modes mapped by complex weights.
+    """Multiply the channels of complex modes by complex matrices.
 
     Args:
-        modes: ``[K, B, C, 2]``, real and imaginary parts as the last axis.
-        weight: ``[K, C, C', 2]``.
+        modes: modes ``[K, B, C, 2]``, with real and imaginary parts as the last axis.
+        weight: matrices ``[K, C, C', 2]``, likewise.
     """
     if not torch.compiler.is_exporting():
         weight, modes = (
-            torch.view_as_complex(each.contiguous()) for each in (weight, modes)
+            torch.view_as_complex(parts.contiguous()) for parts in (weight, modes)
         )
         return torch.view_as_real(torch.bmm(modes, weight))
     real, imaginary = weight.unbind(-1)
-    # What a complex number does to the parts of another.
+    # Complex multiplication as a real 2x2 matrix.
     turn = torch.stack([real, imaginary, -imaginary, real], dim=-1)
     turn = turn.unflatten(-1, (2, 2)).transpose(2, 3).flatten(3, 4).flatten(1, 2)
     return torch.bmm(modes.flatten(2), turn).unflatten(2, (-1, 2))
 
 
 def _real_transform(x: Tensor, kept: int) -> Tensor:
-    """Frequencies 0 to ``kept - 1`` of the last axis, over its length."""
+    """Transform the last axis to frequencies 0 to ``kept - 1``, over its length."""
     if _by_product(kept):
         return (x @ real_waves(x.size(-1), kept, x)[0]).unflatten(-1, (kept, 2))
     return torch.view_as_real(torch.fft.rfft(x, norm="forward")[..., :kept])
 
 
 def _real_inverse(parts: Tensor, size: int) -> Tensor:
-    """The real field with these lowest frequencies along the last axis."""
+    """Transform the lowest frequencies of the last axis back to a real field."""
     kept = parts.size(-2)
     if _by_product(kept):
         return parts.flatten(-2) @ real_waves(size, kept, parts)[1]
@@ -158,7 +157,7 @@ def _real_inverse(parts: Tensor, size: int) -> Tensor:
 
 
 def _transform(parts: Tensor, axis: int, kept: int) -> Tensor:
-    """The lowest ``kept`` frequencies of an axis, over its length.
+    """Transform an axis to its lowest ``kept`` frequencies, over its length.
 
     The first ``ceil(kept / 2)`` are 0, 1, ... and the others ..., -2, -1.
     """
@@ -173,7 +172,7 @@ def _transform(parts: Tensor, axis: int, kept: int) -> Tensor:
 
 
 def _inverse(parts: Tensor, axis: int, size: int) -> Tensor:
-    """The field with these lowest frequencies along an axis."""
+    """Transform the lowest frequencies of an axis back to ``size`` nodes."""
     kept = parts.size(axis)
     low = kept // 2
     if torch.compiler.is_exporting():
@@ -186,32 +185,32 @@ def _inverse(parts: Tensor, axis: int, size: int) -> Tensor:
 
 
 def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """The real Fourier transform of few frequencies, and its inverse, as matrices.
+    """Return the real Fourier transform of few frequencies and its inverse.
 
     Args:
         size: nodes of the axis, :math:`n`.
         kept: frequencies 0 to :math:`k - 1`.
-        like: a tensor of the type and device wanted.
+        like: tensor whose type and device the result has.
 
     Returns:
-        ``[n, 2 k]`` over the length, real and imaginary parts alternating, and
-        ``[2 k, n]``.
+        Matrices ``[n, 2 k]``, divided by ``n``, and ``[2 k, n]``, with alternating real
+        and imaginary parts.
     """
-    # Nothing is made on the host and copied in a step.
+    # Made on the device, so that a step copies nothing from the host.
     place, frequency = (
         torch.arange(num, dtype=torch.float64, device=like.device)
         for num in (size, kept)
     )
     angle = torch.outer(place, frequency) * (2 * math.pi / size)
     waves = torch.stack([angle.cos(), -angle.sin()], dim=-1)
-    # All but the first, and the last of an even size, represent their negatives, too.
+    # Frequencies other than 0 and the Nyquist frequency also represent their negatives.
     times = 1.0 + ((frequency > 0) & (2 * frequency != size))
     inverse = (waves * times[:, None]).flatten(1).T
     return (waves.flatten(1) / size).to(like), inverse.to(like)
 
 
 def _turns(kept: int, size: int, like: Tensor, sign: int = 1) -> Tensor:
-    """Complex waves of a frequency at every node, acting on parts ``[k, 2, n, 2]``."""
+    """Return complex waves at the nodes as real matrices ``[k, 2, n, 2]``."""
     places, frequency = (
         torch.arange(num, dtype=torch.float64, device=like.device)
         for num in (size, kept)
@@ -224,17 +223,17 @@ def _turns(kept: int, size: int, like: Tensor, sign: int = 1) -> Tensor:
 
 
 def _along(axis: int, parts: Tensor, matrix: Tensor) -> Tensor:
-    """Parts ``[..., 2]`` with one axis mapped by ``[from, 2, to, 2]``."""
+    """Multiply one axis of ``parts [..., 2]`` by ``matrix [from, 2, to, 2]``."""
     rows = parts.movedim(axis, -2).flatten(-2)
     mapped = rows @ matrix.flatten(2).flatten(0, 1)
     return mapped.unflatten(-1, (-1, 2)).movedim(-2, axis)
 
 
 def _by_product(kept: int) -> bool:
-    """Whether a matrix product gives few frequencies faster than an FFT.
+    """Return whether to transform by a matrix product instead of an FFT.
 
-    Above all in the backward pass: the gradient of a real FFT is a complex one of all
-    frequencies. Exported programs may know no complex numbers.
+    It is faster for few frequencies, above all in the backward pass, because the
+    gradient of a real FFT is a complex FFT. Exported programs may lack complex numbers.
     """
     if torch.compiler.is_compiling() or torch.compiler.is_exporting():
         return torch.compiler.is_exporting()

@@ -1,4 +1,4 @@
-"""Convolution on the sphere by spherical harmonics."""
+"""Spherical-harmonic transforms and convolutions on the sphere."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ __all__ = ["SphericalConv", "SphericalTransform"]
 
 
 class SphericalTransform(nn.Module):
-    r"""Fields at nodes of a sphere to coefficients of spherical harmonics, and back.
+    r"""Spherical-harmonic transform at the nodes of a sphere, and its inverse.
 
     .. math:: \hat v = Y^+ v, \qquad v = Y \hat v
 
-    with the harmonics :math:`Y` at the nodes: the transform of "Computing Fourier
-    transforms and convolutions on the 2-sphere" (Driscoll and Healy, 1994), by least
-    squares in place of a quadrature. These make the one the inverse of the other up to
-    the highest degree, whatever the nodes; they need to be spread evenly, two or more
-    for each harmonic.
+    with the harmonics :math:`Y` at the nodes. This is the transform of "Computing
+    Fourier transforms and convolutions on the 2-sphere" (Driscoll and Healy, 1994), by
+    least squares instead of quadrature, so that analysis inverts synthesis exactly for
+    any nodes. The nodes should be spread evenly, at least two for each harmonic.
 
     Args:
         nodes: unit vectors ``[n, 3]``.
         degrees: number of degrees :math:`L`.
 
     Attributes:
-        degree: that of each of the :math:`L^2` coefficients.
+        degree: degree of each of the :math:`L^2` coefficients.
     """
 
     analysis: Tensor
@@ -48,11 +47,11 @@ class SphericalTransform(nn.Module):
         self.register_buffer("degree", degree, persistent=False)
 
     def analyse(self, x: Tensor) -> Tensor:
-        """Coefficients ``[..., L^2, T]`` of fields ``[..., n, T]``."""
+        """Transform fields ``[..., n, T]`` to coefficients ``[..., L^2, T]``."""
         return _along_rows(x, self.analysis)
 
     def forward(self, coefficients: Tensor) -> Tensor:
-        """Fields ``[..., n, T]`` of coefficients ``[..., L^2, T]``."""
+        """Evaluate fields ``[..., n, T]`` from coefficients ``[..., L^2, T]``."""
         return _along_rows(coefficients, self.synthesis)
 
     def extra_repr(self) -> str:
@@ -60,25 +59,25 @@ class SphericalTransform(nn.Module):
 
 
 def _along_rows(x: Tensor, matrix: Tensor) -> Tensor:
-    """The last axis but one mapped by ``matrix [from, to]``, in one product."""
+    """Multiply the last axis but one by ``matrix [from, to]``, in one product."""
     return (x.transpose(-1, -2) @ matrix.to(x.dtype)).transpose(-1, -2)
 
 
 class SphericalConv(nn.Module):
-    r"""Convolution on the sphere and in time, mixing channels.
+    r"""Convolution on the sphere and in time, with mixing of channels.
 
     .. math:: \hat w_{l, m}(k) = R_l(k) \, \hat v_{l, m}(k), \qquad
         l < L, \quad k \le k_{max}
 
-    The weights depend on the degree alone, so that the layer commutes with all
-    rotations, as in "Spherical Fourier Neural Operators: Learning Stable Dynamics on
-    the Sphere". In time it is the Fourier layer that :class:`~nfsgeo.nn.SpectralConv`
-    is.
+    The weights depend only on the degree, so that the layer commutes with rotations, as
+    in "Spherical Fourier Neural Operators: Learning Stable Dynamics on the Sphere". In
+    time it is the Fourier layer of :class:`~nfsgeo.nn.SpectralConv`.
 
     Args:
         in_channels: channels of the input, :math:`C`.
         out_channels: channels of the result, :math:`C'`.
-        transform: of the nodes, up to degree :math:`L`; layers may share it.
+        transform: transform of the nodes up to degree :math:`L`, which layers may
+            share.
         time_modes: frequencies kept in time; ``None`` without a time axis.
 
     Shapes:
@@ -105,7 +104,7 @@ class SphericalConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weights that keep the variance of a field, as SpectralConv does."""
+        """Redraw the weights, as SpectralConv does, to preserve variances."""
         parts = 1 if self.time_modes is None else 2
         std = 1 / math.sqrt(parts * self.in_channels * self.out_channels)
         nn.init.normal_(self.weight, std=std)
@@ -126,7 +125,7 @@ class SphericalConv(nn.Module):
     def _convolve(self, x: Tensor) -> Tensor:
         waves, back = self._waves(x)
         modes = self.transform.analyse(x) @ waves
-        # [L^2, k, B, C], and for frequencies in time their parts.
+        # From [B, C, L^2, k parts] to [L^2, k, B, C, parts].
         parts = 1 if self.time_modes is None else 2
         modes = modes.unflatten(3, (-1, parts)).permute(2, 3, 0, 1, 4)
         weight = self.weight[:, : waves.size(1)].to(x.dtype)
@@ -141,7 +140,7 @@ class SphericalConv(nn.Module):
         return result
 
     def _waves(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the frequencies in time ``[T, 2 k]``, and the inverse ``[2 k, T]``."""
+        """Return the transform in time ``[T, 2 k]`` and its inverse ``[2 k, T]``."""
         if self.time_modes is None:
             return x.new_ones(1, 1), x.new_ones(1, 1)
         steps = x.size(3)

@@ -1,4 +1,4 @@
-"""Patches as tokens, and token mixing of Vision Mixers without spectral layers."""
+"""Patch embeddings and token mixing of Vision Mixers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
 
 
 def patches_of(sizes: Sequence[int], patch: Sequence[int]) -> tuple[int, ...]:
-    """Number of patches along each axis.
+    """Return the number of patches along each axis.
 
     Args:
-        sizes: of a field, space first, then time.
+        sizes: sizes of a field, space first, then time.
         patch: nodes of a patch along each axis.
 
     Raises:
-        UserError: when patches do not fill the field.
+        UserError: when patches do not divide the field.
     """
     pairs = list(zip(sizes, patch, strict=False))
     if len(sizes) != len(patch) or any(n % p for n, p in pairs):
@@ -45,7 +45,7 @@ def patches_of(sizes: Sequence[int], patch: Sequence[int]) -> tuple[int, ...]:
 
 
 class PatchEmbedding(nn.Module):
-    r"""Makes a token of every patch: GELU of one linear map of its nodes.
+    r"""Maps every patch to a token by a linear map and GELU.
 
     .. math:: v'_P = \sigma(W \, [v(x)]_{x \in P} + b)
 
@@ -60,7 +60,7 @@ class PatchEmbedding(nn.Module):
         ``[B, C, n_1, ..., n_d]`` to ``[B, C, n_1 / p_1, ..., n_d / p_d]``.
 
     Raises:
-        UserError: when patches do not fill the grid.
+        UserError: when patches do not divide the grid.
     """
 
     def __init__(self, channels: int, patch: Sequence[int]) -> None:
@@ -83,7 +83,7 @@ class PatchEmbedding(nn.Module):
 
 
 class PatchUnembedding(nn.Module):
-    r"""Makes a patch of every token: one linear map, GELU, rearrangement.
+    r"""Maps every token to a patch by a linear map and GELU.
 
     .. math:: [v(x)]_{x \in P} = \sigma(W \, v'_P + b)
 
@@ -105,7 +105,7 @@ class PatchUnembedding(nn.Module):
         self.activation = nn.GELU()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Spread the tokens over their patches; see the class for shapes."""
+        """Map the tokens to patches; see the class for shapes."""
         dim = len(self.patch)
         x = self.activation(self.linear(x))
         x = x.unflatten(1, (self.channels, *self.patch))
@@ -118,16 +118,16 @@ class PatchUnembedding(nn.Module):
 
 
 class TokenMLP(nn.Module):
-    r"""A full matrix over tokens, the same for every channel.
+    r"""A dense matrix over tokens, shared by all channels.
 
     .. math:: v'(x) = \sum_{x'} W_{x x'} \, v(x') + b_x
 
-    The token mixing of "MLP-Mixer: An all-MLP Architecture for Vision" with one
-    layer. It has the square of the number of tokens in weights, and holds for one
-    grid and number of time steps.
+    The token mixing of "MLP-Mixer: An all-MLP Architecture for Vision" with one layer.
+    The number of weights is the square of the number of tokens. The layer works on one
+    grid and one number of time steps.
 
     Args:
-        sizes: of grid and time.
+        sizes: sizes of grid and time.
 
     Shapes:
         ``[B, C, *sizes]`` to the same.
@@ -152,17 +152,17 @@ class TokenMLP(nn.Module):
 
 
 class GlobalFilter(nn.Module):
-    r"""Fourier token mixing, an element-wise product, and the inverse transform.
+    r"""Element-wise product in Fourier space.
 
     .. math:: v' = F^{-1}(W \odot F(v)), \qquad W(k) \in R^C
 
-    After "Global Filter Networks for Image Classification", with real weights: a
-    convolution with an even kernel, a kernel for each channel. All frequencies have
-    weights, so it holds for one grid and number of time steps.
+    "Global Filter Networks for Image Classification", with real weights: a convolution
+    with an even kernel for each channel. All frequencies have weights, so that the
+    layer works on one grid and one number of time steps.
 
     Args:
         channels: :math:`C`.
-        sizes: of grid and time.
+        sizes: sizes of grid and time.
 
     Shapes:
         ``[B, C, *sizes]`` to the same, real.
@@ -174,20 +174,20 @@ class GlobalFilter(nn.Module):
     def __init__(self, channels: int, sizes: Sequence[int]) -> None:
         super().__init__()
         self.sizes = tuple(sizes)
-        # The spectrum of a real field is Hermitian: half of the last axis suffices.
+        # Half of the last axis suffices, since the spectrum is Hermitian.
         kept = (*self.sizes[:-1], self.sizes[-1] // 2 + 1)
         self.weight = nn.Parameter(torch.empty(channels, *kept))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weights of variance 1, which keep the variance of a field."""
+        """Redraw the weights with variance 1, which preserves that of a field."""
         nn.init.normal_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """Filter every channel."""
         _check_sizes(x, self.sizes)
         dim = tuple(range(2, x.dim()))
-        # FFTs of half precision exist for powers of two on CUDA only.
+        # FFTs in half precision exist only on CUDA, for powers of two.
         exact = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(x.device.type, enabled=False):
             spectrum = torch.fft.rfftn(x.to(exact), dim=dim)
@@ -208,12 +208,12 @@ def _check_sizes(x: Tensor, sizes: tuple[int, ...]) -> None:
 
 
 class FourierTokens(nn.Module):
-    r"""Full Fourier transform over all axes of grid and time, without weights.
+    r"""Fourier transform over all axes of grid and time, without weights.
 
     .. math:: v'(k) = N^{-1/2} \sum_x v(x) \, e^{-2 \pi i k \cdot x}
 
     The token mixing of "FNet: Mixing Tokens with Fourier Transforms". The transform
-    keeps the sum of squares.
+    preserves the sum of squares.
 
     Shapes:
         ``[B, C, *n]``, real or complex, to the same, complex.
@@ -222,20 +222,20 @@ class FourierTokens(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Transform the tokens."""
         if not x.is_complex():
-            # FFTs of half precision exist for powers of two on CUDA only.
+            # FFTs in half precision exist only on CUDA, for powers of two.
             x = x.to(torch.promote_types(x.dtype, torch.float32))
         return torch.fft.fftn(x, dim=tuple(range(2, x.dim())), norm="ortho")
 
 
 class SplitComplex(nn.Module):
-    """Applies one real layer to the real part, another to the imaginary part.
+    """Applies separate layers to the real and the imaginary part.
 
     Args:
         real: layer of the real part.
         imaginary: layer of the imaginary part.
 
     Shapes:
-        ``[B, C, *n]`` to what the layers make of it, complex.
+        ``[B, C, *n]`` to the shape of the layers' results, complex.
     """
 
     def __init__(self, real: nn.Module, imaginary: nn.Module) -> None:
@@ -244,17 +244,17 @@ class SplitComplex(nn.Module):
         self.imaginary = imaginary
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply both; shapes and types as theirs, complex."""
+        """Apply both layers."""
         return torch.complex(self.real(x.real), self.imaginary(x.imag))
 
 
 class ModulusGELU(nn.Module):
-    r"""GELU of the modulus less a bias; the phase stays.
+    r"""GELU of the modulus minus a bias, which preserves the phase.
 
     .. math:: \sigma(z) = \mathrm{GELU}(|z| - b_c) \, \frac{z}{|z|}
 
-    The form of modReLU in "Unitary Evolution Recurrent Neural Networks", equation
-    (8), with GELU in its place.
+    This is modReLU of "Unitary Evolution Recurrent Neural Networks", equation (8), with
+    GELU instead of ReLU.
 
     Args:
         channels: number of biases :math:`b_c`.
@@ -269,19 +269,19 @@ class ModulusGELU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the activation."""
-        # Smooth at zero, where the modulus is not.
+        # The small constant makes the modulus smooth at zero.
         modulus = (x.real.square() + x.imag.square() + 1e-12).sqrt()
         bias = self.bias.view(-1, *(1 for _ in x.shape[2:]))
         return x * (nn.functional.gelu(modulus - bias) / modulus)
 
 
 class RealPart(nn.Module):
-    """The real part of a complex field, on the way out of complex layers.
+    """Takes the real part of a complex field.
 
     Shapes:
         ``[B, C, *n]`` to the same, real.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The real part."""
+        """Return the real part."""
         return x.real

@@ -78,7 +78,7 @@ def test_messages_reach_the_neighbours():
     graphs = replace(graphs, edges={**graphs.edges, "near": near})
     changed = features.clone()
     changed[3] += 1
-    ends = (path.encode(each, graphs).found for each in (changed, features))
+    ends = (path.encode(each, graphs).mixed for each in (changed, features))
     away = torch.sub(*ends).abs().sum(1)
     reached = set(away.nonzero().flatten().tolist())
     assert reached == set(near.edge_index[1, near.edge_index[0] == 3].tolist())
