@@ -1,25 +1,25 @@
 """Complete networks, and the registry of all of them.
 
-Each is a class, built with its settings as keyword arguments,
-``NFS(problem, width=64, modes=12)``, or by name with :func:`build_model`; its
-attributes say what it accepts and where it comes from. All of them are called alike:
+Each model is a class, built with its settings as keyword arguments,
+``NFS(problem, width=64, modes=12)``, or by name with :func:`build_model`. Its
+attributes tell its abilities and its source. All models are called alike:
 ``model(x, pos, batch=None, *, query_pos=None, query_batch=None, graphs=None)`` with
 normalised fields ``x [N, n_t, F]`` at points ``pos [N, d]`` of the samples
 ``batch [N]``; the result is ``[M, n_t', F']``.
 ``model.connect(pos, batch, query_pos, query_batch)`` makes the graphs beforehand.
 
 ===========================  ========================================================
-MODELS                       the classes, by the names on the command line
-build_model                  a model by name, for a problem
+MODELS                       the classes by their names on the command line
+build_model                  builds a model by name
 Problem                      sizes and domain of the fields that a network maps
-Task                         what a model maps: names, units, domain, time steps
+Task                         names, units, domain and time steps of a forecast
 Model, MixerOperator         base classes of all models, and of all mixers
 ModelSettings                base of the models' settings
 BatchLoss                    type of a training loss
 parameters_at_paper_setting  number of parameters at the paper's setting
 ===========================  ========================================================
 
-To add a model, write its class and name it here: an import, ``__all__`` and ``MODELS``.
+To add a model, write its class and add it here: an import, ``__all__`` and ``MODELS``.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ MODELS: dict[str, type[Model]] = {
     "deeponet-v": DeepONetV,
 }
 
-# Navier-Stokes, r = 64, n_t = 10, n'_t = 40: the paper's complexity table, and its
-# numbers of parameters. Those of models on patches include a layer of 33,792 that the
-# authors build and never use.
+# Setting and numbers of parameters of the paper's complexity table: Navier-Stokes with
+# r = 64, n_t = 10, n'_t = 40. Models on patches include a layer of 33,792 parameters
+# that the authors count but never use.
 PAPER_PROBLEM = Problem(Domain.unit(2), 1, 1, 10, 40, 64**2, (64, 64), has_time=True)
 PAPER_PARAMETERS = {
     "nfs": 37_891_937,
@@ -156,8 +156,8 @@ def build_model(
     Args:
         name: a key of :data:`MODELS`.
         problem: sizes and domain of the fields.
-        settings: those that differ from their defaults, or an instance of the model's
-            settings class.
+        settings: settings that differ from their defaults, or an instance of the
+            model's settings class.
 
     Raises:
         UserError: for an unknown name, a setting that does not fit, or a model that
@@ -175,21 +175,21 @@ def build_model(
 
 
 def num_parameters(model: nn.Module) -> int:
-    """Number of trainable parameters of ``model``; a complex one counts once.
+    """Return the number of trainable parameters; a complex one counts once.
 
-    Spectral layers hold complex weights as pairs of real numbers.
+    Spectral layers store complex weights as pairs of real numbers.
     """
     spectral = (SpectralConv, PointSpectralConv)
-    layers = [each for each in model.modules() if isinstance(each, spectral)]
-    pairs = [each.weight.numel() for each in layers if each.weight.requires_grad]
+    layers = [layer for layer in model.modules() if isinstance(layer, spectral)]
+    pairs = [layer.weight.numel() for layer in layers if layer.weight.requires_grad]
     trained = [p.numel() for p in model.parameters() if p.requires_grad]
     return sum(trained) - sum(pairs) // 2
 
 
 def parameters_at_paper_setting(name: str) -> int:
-    """Number of parameters of the model ``name`` with the paper's settings.
+    """Return the number of parameters of the model ``name`` at the paper's setting.
 
-    To compare with :data:`PAPER_PARAMETERS`. Nothing is allocated.
+    Compare it with :data:`PAPER_PARAMETERS`. No memory is allocated.
     """
     with torch.device("meta"):
         return num_parameters(build_model(name, PAPER_PROBLEM, MODELS[name].paper))

@@ -1,4 +1,4 @@
-"""The base classes of models, facts, checks and graphs, and of their settings."""
+"""Base classes of models and of their settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "check_differentiable",
 ]
 
-# The paper keeps so many modes in any dimension.
+# Modes in two and more dimensions, as in the paper, and on a line.
 PAPER_MODES, LINE_MODES = 8, 64
 # Settings of older versions, which the files of their runs name, at their defaults.
 RETIRED = {
@@ -49,12 +49,12 @@ RETIRED = {
 PAPER_FOURIER: dict[str, Any] = {"depth": 3, "modes": PAPER_MODES}
 
 
-# Of normalised predictions and targets ``[N, n_t', F']`` at the points of one batch.
+# Loss of normalised predictions and targets ``[N, n_t', F']`` at the points of a batch.
 BatchLoss = Callable[[Tensor, Tensor], Tensor]
 
 
 class ModelSettings(BaseModel):
-    """Base of the settings classes of models: typed fields with defaults."""
+    """Base class of the settings of models."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -65,7 +65,7 @@ class ModelSettings(BaseModel):
         return {k: v for k, v in values.items() if v != RETIRED.get(k, missing)}
 
     def completed(self, problem: Problem) -> Self:
-        """The settings with what they leave to the problem; by default, themselves."""
+        """Return the settings with those filled in that depend on the problem."""
         return self
 
 
@@ -73,19 +73,21 @@ class GraphSettings(ModelSettings):
     """Settings of the radius graph.
 
     Attributes:
-        radius_factor: the factor ``c`` of the radius at which every point has
-            ``c log n`` neighbours among ``n`` points on average.
-        radius: the radius itself, in the units of the positions, in place of
-            ``radius_factor``.
+        radius_factor: factor ``c`` of the radius at which every point has ``c log n``
+            neighbours among ``n`` points on average.
+        radius: radius in the units of the positions, instead of ``radius_factor``.
     """
 
     radius_factor: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
 
     def builder(self, problem: Problem, num_ends: int | None = None) -> GraphBuilder:
-        """Builds graphs in the normalised domain of ``problem``.
+        """Return a builder of graphs in the normalised domain of ``problem``.
 
-        Their radius depends on ``num_ends``, by default the number of points.
+        Args:
+            problem: sizes and domain of the fields.
+            num_ends: number of points on which the radius depends; ``None`` for the
+                observed points.
         """
         domain = problem.domain.normalised
         if self.radius is None:
@@ -111,26 +113,26 @@ class SpectralSettings(ModelSettings):
     modes: PositiveInt | None = None
 
     def modes_of(self, problem: Problem) -> int:
-        """Non-negative frequencies on every space axis of ``problem``."""
+        """Return the non-negative frequencies on every space axis."""
         if problem.domain.dim > 1:
             return self.modes or PAPER_MODES
         return self.modes or max(1, min(LINE_MODES, problem.num_points // 2))
 
 
 class Model(nn.Module, ABC):
-    """A solution operator: fields at points to later fields, at these or other points.
+    """A solution operator from fields at points to later fields at query points.
 
-    ``model(x, pos, batch, query_pos=, query_batch=)`` searches the neighbours of its
-    points on the spot. To call it more than once on the same points, make the graphs
-    once, ``graphs = model.connect(pos, batch)``, and pass them.
+    ``model(x, pos, batch, query_pos=, query_batch=)`` searches neighbours on every
+    call. To call it more than once on the same points, make the graphs once,
+    ``graphs = model.connect(pos, batch)``, and pass them.
 
-    Positions are normalised by the domain before any network sees them, see
-    :meth:`nfsgeo.geometry.Domain.normalise`: results do not depend on their origin and
-    units.
+    Positions are normalised by the domain, see
+    :meth:`nfsgeo.geometry.Domain.normalise`, so that results do not depend on their
+    origin and units.
 
-    A model is built with its settings, ``NFS(problem, width=64)``, and finds them as
-    ``self.settings``. Class attributes say what it accepts, where it comes from, and
-    how it is trained by default.
+    A model is built with its settings, ``NFS(problem, width=64)``, which it stores as
+    ``settings``. Class attributes tell its abilities, its source and its defaults in
+    training.
 
     Args:
         problem: sizes and domain of the fields.
@@ -147,27 +149,27 @@ class Model(nn.Module, ABC):
     Attributes:
         Settings: class of the settings.
         source: the publication.
-        paper: settings of the paper, where they differ from the defaults.
-        points: whether it takes irregular points; else they form an equispaced grid.
+        paper: settings of the paper that differ from the defaults.
+        points: whether it takes irregular points; if not, an equispaced grid.
         unseen_meshes: whether it works on meshes that it was not trained on.
-        any_mesh: both.
+        any_mesh: whether ``points`` and ``unseen_meshes`` hold.
         predicts_anywhere: whether query points may differ from the observed ones.
         spheres: whether the model works on a sphere, see
             :meth:`nfsgeo.geometry.Domain.sphere`.
-        uses_cells: whether edges of the cells of a mesh join its points, where they are
-            given; :meth:`edges` takes them as ``cells`` then.
-        differentiable_points: whether gradients reach the observed positions; those
+        uses_cells: whether the graph consists of edges of mesh cells if there are any;
+            :meth:`edges` then takes them as ``cells``.
+        differentiable_points: whether gradients reach the observed positions. Those
             with respect to query positions exist if it ``predicts_anywhere``.
-        point_sets: default of ``data.point_sets``, where points are drawn.
-        query_points: default of ``data.query_points``; 0 for a model that predicts at
-            the observed points only.
-        loss_weighting: default of ``loss.weighting``, where points are drawn evenly
-            from a grid.
-        autoregressive: whether its predictions become inputs of its own, and are
-            therefore fields in the scale of the input. It is trained on its
-            :meth:`training_loss`, at the learning rate of the paper's graph models.
+        point_sets: default of ``data.point_sets`` if points are drawn.
+        query_points: default of ``data.query_points``; 0 for a model that predicts only
+            at the observed points.
+        loss_weighting: default of ``loss.weighting`` if points are drawn evenly from a
+            grid.
+        autoregressive: whether predictions become inputs, so that both have the same
+            scale. The model is trained on its :meth:`training_loss`, at the learning
+            rate of the paper's graph models.
         steps_beyond: number of time steps after the predicted ones that this loss can
-            use; the target holds them as far as the data have them.
+            use. Targets include them as far as the data do.
     """
 
     Settings: ClassVar[type[ModelSettings]] = ModelSettings
@@ -203,7 +205,7 @@ class Model(nn.Module, ABC):
             self.settings = self.Settings(**settings).completed(problem)
 
     def __init_subclass__(cls) -> None:
-        """Shows the fields of ``Settings`` as keyword arguments of the class."""
+        """Show the fields of ``Settings`` as keyword arguments of the class."""
         super().__init_subclass__()
         cls.any_mesh = cls.points and cls.unseen_meshes
         _, problem, _ = inspect.signature(Model.__init__).parameters.values()
@@ -230,8 +232,8 @@ class Model(nn.Module, ABC):
             batch: sample of each observed point, sorted; ``None`` for one sample.
             query_pos: where to predict; ``None`` for the observed points.
             query_batch: sample of each query point.
-            graphs: from :meth:`connect` for these positions, which are then not looked
-                at; ``None`` to make them now.
+            graphs: result of :meth:`connect` for these positions, which are then
+                ignored; ``None`` to make them now.
 
         Raises:
             UserError: when a point is outside the domain, or the model cannot predict
@@ -257,26 +259,26 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the queries of ``graphs``, computed on tensors alone.
+        """Predict at the query points of ``graphs``, by operations on tensors only.
 
         Args:
-            x: input fields at the observed points, checked.
-            graphs: from :meth:`connect`.
+            x: input fields at the observed points, already checked.
+            graphs: result of :meth:`connect`.
         """
 
     def training_loss(
         self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
     ) -> Tensor:
-        """The number that an ``autoregressive`` model minimises in training.
+        """Return the training loss of an ``autoregressive`` model.
 
-        It may use true time steps after the input as a further input (the pushforward
-        trick). Validation and test are those of all models.
+        It may use true time steps after the input as further inputs (the pushforward
+        trick). Validation and test do not differ from those of other models.
 
         Args:
             x: input fields, as for :meth:`predict`.
             target: normalised time steps after them, ``[N, n_t' or more, F']``.
-            graphs: from :meth:`connect`.
-            loss: of predictions and true fields at the points of this batch.
+            graphs: result of :meth:`connect`.
+            loss: loss of predictions and true fields at the points of this batch.
         """
         return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
 
@@ -289,36 +291,45 @@ class Model(nn.Module, ABC):
         query_batch: Tensor | None = None,
         edge_index: Tensor | None = None,
     ) -> Graphs:
-        """The graphs of a batch, with the :meth:`edges` of the model in each sample.
+        """Make the graphs of a batch, with the :meth:`edges` of each sample.
 
-        Positions are those of :meth:`forward`. If they require gradients, the graphs
-        carry them: first and second derivatives, for fixed neighbours. ``edge_index
-        [2, E]`` are the edges of the cells of a mesh, for models that use them.
+        If positions require gradients, the graphs have first and second derivatives,
+        for fixed neighbours.
+
+        Args:
+            pos: positions of the observed points, as for :meth:`forward`.
+            batch: sample of each observed point, likewise.
+            query_pos: positions of the query points, likewise.
+            query_batch: sample of each query point, likewise.
+            edge_index: edges of the cells of a mesh ``[2, E]``, for models that use
+                them.
 
         Raises:
             UserError: when a point is outside the domain, the model cannot predict at
-                the query points or pass gradients on to positions that require them, or
-                the points should form a grid and do not.
+                the query points or differentiate with respect to positions that require
+                gradients, or the points do not form a grid that the model needs.
             ValueError: when a sample has no point or a batch vector is not sorted.
         """
         query_pos = None if query_pos is pos else query_pos
         differentiated = _differentiated(pos, query_pos)
-        for kind, each, able in (
+        for kind, positions, able in (
             ("query", query_pos, self.predicts_anywhere),
             ("observed", pos, self.differentiable_points),
         ):
-            if not able and _differentiated(each):
+            if not able and _differentiated(positions):
                 raise UserError(
                     f"{kind} positions that require gradients, which this model does "
                     "not pass on in full",
                     "a model that does, such as nfs or a variant (nfs-...)",
                     "use such a model, or detach the positions",
                 )
-        own = query_pos is None
+        at_points = query_pos is None
         with torch.set_grad_enabled(differentiated):
             places = self._normalised(pos)
             queries = places if query_pos is None else self._normalised(query_pos)
-            ends = by_sample(places, queries, batch, batch if own else query_batch)
+            ends = by_sample(
+                places, queries, batch, batch if at_points else query_batch
+            )
             cells = edges_by_sample(edge_index if self.uses_cells else None, ends)
             samples: list[Graphs] = []
             for number, (place, others) in enumerate(ends):
@@ -327,7 +338,7 @@ class Model(nn.Module, ABC):
                         f"sample {number} of {len(ends)} has no point: expected at "
                         "least one in every sample; leave it out of the batch"
                     )
-                query = None if own else others
+                query = None if at_points else others
                 shared = bool(samples) and not differentiated and not cells
                 if shared and _same(samples[0], place, query):
                     samples.append(samples[0])
@@ -339,7 +350,7 @@ class Model(nn.Module, ABC):
     def _connected(
         self, pos: Tensor, query_pos: Tensor | None, cells: Tensor | None = None
     ) -> Graphs:
-        """The graphs of one sample at normalised positions."""
+        """Make the graphs of one sample at normalised positions."""
         if query_pos is not None and not self.predicts_anywhere:
             if not torch.equal(pos, query_pos):
                 raise UserError(
@@ -360,20 +371,21 @@ class Model(nn.Module, ABC):
         )
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """The edges of one sample by name; by default, none.
+        """Make the edges of one sample by name; by default, none.
 
         Args:
             pos: normalised positions of the observed points ``[n, d]``.
-            query_pos: those of the query points ``[m, d]``, perhaps the same.
+            query_pos: normalised positions of the query points ``[m, d]``, possibly the
+                same tensor.
         """
         return {}
 
     def in_unit_box(self, pos: Tensor) -> Tensor:
-        """Normalised positions over the lengths of the domain."""
+        """Return normalised positions over the lengths of the domain."""
         return pos / self.lengths.to(pos.dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        # double() would leave complex weights, and to(torch.float64) halve them.
+        # double() skips complex weights, and to(torch.float64) drops imaginary parts.
         def of_parts(t: Tensor) -> Tensor:
             if not t.is_complex():
                 return fn(t)
@@ -389,7 +401,7 @@ class Model(nn.Module, ABC):
 def check_differentiable(
     graphs: Graphs, pos: Tensor | None, query_pos: Tensor | None
 ) -> None:
-    """Refuses positions that require gradients with graphs that are constants."""
+    """Refuse positions that require gradients together with constant graphs."""
     if _differentiated(pos, query_pos) and not graphs.differentiable:
         raise UserError(
             "positions that require gradients, with graphs that are constants",
@@ -399,12 +411,12 @@ def check_differentiable(
 
 
 def _differentiated(*pos: Tensor | None) -> bool:
-    """Whether gradients with respect to positions are wanted."""
-    wanted = any(each is not None and each.requires_grad for each in pos)
-    return torch.is_grad_enabled() and wanted
+    """Return whether gradients with respect to positions are recorded."""
+    required = any(p is not None and p.requires_grad for p in pos)
+    return torch.is_grad_enabled() and required
 
 
 def _same(graphs: Graphs, pos: Tensor, query_pos: Tensor | None) -> bool:
-    """Whether the graphs are those of the same positions."""
+    """Return whether the graphs belong to the same positions."""
     same = query_pos is None or torch.equal(graphs.queries, query_pos)
     return same and torch.equal(graphs.pos, pos)

@@ -1,4 +1,4 @@
-"""`deeponet-u` and `deeponet-v`: a branch on a grid, a trunk at any point."""
+"""`deeponet-u` and `deeponet-v`: a branch net on a grid, a trunk net at any point."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["DeepONet", "DeepONetU", "DeepONetV"]
 
 
 class DeepONetSettings(ModelSettings):
-    """Settings that the DeepONets share.
+    """Settings of all DeepONets.
 
     Attributes:
         width: channels of the branch.
@@ -40,9 +40,9 @@ class DeepONet(Model):
 
     .. math:: G(a)(x, t) = b_0 + \sum_{k=1}^{K} b_k(a) \, t_k(x, t)
 
-    "Learning nonlinear operators via DeepONet", equation (2), the branch a network on
-    the grid of inputs and coordinates, averaged over the grid. The inputs lie on a
-    grid; the result is available at any point. Subclasses make the branch.
+    "Learning nonlinear operators via DeepONet", equation (2). The branch is a network
+    on the grid of inputs and coordinates, averaged over the grid. The result is
+    available at any point. Subclasses make the branch.
     """
 
     source = "Learning nonlinear operators via DeepONet"
@@ -67,19 +67,19 @@ class DeepONet(Model):
 
     @abstractmethod
     def make_branch(self) -> nn.Module:
-        """Maps inputs and coordinates ``[B, F + d, *grid]`` to ``[B, width, *n]``."""
+        """Make the network from ``[B, F + d, *grid]`` to ``[B, width, *n]``."""
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the queries of ``graphs``; see :class:`Model`."""
+        """Predict at the query points; see :class:`Model`."""
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
         place = self.in_unit_box(graphs.pos)
         inputs = torch.cat([x.flatten(1), place], dim=1)
-        field = self.resampling(inputs, graphs, lambda given, _: (given, None), times)
+        field = self.resampling(inputs, graphs, lambda values, _: (values, None), times)
         # The mean over the grid allows grids of any size.
         pooled = self.branch(field).flatten(2).mean(2)
         coefficients = self.coefficients(pooled).unflatten(1, (len(self.bias), -1))
         if graphs.query_pos is None:
-            # All samples share one grid, hence one basis.
+            # All samples share one grid, and hence one basis.
             basis = self.trunk(place[: graphs.sizes[0]], times)
             result = torch.einsum("bfk,ntk->bntf", coefficients, basis).flatten(0, 1)
         else:
@@ -104,13 +104,13 @@ class DeepONetUSettings(DeepONetSettings):
 class DeepONetU(DeepONet):
     """DeepONet whose branch is a U-Net.
 
-    A variant that "Non-equispaced Fourier Neural Solvers for PDEs" compares with.
+    "Non-equispaced Fourier Neural Solvers for PDEs" compares with this variant.
     """
 
     Settings = DeepONetUSettings
 
     def make_branch(self) -> nn.Module:
-        """A U-Net, periodic where all axes of the domain are."""
+        """Make a U-Net, periodic if all axes of the domain are."""
         domain = self.problem.domain
         return UNet(
             self.problem.num_features + domain.dim,
@@ -125,8 +125,8 @@ class DeepONetVSettings(AttentionSettings, DeepONetSettings):
     """Settings of `deeponet-v`.
 
     Attributes:
-        norm: of the blocks, as for `vit`; an ``element`` for each node ties the
-            branch to one grid.
+        norm: Layer-Norm of the blocks, as for `vit`; ``element`` ties the branch to one
+            grid.
         patch: nodes of a patch along each axis.
     """
 
@@ -137,13 +137,13 @@ class DeepONetVSettings(AttentionSettings, DeepONetSettings):
 class DeepONetV(DeepONet):
     """DeepONet whose branch consists of the blocks of `vit` over patches of space.
 
-    A variant that "Non-equispaced Fourier Neural Solvers for PDEs" compares with.
+    "Non-equispaced Fourier Neural Solvers for PDEs" compares with this variant.
     """
 
     Settings = DeepONetVSettings
 
     def make_branch(self) -> nn.Module:
-        """A lift, the embedding of patches, and attention blocks."""
+        """Make a lift, a patch embedding and attention blocks."""
         settings, dim = self.settings, self.problem.domain.dim
         patch = (settings.patch,) * dim
         tokens = patches_of(self.problem.grid_shape or (), patch)

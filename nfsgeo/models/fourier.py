@@ -1,4 +1,4 @@
-"""`fno`, `nfs`, `fno-spline` and `dse`: Fourier layers on grids and on points."""
+"""`fno`, `nfs`, `fno-spline` and `dse`: Fourier layers on grids and at points."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from nfsgeo.nn import (
 
 __all__ = ["DSE", "FNO", "NFS", "FNOSpline"]
 
-# As many harmonics as frequencies in two dimensions.
+# Default number of degrees, with as many harmonics as frequencies in two dimensions.
 SPHERE_DEGREES = 16
 
 
 class FourierSettings(SpectralSettings, MixerSettings):
     """Settings of the Fourier blocks.
 
-    On a sphere, ``modes`` are the degrees of the spherical harmonics, at most what the
-    grid resolves, and 16 for ``None``.
+    On a sphere, ``modes`` is the number of degrees of spherical harmonics, 16 for
+    ``None``, at most what the grid resolves.
 
     Attributes:
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
@@ -56,23 +56,23 @@ class FourierSettings(SpectralSettings, MixerSettings):
 
 
 class FNOSettings(FourierSettings):
-    """Settings of `fno`; without Layer-Norm it takes grids of any resolution."""
+    """Settings of `fno`, which works at any resolution without Layer-Norm."""
 
     norm: Literal["element", "channel", "none"] = "none"
 
 
 class FNO(MixerOperator):
-    """Fourier Neural Operator over space and time, as the paper compares with it."""
+    """Fourier Neural Operator over space and time, a baseline of the paper."""
 
     Settings: ClassVar[type[ModelSettings]] = FNOSettings
     source = "Fourier Neural Operator for Parametric PDEs"
     paper = PAPER_FOURIER
 
     def make_blocks(self, problem: Problem, shape: Sequence[int]) -> nn.Module:
-        """Fourier blocks over space and time; on a sphere, of spherical harmonics.
+        """Make Fourier blocks over space and time, on a sphere with harmonics.
 
-        Layers of "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2: a
-        spectral convolution and Layer-Norm, beside them a 1×1 convolution, then GELU.
+        A block of "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2, is a
+        spectral convolution with Layer-Norm, plus a 1×1 convolution, then GELU.
         """
         settings, sizes = self.settings, token_sizes(problem, shape)
         mix: Callable[[], nn.Module]
@@ -116,20 +116,18 @@ PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens", **NO_PATH}
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
-    """Settings of `nfs`; what is ``None`` depends on the problem.
+    """Settings of `nfs`; the value of ``None`` depends on the problem.
 
     Attributes:
         width: channels, ``C``; ``None`` for 32 in one dimension, 64 in more.
         depth: number of blocks; ``None`` for 2 in one dimension, 4 in more.
         time: see :class:`MixerSettings`; ``None`` for tokens in one dimension, channels
             in more.
-        norm: Layer-Norm of every token by ``channel``, by ``element`` of a grid of one
-            size, or ``none``; ``None`` for channels in more than one dimension where
-            there is time, and no Layer-Norm elsewhere: the scale of a static solution
-            follows from its coefficient, which Layer-Norm hides.
-        kernel: see :class:`InterpolationSettings`; ``None`` for a weight for each
-            ``channel`` in one dimension, where it is worth its cost, and ``none`` in
-            more.
+        norm: see :class:`MixerSettings`; ``None`` for ``channel`` if there is time, in
+            more than one dimension, and else for ``none``: the scale of a static
+            solution depends on that of its coefficient, which Layer-Norm hides.
+        kernel: see :class:`InterpolationSettings`; ``None`` for ``channel`` in one
+            dimension, where it is worth its cost, and ``none`` in more.
         latent: see :class:`InterpolationSettings`.
         point_channels: likewise; ``None`` for 32 in more than one dimension, else 0.
         neighbours: likewise; ``None`` for 8 in more than one dimension, else 0.
@@ -147,26 +145,26 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     neighbours: NonNegativeInt | None = None  # type: ignore[assignment]
 
     def completed(self, problem: Problem) -> Self:
-        """With what is left open as it suits ``problem``."""
-        suits: dict[str, Any] = {"norm": "channel" if problem.has_time else "none"}
-        suits |= IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
-        left = {k: v for k, v in suits.items() if getattr(self, k) is None}
-        return super().completed(problem).model_copy(update=left)
+        """Return the settings with the values of ``None`` filled in."""
+        defaults: dict[str, Any] = {"norm": "channel" if problem.has_time else "none"}
+        defaults |= IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
+        missing = {k: v for k, v in defaults.items() if getattr(self, k) is None}
+        return super().completed(problem).model_copy(update=missing)
 
 
 class NFS(PointMixer, FNO):
-    """Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
+    """Fourier blocks with Layer-Norm between interpolations to a grid and back.
 
     "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2. Local splines, or
-    moving least squares where there is no time, interpolate to the grid and back, and
-    learned layers add to them. In two and three dimensions these are messages from the
-    nearest points to the points and to the queries, see
-    :class:`~nfsgeo.nn.PointPath`; in one dimension they are kernels among the nodes
-    and on the way back. Where the points are those of a graded mesh, the grid is
-    equispaced in latent coordinates, see :class:`~nfsgeo.geometry.LatentCoordinates`.
+    moving least squares without time, interpolate to the grid and back, and learned
+    layers add to them. In two and three dimensions these are messages from the nearest
+    points to the points and to the query points, see :class:`~nfsgeo.nn.PointPath`. In
+    one dimension they are kernels among the nodes and on the way back. For the points
+    of a graded mesh, the grid is equispaced in latent coordinates, see
+    :class:`~nfsgeo.geometry.LatentCoordinates`.
 
-    The paper's kernels sum over the points: those of ``kernel="dense"`` with
-    ``base="mean"``, which are added to the mean of the neighbours.
+    The paper's kernels are sums over points, added to the mean of the neighbours:
+    ``kernel="dense"`` and ``base="mean"``.
     """
 
     Settings: ClassVar[type[ModelSettings]] = NFSSettings
@@ -174,13 +172,13 @@ class NFS(PointMixer, FNO):
     spheres = True
 
     def max_nodes(self) -> int:
-        """As many as points; on a sphere no more than a matrix of harmonics bears."""
+        """Return the number of points, on a sphere at most ``SPHERE_NODES``."""
         most, curved = self.problem.num_points, self.problem.domain.curved
         return min(most, SPHERE_NODES) if curved else most
 
 
 class FNOSplineSettings(NFSSettings):
-    """Settings of `nfs`, without learned layers beside the grid."""
+    """Settings of `nfs`, without learned layers outside the grid."""
 
     kernel: KernelName = "none"
     latent: bool = False
@@ -189,10 +187,10 @@ class FNOSplineSettings(NFSSettings):
 
 
 class FNOSpline(NFS):
-    """`nfs` without learned layers beside the grid, which is equispaced in space.
+    """`nfs` without learned layers outside the grid, which is equispaced in space.
 
-    Interpolations alone lead to the grid and back, and what reaches a prediction has
-    passed the grid. It takes less time for each step than `nfs`.
+    Base interpolations lead to the grid and back, and nothing bypasses the grid. A step
+    takes less time than one of `nfs`.
     """
 
     Settings = FNOSplineSettings
@@ -200,7 +198,7 @@ class FNOSpline(NFS):
 
 
 class DSESettings(SpectralSettings):
-    """Settings of `dse`, which are those of `fno` without Layer-Norm.
+    """Settings of `dse`, as of `fno` without Layer-Norm.
 
     Attributes:
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
@@ -215,8 +213,8 @@ class DSE(Model):
     .. math:: v' = \mathrm{GELU}(K v + W v + b)
 
     Direct spectral evaluation: the spectral convolution :math:`K` of every layer
-    evaluates its Fourier sums at the points themselves. Input time steps are channels,
-    predicted ones a further axis, as in all mixers; on an equispaced grid this is
+    evaluates its Fourier sums at the points. Input time steps are channels and
+    predicted ones a further axis, as in all mixers. On an equispaced grid this is
     `fno`.
     """
 
@@ -241,7 +239,7 @@ class DSE(Model):
         self.projector = Projector(width, problem.out_components)
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the observed points; see :class:`Model`."""
+        """Predict at the observed points; see :class:`Model`."""
         frequencies = self.spectral[0].frequencies()  # type: ignore[operator]
         domain = self.problem.domain.normalised
         waves = PointWaves.of(graphs.pos, graphs.sizes, domain, frequencies)

@@ -1,4 +1,4 @@
-"""`meshgraphnets`: encode, process and decode on one graph of the points."""
+"""`meshgraphnets`: encode, process, decode on one graph of the points."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ class MeshGraphNetsSettings(GraphSettings):
     Attributes:
         width: channels of nodes and edges.
         depth: number of steps of message passing.
-        graph: whether points are joined by the edges of the cells of their mesh, or
-            where it has none by their Delaunay triangulation; always by that; or all
-            pairs within the radius. Without the last, the ``radius`` is the unit of
-            length alone. A triangulation reaches through a body in the mesh, cells do
-            not.
+        graph: edges of the ``cells`` of the mesh, or of the Delaunay triangulation if
+            there are none; always those of the triangulation, ``delaunay``; or all
+            pairs within the ``radius``, which otherwise is only the unit of length. A
+            triangulation crosses bodies in the mesh, cells do not.
     """
 
     width: PositiveInt = 64
@@ -37,11 +36,12 @@ class MeshGraphNetsSettings(GraphSettings):
 
 
 class MeshGraphNets(Model):
-    """A graph network with features at edges, which residual perceptrons update.
+    """A graph network with edge features that residual perceptrons update.
 
-    "Learning Mesh-Based Simulation with Graph Networks", section 3. Edges begin with
-    the relative position of their ends and its length, nodes with all inputs at the
-    point and, unlike its authors', its position. All predicted time steps come at once.
+    "Learning Mesh-Based Simulation with Graph Networks", section 3. The features of an
+    edge are the relative position of its ends and the distance. Those of a node are its
+    inputs and, unlike in the publication, its position. All time steps are predicted at
+    once.
     """
 
     Settings = MeshGraphNetsSettings
@@ -67,11 +67,11 @@ class MeshGraphNets(Model):
     def edges(
         self, pos: Tensor, query_pos: Tensor, cells: Tensor | None = None
     ) -> dict[str, BipartiteGraph]:
-        """Those of the mesh, see :class:`MeshGraphNetsSettings`.
+        """Make the edges of the mesh; see :class:`MeshGraphNetsSettings`.
 
         Args:
             pos: normalised positions of the observed points ``[n, d]``.
-            query_pos: the same.
+            query_pos: the same positions.
             cells: edges of the cells of the mesh ``[2, E]``; ``None`` without any.
         """
         if self.settings.graph == "radius":
@@ -84,7 +84,7 @@ class MeshGraphNets(Model):
         return {"mesh": BipartiteGraph.from_edges(joined, (pos, pos), domain)}
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the observed points; see :class:`Model`."""
+        """Predict at the observed points; see :class:`Model`."""
         mesh, place = graphs.edges["mesh"], self.in_unit_box(graphs.pos)
         nodes = self.node_encoder(torch.cat([x.flatten(1), place], dim=1))
         edges = self.edge_encoder(mesh.offset(x.dtype) / self.builder.radius)

@@ -1,4 +1,4 @@
-"""The frame of all mixers: lift, resample, mix, resample back, project."""
+"""The frame of all mixers: lift, resampling, blocks, resampling back, projector."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ __all__ = [
     "token_sizes",
 ]
 
-# Rows of the projector's hidden layer that a prediction holds at a time.
+# Rows of the projector's hidden layer that a prediction computes at a time.
 ROWS = 1 << 19
 
 
 class MixerSettings(ModelSettings):
-    """Settings that all mixers share.
+    """Settings of all mixers.
 
     Attributes:
         width: channels, ``C``.
         depth: number of blocks.
-        norm: Layer-Norm over grid, time and channels: its affine map has an
-            ``element`` for each node, time step and channel, or one for each
-            ``channel``; ``none`` leaves it out.
-        time: whether the predicted time steps are ``tokens`` beside the nodes, as in
-            the paper, or ``channels`` of the result: blocks then mix space alone, and
-            cost as much as for one time step.
+        norm: Layer-Norm over grid, time and channels, with an affine map for each
+            ``element`` (node, time step and channel) or for each ``channel``; or
+            ``none``.
+        time: whether the predicted time steps are ``tokens``, as in the paper, or
+            ``channels`` of the result. Blocks then mix only space, and cost as much as
+            for one time step.
     """
 
     width: PositiveInt = 32
@@ -60,7 +60,7 @@ class MixerSettings(ModelSettings):
 
 
 def layer_norm(settings: MixerSettings, sizes: Sequence[int]) -> FieldLayerNorm | None:
-    """The normalisation of one block, for tokens on a grid of ``sizes``."""
+    """Make the Layer-Norm of one block, for tokens on a grid of ``sizes``."""
     if settings.norm == "none":
         return None
     return FieldLayerNorm(settings.width, sizes if settings.norm == "element" else None)
@@ -73,7 +73,7 @@ def mixer_block(
     *,
     residual: bool = True,
 ) -> MixerBlock:
-    """A block on a grid of ``sizes``, beside it a 1×1 convolution or the identity."""
+    """Make a block for a grid of ``sizes``, its residual a 1×1 convolution or not."""
     width = settings.width
     return MixerBlock(
         mix,
@@ -84,7 +84,7 @@ def mixer_block(
 
 
 def token_sizes(problem: Problem, shape: Sequence[int]) -> tuple[int, ...]:
-    """Sizes of the field that mixers see: the grid, then time where there is time."""
+    """Return the sizes of the field on the grid, with time last if there is time."""
     return (*shape, problem.n_out) if problem.has_time else tuple(shape)
 
 
@@ -96,14 +96,14 @@ class MixerOperator(Model):
 
     Table 5 of "Non-equispaced Fourier Neural Solvers for PDEs": the input time steps
     are channels, the predicted ones tokens with times in [0, 1], and all of them are
-    predicted at once. By default it works on the grid that the data lie on, and
-    :math:`H` does nothing; :class:`~nfsgeo.models.point_mixer.PointMixer` has it work
-    on any points. Subclasses make the blocks.
+    predicted at once. This class works on the grid of the data, without :math:`H`;
+    :class:`~nfsgeo.models.point_mixer.PointMixer` works on any points. Subclasses make
+    the blocks.
     """
 
     points = False
     predicts_anywhere = False
-    # Whether the position is an input at every point.
+    # Whether positions are inputs.
     sees_positions = True
 
     def __init__(self, problem: Problem, **keywords: Any) -> None:
@@ -128,34 +128,36 @@ class MixerOperator(Model):
 
     @abstractmethod
     def make_blocks(self, problem: Problem, shape: Sequence[int]) -> nn.Module:
-        """The blocks, from fields ``[B, C, *grid(, T)]`` to the same sizes.
+        """Make the blocks, from fields ``[B, C, *grid(, T)]`` to the same sizes.
 
         Args:
-            problem: without time where time steps are channels.
-            shape: of the grid.
+            problem: the problem, without time if time steps are channels.
+            shape: shape of the grid.
         """
 
     def make_resampling(self) -> tuple[Resampling, Sequence[int], int | None]:
-        """:math:`H` and :math:`H'`, and the shape of the grid between them.
+        """Make :math:`H` and :math:`H'`.
 
-        Last comes the number of channels that :math:`H'` takes; ``None`` for ``width``.
+        Returns:
+            The resampling, the shape of the grid, and the number of channels that
+            :math:`H'` interpolates, ``None`` for ``width``.
         """
         return GridResampling(), self.problem.grid_shape or (), None
 
     def margin_of(self, shape: Sequence[int]) -> Sequence[int]:
-        """Nodes that blocks see beyond a grid of this ``shape`` on each axis."""
+        """Return the nodes by which each axis of a grid is padded for the blocks."""
         return (0,) * len(shape)
 
     def make_path(self, back_width: int) -> PointPath | None:
-        """What reaches the prediction past the grid; by default nothing does.
+        """Make the path that bypasses the grid; by default, none.
 
         Args:
-            back_width: channels that come back from the grid.
+            back_width: channels that are interpolated from the grid.
         """
         return None
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the queries of ``graphs``; see :class:`Model`."""
+        """Predict at the query points; see :class:`Model`."""
         features, path = x.flatten(1), self.path
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
         field, encoded = self.resampling(features, graphs, self.lift, times), None
@@ -165,22 +167,24 @@ class MixerOperator(Model):
             added = self.resampling.on_grid(path.at_nodes(encoded, graphs), graphs)
             field = field + (added[..., None] if self.time_tokens else added)
         field = self.cropped(self.blocks(self.padded(field)))
-        num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
+        num, rows = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
         pieces: list[slice | None] = [None]
-        whole = torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some
-        if not whole:
-            # A million queries need no more memory than ``some``, but for the result.
-            pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
+        at_once = (
+            torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= rows
+        )
+        if not at_once:
+            # Pieces bound the memory, apart from that of the result.
+            pieces = [slice(at, min(at + rows, num)) for at in range(0, num, rows)]
         results = []
         for piece in pieces:
-            found = self.resampling.back(field, features, graphs, piece)
+            at_queries = self.resampling.back(field, features, graphs, piece)
             if path is not None and encoded is not None:
-                found = path.decode(found, encoded, graphs, piece)
-            results.append(self.projector(found))
+                at_queries = path.decode(at_queries, encoded, graphs, piece)
+            results.append(self.projector(at_queries))
         return torch.cat(results).reshape(num, self.problem.n_out, -1)
 
     def padded(self, field: Tensor) -> Tensor:
-        """A field ``[B, C, *grid(, T)]`` with zeros at the nodes of the margin."""
+        """Pad a field ``[B, C, *grid(, T)]`` with zeros at the nodes of the margin."""
         if not any(self.margin):
             return field
         widths = [0, 0] * self.time_tokens
@@ -189,7 +193,7 @@ class MixerOperator(Model):
         return pad(field, widths)
 
     def cropped(self, field: Tensor) -> Tensor:
-        """A field without the nodes of the margin."""
+        """Remove the nodes of the margin from a field."""
         for axis, more in enumerate(self.margin, start=2):
             field = field.narrow(axis, 0, field.size(axis) - more)
         return field

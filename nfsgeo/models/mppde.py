@@ -1,4 +1,4 @@
-"""`mppde`: message passing on a graph, many time steps at once, on any points."""
+"""`mppde`: message passing on a graph, for many time steps at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MPPDESettings(GraphSettings):
     Attributes:
         width: hidden channels.
         depth: number of layers.
-        window: time steps that go in and come out at once.
+        window: time steps of input and output of the network.
         pushforward: whether half of the training windows start from a prediction.
     """
 
@@ -39,17 +39,16 @@ class MPPDE(Model):
 
     .. math:: \hat u_{k+l} = u_k + \frac{l}{w} d_l, \quad l = 1 \dots w
 
-    "Message Passing Neural PDE Solvers", section 3: a network turns a window of
-    :math:`w` time steps into as many changes :math:`d_l`, by layers of messages between
-    an embedding and a decoder; windows follow each other until the result is complete.
-    Where there are fewer input time steps than a window has, the first is repeated.
-    What is known ahead comes with the variables, at the steps of both windows. A
-    problem without time has windows of one step, and the network's output is the result
-    itself.
+    "Message Passing Neural PDE Solvers", section 3. A network of an embedding, message
+    passing and a decoder maps a window of :math:`w` time steps to as many changes
+    :math:`d_l`. Windows follow each other until the result is complete. If there are
+    fewer input time steps than a window has, the first is repeated. Forcings at the
+    time steps of both windows are among the variables. Without time, windows have one
+    step, and the output of the network is the result.
 
-    In training a window starts at any true time step. Of those with room for two, half
-    are predicted from a prediction that gets no gradient (the pushforward trick); that
-    takes three windows of time steps, see :attr:`steps_beyond`.
+    In training a window starts at any true time step. Half of those with room for two
+    start from a prediction that gets no gradient (the pushforward trick), which takes
+    three windows of time steps, see :attr:`steps_beyond`.
     """
 
     Settings = MPPDESettings
@@ -67,8 +66,8 @@ class MPPDE(Model):
         self.window = settings.window if problem.has_time else 1
         fields = problem.out_components if problem.has_time else problem.in_components
         coefficients = problem.step_components - fields - problem.forcings
-        known = 2 * self.window * problem.forcings
-        variables = coefficients + known + problem.has_time
+        forcings = 2 * self.window * problem.forcings
+        variables = coefficients + forcings + problem.has_time
         width, sizes = settings.width, (self.window * fields, problem.dim, variables)
         self.step = nn.ModuleDict(
             {
@@ -86,32 +85,32 @@ class MPPDE(Model):
         )
         elapsed = torch.arange(1, self.window + 1) / self.window
         self.register_buffer("elapsed", elapsed[:, None], persistent=False)
-        # What is known ahead is not known there.
+        # Forcings are not known beyond the target, so there is no pushforward.
         if settings.pushforward and problem.has_time and not problem.forcings:
             used = max(problem.n_in, self.window) + problem.n_out
             self.steps_beyond = max(0, 3 * self.window - used)
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """All pairs within the radius."""
+        """Make the edges of all pairs within the radius."""
         return {"near": self.builder.points_to_points(pos)}
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the observed points; see :class:`Model`."""
-        fields, *known = self._split(x)
+        """Predict at the observed points; see :class:`Model`."""
+        fields, *inputs = self._split(x)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):
             time = x.new_full((len(x),), start)
-            windows.append(self._next(windows[-1], known, time, graphs))
+            windows.append(self._next(windows[-1], inputs, time, graphs))
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
     def training_loss(
         self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
     ) -> Tensor:
-        """The mean loss of windows drawn from ``x`` and ``target``.
+        """Return the mean loss of windows drawn from ``x`` and ``target``.
 
-        There are as many of them as the result has; see :class:`Model`.
+        The number of windows is that of the result; see :class:`Model`.
         """
-        fields, *known = self._split(x)
+        fields, *inputs = self._split(x)
         choices = fields.size(1) + target.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
             return super().training_loss(x, target, graphs, loss)
@@ -122,57 +121,58 @@ class MPPDE(Model):
         for _ in range(0, self.problem.n_out, self.window):
             pushed = self.settings.pushforward and bool(torch.rand(()) < 0.5)
             ahead = self.window if pushed and choices > self.window else 0
-            # Each sample has a start of its own.
+            # Each sample has its own start.
             start = torch.randint(choices - ahead, (num_samples,), device=x.device)
             start = start.expand(len(x)) if batch is None else start[batch]
             time = start + self.window - fields.size(1)
             window = _time_steps(filled, start, self.window)
             if ahead:
                 with torch.no_grad():
-                    window = self._next(window, known, time, graphs)
-            after = self._next(window, known, time + ahead, graphs)
+                    window = self._next(window, inputs, time, graphs)
+            after = self._next(window, inputs, time + ahead, graphs)
             truth = _time_steps(true, start + ahead + self.window, self.window)
             losses.append(loss(after, truth))
         return torch.stack(losses).mean()
 
     def _split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Fields of at least a window of time steps, coefficients, what is known.
+        """Split inputs into fields, coefficients and forcing.
 
-        That begins with the fields and ends with the result.
+        Fields have at least the time steps of a window. The forcing begins with them
+        and ends with the result.
         """
         if not self.problem.has_time:
             return x, x[:, -1, :0], x[..., :0]
-        fields, given, rest = self.problem.split(x)
+        fields, forcing, rest = self.problem.split(x)
         lacking = max(0, self.window - x.size(1))
-        fields, given = (
-            torch.cat([each[:, :1].expand(-1, lacking, -1), each], dim=1)
-            for each in (fields, given)
+        fields, forcing = (
+            torch.cat([series[:, :1].expand(-1, lacking, -1), series], dim=1)
+            for series in (fields, forcing)
         )
-        return fields, rest[:, -1], given
+        return fields, rest[:, -1], forcing
 
     def _next(
-        self, window: Tensor, known: Sequence[Tensor], time: Tensor, graphs: Graphs
+        self, window: Tensor, inputs: Sequence[Tensor], time: Tensor, graphs: Graphs
     ) -> Tensor:
-        """The window after ``window``; ``time [N]`` counts steps since the input."""
-        coefficients, given = known
+        """Predict the next window; ``time [N]`` counts steps since the input."""
+        coefficients, forcing = inputs
         if not self.problem.has_time:
             return self.network(window, coefficients, graphs)
         relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([relative, coefficients], dim=1)
         if self.problem.forcings:
-            start = time.long() + given.size(1) - self.problem.n_out - self.window
-            given = _time_steps(given, start, 2 * self.window)
-            variables = torch.cat([variables, given.flatten(1)], dim=1)
+            start = time.long() + forcing.size(1) - self.problem.n_out - self.window
+            forcing = _time_steps(forcing, start, 2 * self.window)
+            variables = torch.cat([variables, forcing.flatten(1)], dim=1)
         change = self.network(window, variables, graphs)
         return window[:, -1:] + self.elapsed * change
 
     def network(self, window: Tensor, variables: Tensor, graphs: Graphs) -> Tensor:
-        """The decoded output for a window, ``[N, window, components]``.
+        """Apply the network to a window, ``[N, window, components]``.
 
         Args:
             window: fields ``[N, window, fields]``.
-            variables: ``[N, variables]``.
-            graphs: with the edges ``near``.
+            variables: time, coefficients and forcings ``[N, variables]``.
+            graphs: graphs with the edges ``near``.
         """
         u, near, batch = window.flatten(1), graphs.edges["near"], graphs.batch
         place = self.in_unit_box(graphs.pos)
@@ -186,9 +186,9 @@ class MPPDE(Model):
 
 
 def _time_steps(fields: Tensor, start: Tensor, number: int) -> Tensor:
-    """``number`` time steps of each point from its ``start [N]`` on.
+    """Take ``number`` time steps of each point from its ``start [N]`` on.
 
-    Past the end of the fields it is their last one.
+    The last time step is repeated.
     """
     index = start[:, None] + torch.arange(number, device=start.device)
     index = index.clamp(max=fields.size(1) - 1)

@@ -1,4 +1,4 @@
-"""Models of the library neuraloperator, which is optional: `gino`, `neuralop-fno`."""
+"""`gino` and `neuralop-fno`, models of the optional library neuraloperator."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["GINO", "NeuralopFNO"]
 
 
 class LibraryModel(Model):
-    """Layers and weights of a class of ``neuralop.models``.
+    """Base class of models with layers of ``neuralop.models``.
 
-    Time steps are channels, of the input and of the result.
+    Time steps are channels of the input and of the result.
 
     Raises:
-        UserError: without the library.
+        UserError: when the library is not installed.
     """
 
     def take(self, name: str, **sizes: Any) -> Any:
-        """Makes the class ``name`` and takes its layers on the grid.
+        """Build the library's model ``name`` and take its layers on the grid.
 
-        Only parts: the whole would put more than weights into a checkpoint.
+        The whole model would put more than weights into a checkpoint.
         """
         try:
             with warnings.catch_warnings():
@@ -53,7 +53,7 @@ class LibraryModel(Model):
         return theirs
 
     def on_grid(self, field: Tensor) -> Tensor:
-        """Lifts a field ``[B, C, *grid]`` and passes it through the Fourier layers."""
+        """Apply lifting and Fourier layers to a field ``[B, C, *grid]``."""
         field = self.lifting(field)
         for layer in range(self.blocks.n_layers):
             field = self.blocks(field, layer)
@@ -61,7 +61,7 @@ class LibraryModel(Model):
 
 
 class NeuralopFNOSettings(SpectralSettings):
-    """Settings of `neuralop-fno`; all others are the library's defaults."""
+    """Settings of `neuralop-fno`, which otherwise has the library's defaults."""
 
     depth: PositiveInt = 4
 
@@ -88,9 +88,9 @@ class NeuralopFNO(LibraryModel):
         )
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the nodes of the grid; see :class:`Model`."""
+        """Predict at the nodes of the grid; see :class:`Model`."""
         assert graphs.grid_shape is not None, "graphs of points that were not checked"
-        # The library's embedding keeps its grid on the device of the first call.
+        # The library's embedding caches its grid on the device of the first call.
         axes = [torch.arange(n, device=x.device) / n for n in graphs.grid_shape]
         place = torch.stack(torch.meshgrid(*axes, indexing="ij")).to(x)
         field = x.flatten(1).view(graphs.num_samples, *graphs.grid_shape, -1)
@@ -104,13 +104,13 @@ class GINOSettings(SpectralSettings, GraphSettings):
     """Settings of `gino`.
 
     Attributes:
-        in_layers: widths of the hidden layers of the network that gives the kernel to
-            the grid, ``[80, 80, 80]`` in the library.
-        out_layers: the same of the kernel back, ``[512, 256]`` in the library.
-        norm: between the Fourier layers.
+        in_layers: widths of the hidden layers of the kernel to the grid,
+            ``[80, 80, 80]`` in the library.
+        out_layers: widths of the hidden layers of the kernel from the grid,
+            ``[512, 256]`` in the library.
+        norm: normalisation between the Fourier layers.
         mlp_factor: hidden channels of their perceptrons over ``width``.
-        grid: nodes along each axis, or along the shortest of a box that is no cube;
-            ``None`` for about as many nodes as points.
+        grid: nodes along the shortest axis; ``None`` for about as many nodes as points.
     """
 
     depth: PositiveInt = 4
@@ -122,11 +122,11 @@ class GINOSettings(SpectralSettings, GraphSettings):
 
 
 class GINO(LibraryModel):
-    """Kernel integrals to a grid and back, with Fourier layers between.
+    """Kernel integrals to a grid and back, with Fourier layers between them.
 
     "Geometry-Informed Neural Operator for Large-Scale 3D PDEs",
-    ``neuralop.models.GINO``. The neighbourhoods are computed here: they respect
-    periodic axes and a mesh for each sample, and are never empty. The positions of the
+    ``neuralop.models.GINO``. Its neighbourhoods are those of nfsgeo, which respect
+    periodic axes and a mesh for each sample and are never empty. The positions of the
     nodes are the library's latent features.
     """
 
@@ -163,7 +163,7 @@ class GINO(LibraryModel):
         self.register_buffer("grid", grid, persistent=False)
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """From the points to the grid (``up``), and on to the queries (``down``)."""
+        """Make the edges from points to nodes (``up``) and to queries (``down``)."""
         grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
         return {
             "up": self.builder.points_to_grid(pos, grid),
@@ -171,12 +171,12 @@ class GINO(LibraryModel):
         }
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the queries of ``graphs``; see :class:`Model`."""
+        """Predict at the query points; see :class:`Model`."""
         up, down, samples = graphs.edges["up"], graphs.edges["down"], graphs.num_samples
         nodes = self.in_unit_box(self.grid).repeat(samples, 1)
         place = self.in_unit_box(graphs.pos)
         field = _integral(self.gno_in, place, nodes, x.flatten(1), up)
-        # A node in an obstacle has no neighbour.
+        # Nodes in obstacles have no neighbours.
         field = field / up.degree().clamp_min(1)[:, None].to(field.dtype)
         field = torch.cat([field, nodes], dim=1)
         field = self.on_grid(field.unflatten(0, (samples, *self.shape)).movedim(-1, 1))
@@ -190,7 +190,7 @@ class GINO(LibraryModel):
 def _integral(
     block: nn.Module, source: Tensor, target: Tensor, x: Tensor, graph: BipartiteGraph
 ) -> Tensor:
-    """Sum of the kernel of one of the library's blocks times ``x`` ``[n, C]``."""
+    """Sum ``x [n, C]`` with the kernel of one of the library's blocks."""
     embed: Any = block.pos_embedding
     network: Any = block.integral_transform.channel_mlp  # type: ignore[union-attr]
     ends = embed(source)[graph.edge_index[0]], embed(target)[graph.edge_index[1]]

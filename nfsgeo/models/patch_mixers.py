@@ -1,4 +1,4 @@
-"""Mixers over patches: `mlpmixer`, `vit`, `fnet`, `gfn`, `pfno`; these on points."""
+"""Mixers over patches and, on points, without patches: `vit`, `nfs-vit` and others."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ __all__ = [
     "attention_block",
 ]
 
-# 16² nodes with 10 time steps, 8² with 40: what attention is given on interpolated
-# points.
+# Most tokens of attention on a grid of points: 16² nodes with 10 time steps, or 8² with
+# 40.
 MAX_TOKENS = 2560
 
 
@@ -63,7 +63,7 @@ class PatchSettings(MixerSettings):
     Attributes:
         patch: nodes of a patch along each axis of space.
         time_patch: time steps of a patch. With 1 for both, every node and time step is
-            a token, without layers that embed it.
+            a token, without an embedding.
     """
 
     patch: PositiveInt = 4
@@ -71,7 +71,7 @@ class PatchSettings(MixerSettings):
 
 
 class InterpolatedSettings(InterpolationSettings, PatchSettings):
-    """Settings of such a mixer on interpolated points: a small grid, no patches."""
+    """Settings of a mixer on points, which has a small grid and no patches."""
 
     patch: PositiveInt = 1
     time_patch: PositiveInt = 1
@@ -80,26 +80,26 @@ class InterpolatedSettings(InterpolationSettings, PatchSettings):
 class PatchMixer(MixerOperator):
     """A mixer whose tokens are patches of space and time.
 
-    In the frame of "Non-equispaced Fourier Neural Solvers for PDEs", table 5: blocks
-    between the embedding of patches and the way back.
+    Blocks between patch embedding and unembedding, as in table 5 of "Non-equispaced
+    Fourier Neural Solvers for PDEs".
 
     Raises:
-        UserError: when patches do not fill the grid and the time steps, or it is that
-            of a sphere.
+        UserError: when patches do not divide the grid and the time steps, or there are
+            patches on a sphere.
     """
 
     Settings: ClassVar[type[ModelSettings]] = PatchSettings
     paper = {"depth": 3}
     unseen_meshes = False
-    # Layers without weights between the last block and the way back.
+    # Layers without weights between the last block and the unembedding.
     after: ClassVar[tuple[type[nn.Module], ...]] = ()
 
     @abstractmethod
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
-        """A block for tokens on a grid of ``sizes``; ``problem`` as for the blocks."""
+        """Make a block for tokens of these sizes; see :meth:`make_blocks`."""
 
     def make_blocks(self, problem: Problem, shape: Sequence[int]) -> nn.Sequential:
-        """See :class:`~nfsgeo.models.MixerOperator`."""
+        """Make the blocks; see :class:`~nfsgeo.models.MixerOperator`."""
         settings = self.settings
         if problem.domain.curved and settings.patch > 1:
             raise UserError(
@@ -127,14 +127,14 @@ class MLPMixer(PatchMixer):
     source = "MLP-Mixer: An all-MLP Architecture for Vision"
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
-        """A matrix over all tokens of space and time, then one over channels."""
+        """Make a matrix over all tokens, then one over channels."""
         width = self.settings.width
         mix = nn.Sequential(TokenMLP(sizes), Pointwise(width, width))
         return mixer_block(self.settings, sizes, mix, residual=False)
 
 
 class NFSMLPMixer(PointMixer, MLPMixer):
-    """`mlpmixer` on any points: interpolation to a small grid in place of patches."""
+    """`mlpmixer` on any points: interpolation to a small grid instead of patches."""
 
     Settings = InterpolatedSettings
     paper = PAPER_KERNEL | MLPMixer.paper
@@ -145,8 +145,8 @@ class AttentionSettings(MixerSettings):
     """Settings of attention blocks.
 
     Attributes:
-        heads: of the attention, a divisor of ``width``.
-        dropout: fraction of the attention weights that are dropped in training.
+        heads: attention heads, a divisor of ``width``.
+        dropout: probability of dropping an attention weight in training.
     """
 
     heads: PositiveInt = 8
@@ -164,7 +164,7 @@ class NFSViTSettings(InterpolatedSettings, ViTSettings):
 
 
 def attention_block(settings: AttentionSettings, sizes: Sequence[int]) -> MixerBlock:
-    """Attention over all tokens of space and time, then a linear map of channels."""
+    """Make attention over all tokens, then a linear map of channels."""
     width = settings.width
     attention = Attention(width, settings.heads, dropout=settings.dropout)
     mix = nn.Sequential(attention, Pointwise(width, width))
@@ -179,15 +179,15 @@ class ViT(PatchMixer):
     paper = {"depth": 2}
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
-        """An attention block over patches."""
+        """Make an attention block."""
         return attention_block(self.settings, sizes)
 
 
 class NFSViT(PointMixer, ViT):
-    """`vit` on any points: interpolation to a small grid in place of patches.
+    """`vit` on any points: interpolation to a small grid instead of patches.
 
-    The cost of attention grows with the square of the number of tokens, so that more
-    time steps leave fewer nodes.
+    The cost of attention is quadratic in the number of tokens, so that the grid has
+    fewer nodes for more time steps.
     """
 
     Settings = NFSViTSettings
@@ -195,21 +195,21 @@ class NFSViT(PointMixer, ViT):
     spheres = True
 
     def max_nodes(self) -> int:
-        """About the most nodes of a grid whose size the settings leave open."""
+        """Return the largest default number of nodes, up to rounding."""
         return min(256, max(MAX_TOKENS // self.problem.n_out, 1))
 
 
 class FNet(PatchMixer):
     """FNet whose tokens are patches of space and time.
 
-    With complex linear maps, normalisation and activation.
+    Its linear maps, normalisation and activation are complex.
     """
 
     source = "FNet: Mixing Tokens with Fourier Transforms"
     after = (RealPart,)
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
-        """Transforms of space and time, complex maps of channels, then the real part.
+        """Make a Fourier transform of all tokens and a complex map of channels.
 
         The field stays complex from block to block, and alternates between space and
         frequencies.
@@ -224,7 +224,7 @@ class FNet(PatchMixer):
 
 
 class NFSFNet(PointMixer, FNet):
-    """`fnet` on any points: interpolation to a small grid in place of patches."""
+    """`fnet` on any points: interpolation to a small grid instead of patches."""
 
     Settings = InterpolatedSettings
     paper = PAPER_KERNEL | FNet.paper
@@ -236,21 +236,21 @@ class GFN(PatchMixer):
     source = "Global Filter Networks for Image Classification"
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
-        """A weight for each frequency and channel, then a linear map of channels."""
+        """Make a filter of all frequencies, then a linear map of channels."""
         width = self.settings.width
         mix = nn.Sequential(GlobalFilter(width, sizes), Pointwise(width, width))
         return mixer_block(self.settings, sizes, mix, residual=False)
 
 
 class NFSGFN(PointMixer, GFN):
-    """`gfn` on any points: interpolation to a small grid in place of patches."""
+    """`gfn` on any points: interpolation to a small grid instead of patches."""
 
     Settings = InterpolatedSettings
     paper = PAPER_KERNEL | GFN.paper
 
 
 class PFNOSettings(SpectralSettings, PatchSettings):
-    """Settings of `pfno`; in time, and of few patches, all frequencies are kept."""
+    """Settings of `pfno`, which keeps all frequencies in time and of few patches."""
 
 
 class NFSPFNOSettings(InterpolatedSettings, PFNOSettings):
@@ -265,7 +265,7 @@ class PFNO(PatchMixer):
     paper = PAPER_FOURIER
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
-        """A Fourier block over patches, with all frequencies of time."""
+        """Make a Fourier block with all frequencies in time."""
         dim, most = problem.domain.dim, self.settings.modes_of(problem)
         modes = [min(most, max(1, n // 2)) for n in sizes[:dim]]
         modes += [n // 2 + 1 for n in sizes[dim:]]
@@ -274,7 +274,7 @@ class PFNO(PatchMixer):
 
 
 class NFSPFNO(PointMixer, PFNO):
-    """`pfno` on any points: interpolation to a small grid in place of patches."""
+    """`pfno` on any points: interpolation to a small grid instead of patches."""
 
     Settings = NFSPFNOSettings
     paper = PAPER_KERNEL | PFNO.paper

@@ -1,4 +1,4 @@
-"""Mixers between learned interpolations: from points to a grid, and back."""
+"""Mixers between interpolations from points to a grid and back."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ __all__ = ["InterpolationSettings", "KernelName", "PointMixer", "grid_shape_for"
 
 logger = logging.getLogger(__name__)
 
-# The paper's kernel is a matrix for every edge, added to the mean of the neighbours.
+# The paper's kernel has a matrix for every edge and adds to the mean of the neighbours.
 PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
-# Neighbours whose mean distance the local spacing is, where there are no messages.
+# Neighbours whose mean distance is the local spacing if there are no messages.
 SPACING_OF = 8
 # Channels that share a weight of a kernel by channels.
 SHARED_BY = 4
@@ -52,43 +52,41 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     """Settings of the interpolation to and from the grid.
 
     Attributes:
-        grid: nodes along each axis, or along the shortest of a box that is no cube; on
-            a sphere, whose nodes have no axes, the root of their number. ``None`` for
-            about as many nodes as points, fewer where the model says so.
-        radius_factor: the factor ``c`` of the radius at which every node has
-            ``c log n`` neighbours among ``n`` points on average, or every point among
-            ``n`` nodes where there are fewer nodes than points.
+        grid: nodes along the shortest axis; on a sphere, the root of the number of
+            nodes. ``None`` for about as many nodes as points, or fewer in some models.
+        radius_factor: factor ``c`` of the radius at which every node has ``c log n``
+            neighbours among ``n`` points on average, or every point among ``n`` nodes
+            if there are fewer nodes than points.
         kernel: a ``dense`` matrix for each edge, a weight for each ``channel``, or a
-            ``gaussian``; ``none`` leaves the base interpolation as it is, with nothing
-            learned in it.
+            ``gaussian``; ``none`` for the base interpolation only.
         hidden: width of the kernel's network.
-        back_width: channels at each time step that are interpolated back to the points,
-            linear maps of those at the nodes; ``None`` for all of them, as in the paper
-            and wherever time steps are no tokens.
-        base: the base interpolation, to which a learned kernel adds: the ``mean`` of
-            the neighbours, as in the paper, moving least squares that are exact for
-            ``linear`` or ``quadratic`` fields, or a local polyharmonic ``spline``;
-            ``None`` for a spline, or ``linear`` where the problem has no time:
-            coefficients may jump, and splines overshoot there.
-        kernel_at: where the kernel on the way to the grid finds its sources: at the
-            ``points``, or at the ``nodes`` of the grid after the base interpolation;
-            ``None`` for points with the mean and one radius, else nodes.
-        radii: number of kernels among the nodes whose sums are added, each with three
-            times the radius of the one before.
-        absolute_position: whether the kernel sees the position of the source. On a
-            sphere, without it the model sees no position and no direction at all and
+        back_width: channels at each time step that are interpolated to the points,
+            linear maps of those at the nodes; ``None`` for all channels, as in the
+            paper and if time steps are not tokens.
+        base: base interpolation, to which a learned kernel adds: the ``mean`` of the
+            neighbours, as in the paper, moving least squares that are exact for
+            ``linear`` or ``quadratic`` fields, or a local polyharmonic ``spline``.
+            ``None`` for a spline, or ``linear`` without time, because splines overshoot
+            where coefficients jump.
+        kernel_at: whether the sources of the kernel on the way to the grid are the
+            ``points``, or the ``nodes`` of the grid after the base interpolation;
+            ``None`` for points with the mean and one radius, and else nodes.
+        radii: number of kernels among the nodes whose results are added, each with
+            three times the radius of the previous one.
+        absolute_position: whether the kernel depends on the position of the source. On
+            a sphere, without it the model depends on no position and no direction, and
             commutes with rotations.
         latent: whether the grid is equispaced in latent coordinates, in which the
-            points of a graded mesh lie evenly, see
+            points of a graded mesh are spread evenly, see
             :class:`~nfsgeo.geometry.LatentCoordinates`.
-        point_channels: channels of the features at the points that reach the
-            prediction past the grid, see :class:`~nfsgeo.nn.PointPath`; 0 for none.
-        neighbours: nearest points from which a point, or a query point, receives
-            learned messages, itself included; 0 for no messages.
+        point_channels: channels of the point features that bypass the grid, see
+            :class:`~nfsgeo.nn.PointPath`; 0 for none.
+        neighbours: nearest points from which a point or query point receives learned
+            messages, itself included; 0 for no messages.
         messages: channels of a message.
-        margin: nodes beyond the grid on each axis that is not periodic, as a part of
-            its nodes: Fourier layers see a torus, on which opposite sides of a box
-            would touch.
+        margin: padding of each axis that is not periodic, over its number of nodes. It
+            separates opposite sides of the box, which touch on the torus of the Fourier
+            layers.
     """
 
     grid: PositiveInt | None = None
@@ -107,9 +105,9 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     margin: NonNegativeFloat = 0.0
 
     def completed(self, problem: Problem) -> Self:
-        """With the base interpolation that suits ``problem``."""
+        """Return the settings with the base interpolation filled in."""
         base = self.base or ("spline" if problem.has_time else "linear")
-        # The mean of neighbours is too coarse to be followed by the learned kernel.
+        # The mean of neighbours is too inaccurate as input of a kernel at the nodes.
         several = self.radii > 1
         kernel_at = self.kernel_at or (
             "points" if base == "mean" and not several else "nodes"
@@ -124,10 +122,10 @@ class InterpolationSettings(MixerSettings, GraphSettings):
 
 
 class PointMixer(MixerOperator):
-    """A mixer between interpolations from points to a grid and back.
+    """Base class of mixers between interpolations from points to a grid and back.
 
-    After "Non-equispaced Fourier Neural Solvers for PDEs", section 4.4. A subclass is a
-    mixer on a grid, too, whose blocks it has.
+    "Non-equispaced Fourier Neural Solvers for PDEs", section 4.4. A subclass also
+    inherits from a mixer on a grid, which makes the blocks.
     """
 
     source = "Non-equispaced Fourier Neural Solvers for PDEs"
@@ -135,30 +133,30 @@ class PointMixer(MixerOperator):
     unseen_meshes = True
     predicts_anywhere = True
     differentiable_points = True
-    # With so many point sets, errors on other meshes hardly exceed those on the mesh of
-    # training; no other number was tried.
+    # With 16 point sets, errors on unseen meshes hardly exceed those on the mesh of
+    # training. No other number was tried.
     point_sets = 16
     query_points = 16
     loss_weighting = "quadrature"
 
     @property
     def sees_positions(self) -> bool:  # type: ignore[override]
-        """Not if the model is to commute with the rotations of a sphere."""
+        """Whether positions are inputs; not if the model commutes with rotations."""
         return self.settings.absolute_position or not self.problem.domain.curved
 
     def max_nodes(self) -> int:
-        """About the most nodes of a grid whose size the settings leave open."""
+        """Return the largest default number of nodes, up to rounding."""
         return 256
 
     def make_resampling(self) -> tuple[Resampling, Sequence[int], int | None]:
-        """Interpolation layers on a grid that suits the problem."""
+        """Make the interpolations; see :meth:`MixerOperator.make_resampling`."""
         problem, settings = self.problem, self.settings
         domain, num_points = problem.domain.normalised, problem.num_points
         back_width = settings.back_width if self.time_tokens else None
         num_nodes = min(num_points, self.max_nodes())
         shape = grid_shape_for(domain, settings.grid, num_nodes)
-        # Where there are fewer nodes than points, a radius that follows from the points
-        # would leave points without a node.
+        # With fewer nodes than points, a radius that follows from the number of points
+        # would leave points without nodes.
         ends = min(num_points, math.prod(shape))
         radius = settings.builder(problem, ends).radius
         if settings.grid and settings.base != "spline" and math.prod(shape) > ends:
@@ -188,7 +186,7 @@ class PointMixer(MixerOperator):
         return resampling, shape, back_width
 
     def margin_of(self, shape: Sequence[int]) -> Sequence[int]:
-        """A part of every axis that is not periodic; see :class:`MixerOperator`."""
+        """Return the padding of the axes; see :meth:`MixerOperator.margin_of`."""
         domain = self.problem.domain.normalised
         if domain.curved:
             return (0,)
@@ -197,10 +195,7 @@ class PointMixer(MixerOperator):
         return [0 if wraps else 2 * round(share * size / 2) for size, wraps in sizes]
 
     def make_path(self, back_width: int) -> PointPath | None:
-        """Features at the points and messages among them, where settings ask for them.
-
-        See :meth:`MixerOperator.make_path`.
-        """
+        """Make the path of point features; see :meth:`MixerOperator.make_path`."""
         problem, settings = self.problem, self.settings
         if not settings.point_channels:
             return None
@@ -220,7 +215,7 @@ class PointMixer(MixerOperator):
     def _connected(
         self, pos: Tensor, query_pos: Tensor | None, cells: Tensor | None = None
     ) -> Graphs:
-        """The graphs of one sample; see :class:`Model`."""
+        """Make the graphs of one sample; see :class:`Model`."""
         domain, settings = self.problem.domain.normalised, self.settings
         graphs = super()._connected(pos, query_pos, cells)
         latent = LatentCoordinates(domain)
@@ -246,7 +241,7 @@ class PointMixer(MixerOperator):
         return replace(graphs, nodes=nodes, latent=place, query_latent=asked)
 
     def learned(self, radius: float, width: int) -> KernelInterpolation:
-        """An interpolation of ``width`` channels by the kernel of the settings."""
+        """Make an interpolation of ``width`` channels by the kernel of the settings."""
         problem, settings, dim = self.problem, self.settings, self.problem.dim
         if settings.kernel == "gaussian":
             return KernelInterpolation(GaussianKernel(width, dim, scale=radius))
@@ -265,10 +260,14 @@ class PointMixer(MixerOperator):
 
 
 def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[int, ...]:
-    """Nodes along each axis, with one spacing; even numbers, which suit FFTs.
+    """Return the nodes along each axis, even numbers with the same spacing.
 
-    As many as ``grid`` along the shortest axis, or about ``num_nodes`` in all. The
-    nodes of a sphere have no axes: their number.
+    On a sphere, whose nodes have no axes, there is one number.
+
+    Args:
+        domain: the normalised domain.
+        grid: nodes along the shortest axis; ``None`` for about ``num_nodes`` in all.
+        num_nodes: default number of nodes.
     """
     if domain.curved:
         return (num_nodes if grid is None else grid**2,)

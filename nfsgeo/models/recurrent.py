@@ -1,4 +1,4 @@
-"""The recurrent graph models `gcgru`, `dcrnn` and `agcrn`: encode, then decode."""
+"""`gcgru`, `dcrnn` and `agcrn`: recurrent graph networks that encode and decode."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from nfsgeo.nn import (
 
 __all__ = ["AGCRN", "DCRNN", "GCGRU", "RecurrentOperator"]
 
-# Of the dense graph of a cell in a training step, for each pair of nodes: scores, their
-# softmax and the gradients of both, in single precision.
+# Memory of a dense graph in a training step per pair of nodes: scores, their softmax
+# and the gradients of both, in single precision.
 PAIR_GIB = 4 * 4 / 2**30
 
 
 class CellSettings(ModelSettings):
-    """Settings of recurrent cells, as encoder and decoder.
+    """Settings of recurrent encoders and decoders.
 
     Attributes:
         width: hidden channels.
         depth: number of stacked cells.
         order: terms of every graph convolution, one more than its hops.
         residual: whether the cells predict the change since the last input time step
-            instead of the field, where there is time.
-        coordinates: whether the normalised position of a point is an input there.
+            instead of the field, if there is time.
+        coordinates: whether normalised positions are inputs.
     """
 
     width: PositiveInt = 64
@@ -52,19 +52,19 @@ class RecurrentSettings(CellSettings, GraphSettings):
 
 
 class RecurrentOperator(Model):
-    r"""A solution operator that steps through time with recurrent cells on a graph.
+    r"""Base class of recurrent encoders and decoders on a graph.
 
     .. math::
         h_{t+1} = \mathrm{cells}(u_t, h_t), \quad t \le n_t; \qquad
         \hat u_t = W h_t + b, \quad h_{t+1} = \mathrm{cells}(\hat u_t, h_t)
 
     The cells encode the input time steps one by one. The same cells then decode,
-    starting from zeros, with each prediction as their next input (autoregressive
-    rollout); coefficients stay, what is known ahead is that of the step that is read or
-    predicted. With ``residual`` the last input time step is added to every prediction.
-    A problem without time takes one step of each kind.
+    starting from zeros, with each prediction as the next input (autoregressive
+    rollout). Coefficients stay the same, and the forcing is that of the time step that
+    is encoded or predicted. With ``residual`` the last input time step is added to
+    every prediction. Without time there is one step of each kind.
 
-    Subclasses name the cell and make the edges of a sample, ``"shift"``.
+    Subclasses name the cell and make the edges ``"shift"`` of a sample.
     """
 
     paper = {"radius": 0.05, "residual": False}
@@ -84,33 +84,33 @@ class RecurrentOperator(Model):
         self.output = nn.Linear(width, problem.out_components)
 
     def make_cell(self, channels: int) -> nn.Module:
-        """Maps input ``[N, channels]``, hidden state ``[N, C]`` and matrix to the next.
+        """Make a cell from input ``[N, channels]``, hidden state and matrix.
 
-        The next hidden state has the size of the last.
+        It returns the next hidden state, ``[N, width]``.
         """
         return self.Cell(channels, self.settings.width, self.settings.order)
 
     def matrices(self, graphs: Graphs) -> Sequence[Any]:
-        """What each cell multiplies by at the points of a batch."""
+        """Return the graph shift operator of each cell for a batch."""
         return [graphs.edges["shift"]] * len(self.cells)
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """Predict at the observed points; see :class:`Model`."""
         matrices = self.matrices(graphs)
-        fields, given, rest = self.problem.split(x)
+        fields, forcing, rest = self.problem.split(x)
         if self.settings.coordinates:
-            # They stay the same at all time steps, as coefficients do.
+            # Like coefficients, positions are the same at all time steps.
             pos = graphs.pos.to(x.dtype)[:, None].expand(-1, x.size(1), -1)
             rest = torch.cat([rest, pos], dim=-1)
         hidden = [x.new_zeros(len(x), self.settings.width) for _ in self.cells]
-        here, ahead = given[:, : x.size(1)], given[:, x.size(1) :]
-        for read in torch.cat([fields, here, rest], dim=-1).unbind(1):
-            hidden = self._step(read, hidden, matrices)
+        here, ahead = forcing[:, : x.size(1)], forcing[:, x.size(1) :]
+        for step_input in torch.cat([fields, here, rest], dim=-1).unbind(1):
+            hidden = self._step(step_input, hidden, matrices)
         last = torch.zeros_like(fields[:, -1])
         predicted = []
         for t in range(self.problem.n_out):
-            known = torch.cat([last, ahead[:, t], rest[:, -1]], dim=-1)
-            hidden = self._step(known, hidden, matrices)
+            step_input = torch.cat([last, ahead[:, t], rest[:, -1]], dim=-1)
+            hidden = self._step(step_input, hidden, matrices)
             last = self.output(hidden[-1])
             if self.settings.residual and self.problem.has_time:
                 last = fields[:, -1] + last
@@ -135,7 +135,7 @@ class GCGRU(RecurrentOperator):
     Cell = ChebConvGRU
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """The scaled Laplacian of all pairs within the radius, as weights of edges."""
+        """Make the scaled Laplacian of the graph of all pairs within the radius."""
         near = self.settings.builder(self.problem).points_to_points(pos)
         return {"shift": scaled_laplacian(near, pos.dtype)}
 
@@ -148,23 +148,23 @@ class DCRNN(RecurrentOperator):
     Cell = DiffusionGRU
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """A random walk among all pairs within the radius, as weights of edges.
+        """Make the random walk on the graph of all pairs within the radius.
 
-        The graph is symmetric, so that the walks along and against its edges coincide.
+        The graph is symmetric, so that walks along and against its edges coincide.
         """
         near = self.settings.builder(self.problem).points_to_points(pos)
         return {"shift": transition_matrices(near, pos.dtype)[0]}
 
     def matrices(self, graphs: Graphs) -> Sequence[tuple[BipartiteGraph, ...]]:
-        """The walks of a batch along and against the edges, for every cell."""
+        """Return the walks along and against the edges for every cell."""
         return [(graphs.edges["shift"],) * 2] * len(self.cells)
 
 
 class AGCRNSettings(CellSettings):
-    """Settings of `agcrn`, which needs no radius.
+    """Settings of `agcrn`, which has no radius.
 
     Attributes:
-        embedding_size: number of learned values that describe a point.
+        embedding_size: length of the learned embedding of a point.
         max_gib: limit on the memory of the learned graphs, in GiB.
     """
 
@@ -175,7 +175,7 @@ class AGCRNSettings(CellSettings):
 class AGCRN(RecurrentOperator):
     """Adaptive gated recurrent units as encoder and decoder.
 
-    Every cell learns a graph of its own on the mesh of training.
+    Every cell learns its own graph on the mesh of training.
 
     Raises:
         TooLarge: when the learned graphs would not fit into memory.
@@ -198,13 +198,13 @@ class AGCRN(RecurrentOperator):
                 f"at most max_gib = {settings.max_gib:g} GiB",
                 "use fewer points or another model, or raise max_gib if there is room",
             )
-        # Filled by the first points that come: the weights hold for no others.
+        # Set by the first points, the only ones for which the weights are meaningful.
         mesh = torch.full((problem.num_points, problem.dim), torch.nan)
         self.register_buffer("mesh", mesh)
         self._filled = False
 
     def make_cell(self, channels: int) -> nn.Module:
-        """A gated recurrent unit with a graph of its own."""
+        """Make a gated recurrent unit with its own graph."""
         settings = self.settings
         return AdaptiveGRU(
             self.problem.num_points,
@@ -215,25 +215,25 @@ class AGCRN(RecurrentOperator):
         )
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """No edges: the graph is learned.
+        """Check the mesh, and return no edges, since the graph is learned.
 
         Raises:
             UserError: when a sample has other points than those of training.
         """
-        known = self.mesh.to(pos)
-        if len(pos) != len(known) or not (
-            known.isnan().any() or torch.allclose(known, pos)
+        mesh = self.mesh.to(pos)
+        if len(pos) != len(mesh) or not (
+            mesh.isnan().any() or torch.allclose(mesh, pos)
         ):
             raise UserError(
                 "agcrn on another mesh",
-                f"in every sample the {len(known)} points that it learned on, in their "
+                f"in every sample the {len(mesh)} points that it learned on, in their "
                 "order",
                 "observe all samples there, or train gcgru, dcrnn, mppde or nfs",
             )
         return {}
 
     def matrices(self, graphs: Graphs) -> Sequence[Tensor]:
-        """The learned adjacency matrix of each cell."""
+        """Return the learned adjacency matrix of each cell."""
         if not self._filled:
             if self.mesh.isnan().any():
                 self.mesh.copy_(graphs.pos[: len(self.mesh)])

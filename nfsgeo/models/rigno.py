@@ -1,4 +1,4 @@
-"""`rigno`: points to few regional nodes, a graph of several scales there, and back."""
+"""`rigno`: message passing to regional nodes, on several scales there, and back."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ from nfsgeo.nn.message_passing import perceptron
 
 __all__ = ["RIGNO"]
 
-WAVES = range(1, 5)  # of a position on a periodic axis
-SCALES = 6  # most triangulations
-OVERLAPS = 1.0, 2.0  # radii of supports over the least that cover, in and back
-WIDEST = 4.0  # of these over the median: some triangles reach across a bay
+# Wave numbers of the encoding of positions on a periodic axis.
+WAVES = range(1, 5)
+# Largest number of triangulations.
+SCALES = 6
+# Radii of supports over the smallest that cover the domain, to the nodes and back.
+OVERLAPS = 1.0, 2.0
+# Largest of these radii over the median, since triangles may cross a bay.
+WIDEST = 4.0
 
 
 class RIGNOSettings(ModelSettings):
@@ -33,8 +37,9 @@ class RIGNOSettings(ModelSettings):
     Attributes:
         width: channels of nodes and edges.
         depth: number of steps of message passing among regional nodes.
-        coarsening: points over regional nodes, and these over those of the next scale.
-        dropout: fraction of the edges that are left out in training.
+        coarsening: ratio of the number of points to that of regional nodes, and of the
+            nodes of a scale to those of the next.
+        dropout: fraction of the edges that are dropped in training.
     """
 
     width: PositiveInt = 64
@@ -44,12 +49,12 @@ class RIGNOSettings(ModelSettings):
 
 
 class RIGNO(Model):
-    """A graph neural operator among few of the points; arXiv 2501.19205.
+    """A graph neural operator on regional nodes, a subset of the points.
 
-    These regional nodes are far from each other (the authors draw them: the order of
-    points would matter). Each has a support, a ball that reaches to the centres of the
-    triangles around it. Triangulations of ever fewer nodes make one graph of several
-    scales. All predicted time steps come at once; lead times are inputs at the points.
+    arXiv 2501.19205. Regional nodes are chosen far from each other, independently of
+    the order of the points (the authors draw them). Each has a support, a ball that
+    extends to the centres of the triangles around it. Triangulations of fewer and fewer
+    nodes form one graph of several scales. All time steps are predicted at once.
     """
 
     Settings = RIGNOSettings
@@ -63,7 +68,9 @@ class RIGNO(Model):
         settings, self.domain = self.settings, problem.domain.normalised
         outputs = problem.n_out * problem.out_components
         sizes = [settings.width] * 2
-        place = sum(2 * len(WAVES) if each else 1 for each in self.domain.periodic)
+        place = sum(
+            2 * len(WAVES) if periodic else 1 for periodic in self.domain.periodic
+        )
 
         def embedding(inputs: int) -> nn.Sequential:
             return perceptron([inputs, *sizes], nn.SiLU)
@@ -71,7 +78,7 @@ class RIGNO(Model):
         def layer() -> InteractionLayer:
             return InteractionLayer(settings.width, 1, "mean", nn.SiLU)
 
-        # Distance of regional nodes, the unit of length.
+        # The distance of regional nodes is the unit of length.
         share = min(1.0, settings.coarsening / problem.num_points)
         self.spacing = (self.domain.volume * share) ** (1 / problem.domain.dim)
         self.point_embedding = embedding(problem.num_features + place)
@@ -84,7 +91,10 @@ class RIGNO(Model):
         self.projector = perceptron([*sizes, outputs], nn.SiLU, norm=False)
 
     def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """Points that are nodes; points to nodes, among nodes, and back to points."""
+        """Make the edges to the nodes, among them, and back to the points.
+
+        The edges ``chosen`` join the points that are nodes to these.
+        """
         domain, coarsening = self.domain, self.settings.coarsening
         num = max(1, round(len(pos) / coarsening))
         chosen = farthest_points(pos, domain, num).to(pos.device)
@@ -111,7 +121,7 @@ class RIGNO(Model):
         }
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the observed points; see :class:`Model`."""
+        """Predict at the observed points; see :class:`Model`."""
         into, place = graphs.edges["into"], self.place(graphs.pos)
         chosen = graphs.edges["chosen"].edge_index[0]
         away = into.offset(x.dtype)[:, -1:] / self.spacing
@@ -129,7 +139,7 @@ class RIGNO(Model):
         return result.unflatten(1, (self.problem.n_out, self.problem.out_components))
 
     def kept(self, name: str, graphs: Graphs) -> tuple[Tensor, Tensor]:
-        """Embedded edges, and their ends ``[2, E]``; in training, some of them."""
+        """Return embedded edges and their ends ``[2, E]``, with dropout in training."""
         graph = graphs.edges[name]
         offset = graph.offset(self.lengths.dtype) / self.spacing
         index = graph.edge_index
@@ -140,10 +150,10 @@ class RIGNO(Model):
         return self.edge_embeddings[name](offset), index
 
     def place(self, pos: Tensor) -> Tensor:
-        """Positions as inputs: waves along periodic axes, else from -1 to 1."""
+        """Encode positions: waves on periodic axes, else coordinates in [-1, 1]."""
         columns: list[Tensor] = []
         unit = self.in_unit_box(pos).split(1, dim=1)
-        for each, periodic in zip(unit, self.domain.periodic, strict=True):
-            phase = torch.cat([2 * math.pi * k * each for k in WAVES], dim=1)
-            columns += [phase.sin(), phase.cos()] if periodic else [2 * each - 1]
+        for coordinate, periodic in zip(unit, self.domain.periodic, strict=True):
+            phase = torch.cat([2 * math.pi * k * coordinate for k in WAVES], dim=1)
+            columns += [phase.sin(), phase.cos()] if periodic else [2 * coordinate - 1]
         return torch.cat(columns, dim=1)

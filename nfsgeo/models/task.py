@@ -1,4 +1,4 @@
-"""What a model maps: sizes, and the facts that a file shares with the training data."""
+"""What a model maps: sizes of its fields, and their names, units and time steps."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Problem:
     """Sizes and domain of the fields that a model maps.
 
     Attributes:
-        domain: the box that holds the points, in the units of the data. Networks
-            compute in ``domain.normalised``.
+        domain: domain of the points, in the units of the data. Networks compute in
+            ``domain.normalised``.
         in_components: components of the input, ``F``.
         out_components: components of the result, ``F'``.
         n_in: input time steps, ``n_t``; 1 without time.
         n_out: predicted time steps, ``n_t'``; 1 without time.
-        num_points: points of a sample; of the first one where they differ.
+        num_points: points of a sample, of the first one if they differ.
         grid_shape: shape of the equispaced grid that the points form, or ``None``.
         has_time: whether the result depends on time.
-        forcings: components of the forcing, which is known at all time steps, those of
-            the result included; see :meth:`with_forcing`.
+        forcings: components of the forcing, which is known at all time steps including
+            those of the result; see :meth:`with_forcing`.
     """
 
     domain: Domain
@@ -44,60 +44,60 @@ class Problem:
 
     @property
     def dim(self) -> int:
-        """Coordinates of a normalised position: 3 on a sphere, else its axes."""
+        """Number of coordinates of a normalised position, 3 on a sphere."""
         return self.domain.normalised.dim
 
     @property
     def folds(self) -> int:
-        """How many input lengths it takes to cover the time steps of a forcing."""
+        """Number of input lengths that cover the time steps of a forcing."""
         return -(-(self.n_in + self.n_out) // self.n_in) if self.forcings else 0
 
     @property
     def step_components(self) -> int:
-        """Components of the input at one time step, with the forcing there alone."""
+        """Components of the input at one time step, with the forcing at this step."""
         return self.in_components - max(0, self.folds - 1) * self.forcings
 
     def with_forcing(self, x: Tensor, forcing: Tensor) -> Tensor:
-        r"""The input of a model, ``in_components`` of it, with a forcing.
+        r"""Return the input of a model, with a forcing.
 
         .. math:: x_t = (u_t, f_t, f_{t + n_t}, f_{t + 2 n_t}, \dots, a),
             \qquad 0 \le t < n_t
 
-        Right behind the fields, each input time step has the forcing there and whole
-        numbers of input lengths later; past its last time step it keeps the value.
+        After the fields, each input time step has the forcing there and at multiples of
+        the input length later. The last time step of the forcing is repeated.
 
         Args:
-            x: fields, then what does not change in time, ``[N, n_t, F]``.
-            forcing: ``[N, n_t + n_t', C_f]``.
+            x: fields, then constant inputs, ``[N, n_t, F]``.
+            forcing: forcing ``[N, n_t + n_t', C_f]``.
         """
         beyond = self.folds * self.n_in - forcing.size(1)
         held = forcing[:, -1:].expand(-1, beyond, -1)
-        known = torch.cat([forcing, held], dim=1).unflatten(1, (self.folds, self.n_in))
-        known = known.transpose(1, 2).flatten(2)
+        folded = torch.cat([forcing, held], dim=1).unflatten(1, (self.folds, self.n_in))
+        folded = folded.transpose(1, 2).flatten(2)
         fields = self.out_components
-        return torch.cat([x[..., :fields], known, x[..., fields:]], dim=-1)
+        return torch.cat([x[..., :fields], folded, x[..., fields:]], dim=-1)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The parts of the input of a model.
+        """Split the input of a model into its parts.
 
         Args:
-            x: ``[N, n_t, in_components]``, as :meth:`with_forcing` makes it.
+            x: result of :meth:`with_forcing`, ``[N, n_t, in_components]``.
 
         Returns:
-            The fields ``[N, n_t, F']``, none without time, the forcing
-            ``[N, n_t + n_t', C_f]``, and everything else ``[N, n_t, C_s]``.
+            The fields ``[N, n_t, F']``, without components if there is no time, the
+            forcing ``[N, n_t + n_t', C_f]``, and the other inputs ``[N, n_t, C_s]``.
         """
         num, steps = self.out_components * self.has_time, self.n_in + self.n_out
         if not self.forcings:
             return x[..., :num], x.new_empty(len(x), steps, 0), x[..., num:]
         ends = [num, num + self.folds * self.forcings]
-        fields, known, rest = x.tensor_split(ends, dim=-1)
-        forcing = known.unflatten(-1, (self.folds, self.forcings)).transpose(1, 2)
+        fields, folded, rest = x.tensor_split(ends, dim=-1)
+        forcing = folded.unflatten(-1, (self.folds, self.forcings)).transpose(1, 2)
         return fields, forcing.flatten(1, 2)[:, :steps], rest
 
     @property
     def num_features(self) -> int:
-        """Input values at each point: time steps times components."""
+        """Number of inputs at each point: time steps times components."""
         return self.n_in * self.in_components
 
 
@@ -106,30 +106,32 @@ def _domain(value: Any) -> Domain:
 
 
 class Task(BaseModel):
-    """What a model maps, in the units of the data; stored in every checkpoint.
+    """Names, units, domain and time steps of what a model maps.
+
+    It is stored in every checkpoint.
 
     Attributes:
-        domain: the box that holds the points.
+        domain: domain of the points, in the units of the data.
         components: names of the ``C`` components of the field.
         static: names of the static inputs, which do not change in time.
         scalars: names of the parameters of samples that are inputs.
-        forcings: names of what is known ahead of time.
-        boundary: node types of which distance and direction are static inputs, the last
-            ones, see :func:`nfsgeo.data.boundary.with_boundary`; none of them for the
-            boundary of the cells, ``None`` without such inputs.
-        units: units by name, as far as the data tell them.
-        mean: mean of each component in the training data, all time steps of windows.
-        std: standard deviation likewise, 0 of a component that never changes.
-        n_in: input time steps; 0 without time, where the static inputs are the input.
+        forcings: names of the forcings, which are known ahead of time.
+        boundary: node types whose distance and direction are the last static inputs,
+            see :func:`nfsgeo.data.boundary.with_boundary`; empty for the boundary of
+            the cells, ``None`` without such inputs.
+        units: units by name, if the data have them.
+        mean: mean of each component over all time steps of training windows.
+        std: standard deviation likewise, 0 for a constant component.
+        n_in: input time steps; 0 without time, when static inputs are the only ones.
         n_out: time steps from the last input to the last target of a training window.
-        times: of the inputs and targets of a window, relative to the last input;
+        times: times of inputs and targets of a window, relative to the last input;
             without time, that of the solution.
-        any_time: whether the model predicts one time step, at any time after its inputs
-            that is asked for, see :attr:`longest_lead`.
-        seasonal: whether the prediction depends on the times themselves, as of a
-            climatology.
+        any_time: whether the model predicts one time step at any requested time after
+            its inputs, see :attr:`longest_lead`.
+        seasonal: whether the prediction depends on absolute times, as a climatology
+            does.
         longest_lead: time from the last input to the last target in training.
-        num_points: number of points of a sample; of the first one where they differ.
+        num_points: points of a sample, of the first one if they differ.
         grid_shape: shape of the equispaced grid that the points form, or ``None``.
         cells: whether the graphs of training are edges of cells.
         fingerprint: digest of the training data.
@@ -138,7 +140,9 @@ class Task(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     domain: Annotated[
-        Domain, PlainValidator(_domain), PlainSerializer(lambda each: each.to_dict())
+        Domain,
+        PlainValidator(_domain),
+        PlainSerializer(lambda domain: domain.to_dict()),
     ]
     components: tuple[str, ...]
     static: tuple[str, ...] = ()
@@ -166,29 +170,29 @@ class Task(BaseModel):
 
     @property
     def needs_times(self) -> bool:
-        """Whether a prediction needs the times of its inputs and of what is asked."""
+        """Whether a prediction needs the times of its inputs and targets."""
         return self.any_time or self.seasonal
 
     @property
     def statistics(self) -> dict[str, tuple[float, ...]]:
-        """Mean and standard deviation of several components, for their errors."""
+        """Mean and standard deviation if there are several components."""
         several = len(self.components) > 1
         return {"mean": self.mean, "std": self.std} if several else {}
 
     @property
     def num_inputs(self) -> int:
-        """Components of the input at a time step, without what is known ahead."""
+        """Components of the input at a time step, without forcings."""
         fields = len(self.components) if self.has_time else 0
         return fields + len(self.static) + len(self.scalars)
 
     @property
     def step(self) -> float:
-        """The shortest time between two time steps of a window; 0 without any."""
+        """Shortest time between two time steps of a window; 0 if there is one."""
         pairs = zip(self.times, self.times[1:], strict=False)
         return min((late - early for early, late in pairs), default=0.0)
 
     def problem(self) -> Problem:
-        """Sizes of the inputs and outputs of a network, before any transform."""
+        """Return the sizes of inputs and outputs of a network before transforms."""
         return Problem(
             domain=self.domain,
             in_components=self.num_inputs,

@@ -24,9 +24,9 @@ class PointTransformer(Model):
     .. math:: v \leftarrow v + \mathrm{Attention}(\mathrm{LN}(v)), \qquad
         v \leftarrow v + \mathrm{MLP}(\mathrm{LN}(v))
 
-    Inputs at all time steps and the normalised position are the channels of a point,
-    all predicted time steps those of the result. It predicts at the observed points.
-    Subclasses make ``lift``, ``blocks``, ``norm`` and ``projector``.
+    The channels of a point are its normalised position and its inputs at all time
+    steps, those of the result all predicted time steps. Subclasses make ``lift``,
+    ``blocks``, ``norm`` and ``projector``.
     """
 
     spheres = True
@@ -38,7 +38,7 @@ class PointTransformer(Model):
     projector: nn.Module
 
     def reset_parameters(self) -> None:
-        """Draw the weights of linear maps from a narrow normal law, as the authors."""
+        """Redraw linear maps from a narrow normal distribution, as the authors do."""
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
                 self.draw(layer.weight, std=0.02)
@@ -46,12 +46,12 @@ class PointTransformer(Model):
                     nn.init.zeros_(layer.bias)
 
     def lifted(self, inputs: Tensor) -> Tensor:
-        """Position and inputs ``[N, d + F]`` in the channels of the blocks."""
+        """Map position and inputs ``[N, d + F]`` to the channels of the blocks."""
         out: Tensor = self.lift(inputs)
         return out
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The result at the observed points; see :class:`Model`."""
+        """Predict at the observed points; see :class:`Model`."""
         field = self.lifted(torch.cat([graphs.pos, x.flatten(1)], dim=1))
         for block in self.blocks:
             field = block(field, graphs.sizes)
@@ -60,7 +60,7 @@ class PointTransformer(Model):
 
 
 class TransformerBlock(nn.Module):
-    """Attention, then a perceptron, each after its norm and added: ``[N, C]``."""
+    """Attention and a perceptron, each with its norm and a residual: ``[N, C]``."""
 
     def __init__(
         self, width: int, attention: nn.Module, mlp: nn.Module, mlp_norm: nn.Module
@@ -70,7 +70,7 @@ class TransformerBlock(nn.Module):
         self.attention, self.mlp = attention, mlp
 
     def forward(self, x: Tensor, sizes: tuple[int, ...]) -> Tensor:
-        """From ``[N, C]`` to the same, samples of ``sizes`` apart."""
+        """Apply the block to samples of these sizes in a row, ``[N, C]``."""
         x = x + self.attention(self.attention_norm(x), sizes)
         out: Tensor = x + self.mlp(self.mlp_norm(x))
         return out
@@ -136,7 +136,7 @@ class Transolver(PointTransformer):
         self.reset_parameters()
 
     def lifted(self, inputs: Tensor) -> Tensor:
-        """With a learned shift; see :class:`PointTransformer`."""
+        """Add a learned shift; see :class:`PointTransformer`."""
         return super().lifted(inputs) + self.shift
 
 
@@ -159,7 +159,7 @@ class FLARESettings(ModelSettings):
 
 
 class FLARE(PointTransformer):
-    """A transformer whose attention passes through few latents; arXiv 2508.12594."""
+    """A transformer with low-rank attention through latents; arXiv 2508.12594."""
 
     Settings = FLARESettings
     source = "FLARE: Fast Low-rank Attention Routing Engine"
@@ -192,7 +192,7 @@ class LatentAttention(MultiHead):
 
     .. math:: z = \mathrm{softmax}(Q K^T) V, \qquad y = \mathrm{softmax}(K Q^T) z
 
-    in every head, with learned queries :math:`Q` that are its own, not scaled. Keys and
+    in every head, with its own learned queries :math:`Q` and without scaling. Keys and
     values are perceptrons of the points.
 
     Shapes:
@@ -217,9 +217,10 @@ class LatentAttention(MultiHead):
         return out
 
     def _mixed(self, key: Tensor, value: Tensor) -> Tensor:
-        """From two of ``[B, n, C]`` to ``[B, n, C]``."""
+        """Attend from keys and values ``[B, n, C]`` to ``[B, n, C]``."""
         key, value = (
-            each.unflatten(2, (self.heads, -1)).transpose(1, 2) for each in (key, value)
+            tokens_of_points.unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for tokens_of_points in (key, value)
         )
         query = self.latents.expand(len(key), -1, -1, -1)
         tokens = self.attend(query, key, value, scale=1.0)
@@ -228,7 +229,7 @@ class LatentAttention(MultiHead):
 
 
 class ResidualMLP(nn.Module):
-    """A perceptron each layer of which is added to its input where widths agree."""
+    """A perceptron with a residual for every layer whose widths agree."""
 
     def __init__(self, inputs: int, hidden: int, outputs: int, layers: int) -> None:
         super().__init__()
@@ -236,7 +237,7 @@ class ResidualMLP(nn.Module):
         self.layers = nn.ModuleList(map(nn.Linear, sizes[:-1], sizes[1:]))
 
     def forward(self, x: Tensor) -> Tensor:
-        """From ``[..., inputs]`` to ``[..., outputs]``."""
+        """Map ``[..., inputs]`` to ``[..., outputs]``."""
         *hidden, last = self.layers
         for layer in hidden:
             x = _added(x, nn.functional.gelu(layer(x)))
