@@ -1,6 +1,6 @@
-"""Solvers that make the data, one equation a file, and the fields they start from.
+"""Solvers of the equations that data are generated from, one equation a file.
 
-What they have in common is a ``Solver``, what they return a ``Solution``, checked.
+Each is a ``Solver`` and returns a checked ``Solution``.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ __all__ = [
     "find_equation",
 ]
 
-# Each with the default values of its options.
+# Equations with the default values of their options.
 EQUATIONS: dict[str, Solver] = {
-    of.name: of
-    for of in (
+    equation.name: equation
+    for equation in (
         *(Burgers(), KdV(), Darcy(), Darcy3D(), NavierStokes(), Euler()),
         *(Elasticity(), Heat(), Ellipsoids(), Wake(), SphereWaves()),
     )
@@ -50,12 +50,14 @@ EQUATIONS: dict[str, Solver] = {
 
 
 def find_equation(name: str, options: Mapping[str, Any] | None = None) -> Solver:
-    """The equation of a ``name`` of :data:`EQUATIONS`.
+    """Return the equation of a name in :data:`EQUATIONS`.
 
-    Its ``options`` are given by their names; text is converted.
+    Args:
+        name: Name of the equation.
+        options: Options by name; text is converted.
 
     Raises:
-        UserError: There is none, or an option does not exist or cannot have its value.
+        UserError: There is no such equation or option, or a value does not fit.
     """
     if name not in EQUATIONS:
         names = ", ".join(EQUATIONS)

@@ -14,7 +14,7 @@ from nfsgeo.data.pde.bodies import Flow
 __all__ = ["RoundSolution", "clustered", "cyclic_solve", "solve_around_circle"]
 
 Doubles = NDArray[np.float64]
-# Function of the coordinate s and the angle.
+# A function of the coordinate s and the angle.
 Function = Callable[[Doubles, Doubles], Doubles]
 # Sixth-order central differences for the first and the second derivative.
 FIRST = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60
@@ -43,7 +43,7 @@ class RoundSolution:
     slope: Doubles
 
     def at(self, angle: Doubles, s: Doubles) -> Doubles:
-        """Temperatures at angles from the wake ``[m, n]`` on circles ``s [m]``."""
+        """Return temperatures at angles from the wake ``[m, n]`` on circles ``[m]``."""
         size = len(self.s) - 1
         gap = 1 - 2 * _even(s / self.s[-1])[:, None] - _chebyshev(size)
         weights = (-1.0) ** np.arange(size + 1)
@@ -56,15 +56,15 @@ class RoundSolution:
         return _around(angle, circles)
 
     def wall_gradient(self, angle: Doubles) -> Doubles:
-        """Derivative by s at the wall, at angles from the wake ``[n]``."""
+        """Return the derivative by s at the wall, at angles from the wake ``[n]``."""
         return _around(angle, self.values @ self.slope[0])
 
     def wall_heat(self) -> float:
-        """Heat that leaves the wall in a unit of time."""
+        """Return the heat that leaves the wall per unit of time."""
         return -self._integral(self.values @ self.slope[0])
 
     def far_heat(self) -> float:
-        """Heat that is carried and conducted through the far boundary."""
+        """Return the heat carried and conducted through the far boundary."""
         far, values, size = self.s[-1:], self.values[:, -1], len(self.values)
         angle = clustered(_even_angles(size), AROUND)
         modes = 1j * np.fft.fftfreq(size, 1 / size)
@@ -75,7 +75,7 @@ class RoundSolution:
         return self._integral(self.peclet * speed * values - conducted)
 
     def _integral(self, values: Doubles) -> float:
-        """The integral of a function over all angles."""
+        """Integrate a function over all angles."""
         angle = clustered(_even_angles(len(values)), AROUND)
         return float((values / _density(angle)[0]).mean()) * 2 * np.pi
 
@@ -123,7 +123,7 @@ def solve_around_circle(
     wake = flow.wake(s)
     turn = slope @ wake
     angle = clustered(_even_angles(num_angles), AROUND)
-    density, change = (each[:, None] for each in _density(angle))
+    density, change = (derivative[:, None] for derivative in _density(angle))
     theta = wake + angle[:, None]
     along, across = flow.gradient(s, theta)
     step = 2 * np.pi / num_angles
@@ -190,8 +190,8 @@ def cyclic_solve(bands: Doubles, right: Doubles) -> Doubles:
             column[:, : 1 + wide] -= before[i] @ columns[i - 1, :, : 1 + wide]
         column[:] = lu_solve(lu_factor(pivot, check_finite=False), column)
     for i in range(many - 3, -1, -1):
-        known = columns[i + 1, :, : 1 + wide]
-        columns[i, :, : 1 + wide] -= columns[i, :, 1 + wide :] @ known
+        after_it = columns[i + 1, :, : 1 + wide]
+        columns[i, :, : 1 + wide] -= columns[i, :, 1 + wide :] @ after_it
     ends = before[-1] @ columns[-1] + after[-1] @ columns[0]
     schur = own[-1] - ends[:, 1 : 1 + wide]
     last = np.linalg.solve(schur, right.reshape(many, wide)[-1] - ends[:, 0])
@@ -200,25 +200,25 @@ def cyclic_solve(bands: Doubles, right: Doubles) -> Doubles:
 
 
 def clustered(x: Doubles, amount: float | Doubles) -> Doubles:
-    r"""Angles ``[N]`` from -pi to pi that cluster around 0 where ``x`` are even.
+    r"""Cluster angles ``[N]`` from -pi to pi around 0.
 
-    :math:`\tan(\vartheta/2) = \frac{1-a}{1+a} \tan(x/2)` for the amount a, between -1
-    and 1: the map of a circle onto itself that makes spacings around 0 smaller by the
-    factor (1 - a)/(1 + a). The negative amount gives the inverse.
+    This is :math:`\tan(\vartheta/2) = \frac{1-a}{1+a} \tan(x/2)` for the amount a
+    between -1 and 1, which multiplies spacings around 0 by (1 - a)/(1 + a). The
+    negative amount gives the inverse.
     """
     up, across = (1 - amount) * np.sin(x / 2), (1 + amount) * np.cos(x / 2)
     return np.asarray(2 * np.arctan2(up, across))
 
 
 def _density(angle: Doubles) -> tuple[Doubles, Doubles]:
-    """First and second derivative of x by the angle in :func:`clustered`."""
+    """Return the derivatives of x by the angle in :func:`clustered`."""
     below = 1 - 2 * AROUND * np.cos(angle) + AROUND**2
     density = (1 - AROUND**2) / below
     return density, -density * 2 * AROUND * np.sin(angle) / below
 
 
 def _around(angle: Doubles, values: Doubles) -> Doubles:
-    """Trigonometric interpolation of ``[..., N]`` to angles from the wake ``[..., n]``.
+    """Interpolate ``[..., N]`` trigonometrically to angles from the wake ``[..., n]``.
 
     The interpolant is periodic in the coordinate in which the N angles are even.
     """
@@ -233,22 +233,22 @@ def _around(angle: Doubles, values: Doubles) -> Doubles:
 
 
 def _even_angles(num: int) -> Doubles:
-    """Angles between -pi and pi, half a spacing away from 0."""
+    """Return equispaced angles between -pi and pi, half a spacing away from 0."""
     return -np.pi + 2 * np.pi * (np.arange(num) + 0.5) / num
 
 
 def _even(part: Doubles) -> Doubles:
-    """Stretched coordinate, from 0 to 1, of a part of the depth."""
+    """Invert the stretching of the coordinate s, from 0 to 1."""
     return np.log1p(part * np.expm1(OUTWARDS)) / OUTWARDS
 
 
 def _chebyshev(degree: int) -> Doubles:
-    """Chebyshev points ``[degree + 1]``, from 1 to -1."""
+    """Return the Chebyshev points ``[degree + 1]``, from 1 to -1."""
     return np.cos(np.pi * np.arange(degree + 1) / degree)
 
 
 def _chebyshev_slope(degree: int) -> Doubles:
-    """Derivatives at these points from the values there (Trefethen, 2000)."""
+    """Return the Chebyshev differentiation matrix (Trefethen, 2000)."""
     x, ends = _chebyshev(degree), np.ones(degree + 1)
     ends[[0, -1]] = 2
     signed = ends * (-1.0) ** np.arange(degree + 1)

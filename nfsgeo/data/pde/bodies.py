@@ -30,11 +30,11 @@ class Body(ABC):
 
     @abstractmethod
     def position(self, zeta: Complexes) -> Complexes:
-        """The image x + iy of points on or outside of the unit circle."""
+        """Return the image x + iy of points on or outside the unit circle."""
 
     @abstractmethod
     def derivative(self, zeta: Complexes) -> Complexes:
-        """The derivative of the map."""
+        """Return the derivative of the map."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Aerofoil(Body):
         return self.coefficient * slope
 
     def _power(self, zeta: Complexes) -> tuple[Complexes, Complexes]:
-        """The right-hand side of the map's equation, and z'."""
+        """Return the right-hand side of the map's equation, and z'."""
         at = self.centre + (1 - self.centre) * zeta
         # The branch cut of the principal value, from -1 to 1, lies inside the circle.
         power = ((at - 1) / (at + 1)) ** self.exponent
@@ -140,17 +140,17 @@ class Flow:
     lift: float = 0.0
 
     def gradient(self, s: Doubles, theta: Doubles) -> tuple[Doubles, Doubles]:
-        """Derivatives of the potential Re F by s and theta."""
+        """Return the derivatives of the potential Re F by s and theta."""
         along = 2 * np.sinh(s) * np.cos(theta - self.angle)
         across = -2 * np.cosh(s) * np.sin(theta - self.angle) - 2 * self.lift
         return along, across
 
     def velocity(self, zeta: Complexes) -> Complexes:
-        """The derivative of F, which is the conjugate of the velocity."""
+        """Return the derivative of F, the conjugate of the velocity."""
         turn = np.exp(1j * self.angle)
         return 1 / turn - turn / zeta**2 + 2j * self.lift / zeta
 
     def wake(self, s: Doubles) -> Doubles:
-        """Angle theta of the streamline from the rear stagnation point."""
+        """Return the angle of the streamline from the rear stagnation point."""
         ratio = np.divide(s, np.sinh(s), out=np.ones_like(s), where=s > 0)
         return self.angle - np.arcsin(self.lift * ratio)

@@ -76,7 +76,7 @@ class Burgers(PeriodicSolver):
         return -self.nu * k**2, lambda v: flux * grid.forward(grid.back(v).square_())
 
     def guard(self, u: Tensor, grid: FourierGrid, dt: float) -> Tensor:
-        """``dt * max|u| * k``, k the largest that is not damped within a step."""
+        """Return ``dt * max|u| * k``, with the largest k not damped within a step."""
         active = min(grid.k_max, (self.nu * dt) ** -0.5)
         return u.abs().amax(dim=(1, 2)) * (dt * active)
 

@@ -14,9 +14,8 @@ from nfsgeo.data.pde.incompressible import Doubles, Flow, Stepper
 
 __all__ = ["Channel", "shedding"]
 
-# Stages of a spin-up on the coarse mesh: the fraction of the spin-up, and the factor by
-# which steps are shorter while the mean flow is not well known. The rest is the
-# fraction on the fine mesh.
+# Stages of a spin-up on the coarse mesh: its fraction, and the factor by which steps
+# are shorter while the mean flow is inaccurate. The rest is spent on the fine mesh.
 STAGES = (0.08, 4), (0.16, 2), (0.68, 1)
 SETTLED = 0.08
 # The mean flow is taken over two periods of shedding, of about 10/3 passages each.
@@ -38,7 +37,7 @@ class Channel:
 
     Attributes:
         flow: Its discrete operators.
-        given: Velocities of the boundary, zeros elsewhere ``[2, n]``.
+        boundary: Velocities on the boundary, zeros elsewhere ``[2, n]``.
         cylinder: Numbers of the nodes on the cylinder.
         passage: Time in which the mean inflow passes the diameter of the cylinder.
         dt: Time step that is stable with the mean flow as carrier of the
@@ -64,25 +63,25 @@ class Channel:
         self.centre, self.radius, self.speed = centre, radius, speed
         x, y = self.flow.pos
         parabola = 6 * speed * y * (HEIGHT - y) / HEIGHT**2
-        self.given = np.stack([np.where(x < NEAR, parabola, 0), np.zeros_like(x)])
+        self.boundary = np.stack([np.where(x < NEAR, parabola, 0), np.zeros_like(x)])
         self.passage = 2 * radius / speed
         self.dt = self.passage / (shorter * max(32, 2.5 * side))
 
     def stokes(self, turning: float = 0.0) -> Doubles:
-        """The flow without convection around a cylinder that turns with a velocity."""
-        given = self.given.copy()
+        """Return the Stokes flow around a cylinder that turns with a velocity."""
+        values = self.boundary.copy()
         x, y = (self.flow.pos[:, self.cylinder] - self.centre[:, None]) / self.radius
-        given[:, self.cylinder] = turning * np.stack([-y, x])
-        return self.flow.oseen(given)[0]
+        values[:, self.cylinder] = turning * np.stack([-y, x])
+        return self.flow.oseen(values)[0]
 
     def steps(self, stepper: Stepper, number: int) -> Iterator[Doubles]:
-        """Make steps; velocities ``[2, n]`` after each of them.
+        """Make steps, and yield the velocity ``[2, n]`` after each of them.
 
         Raises:
             FloatingPointError: The flow is unstable.
         """
         for _ in range(number):
-            stepper.step(self.given)
+            stepper.step(self.boundary)
             if not np.abs(stepper.now).max() < FASTEST * self.speed:
                 raise FloatingPointError("time steps are too long")
             yield stepper.now
@@ -90,7 +89,7 @@ class Channel:
     def develop(
         self, u: Doubles, carrier: Doubles, duration: float, shorter: int = 1
     ) -> tuple[Doubles, Doubles]:
-        """The velocity some passages after ``u``, and its mean over two periods."""
+        """Return the velocity some passages later, and its mean over two periods."""
         dt = self.dt / shorter
         stepper = Stepper(self.flow, dt, carrier)
         stepper.start(u)
@@ -103,21 +102,21 @@ class Channel:
         return stepper.now, total / averaged
 
     def at_nodes_of(self, other: Channel, u: Doubles) -> Doubles:
-        """A velocity ``[2, n]`` interpolated to the nodes of another mesh."""
+        """Interpolate a velocity ``[2, n]`` to the nodes of another mesh."""
         between = LinearNDInterpolator(self.flow.pos.T, u.T, fill_value=0.0)
-        found = np.asarray(between(other.flow.pos.T)).T
-        found[:, other.flow.given] = other.given[:, other.flow.given]
-        return found
+        velocity = np.asarray(between(other.flow.pos.T)).T
+        velocity[:, other.flow.dirichlet] = other.boundary[:, other.flow.dirichlet]
+        return velocity
 
 
 def shedding(
     coarse: Channel, fine: Channel, spin_up: float, spacing: float
 ) -> Iterator[Stepper]:
-    """Vortex shedding: states of the fine mesh, a ``spacing`` in time apart.
+    """Yield states of vortex shedding on the fine mesh, ``spacing`` apart in time.
 
-    The flow starts from that around a cylinder that turns, so that it sheds at once,
-    and develops for ``spin_up`` passages, nearly all of them on the coarse mesh. The
-    fine mesh goes on with the mean flow of the last two periods as carrier.
+    The initial flow is that around a turning cylinder, so that shedding starts at once.
+    It develops for ``spin_up`` passages, nearly all of them on the coarse mesh. On the
+    fine mesh, the carrier is the mean flow of the last two periods.
 
     Raises:
         FloatingPointError: Time steps are too long.
@@ -125,7 +124,7 @@ def shedding(
     u, mean = coarse.stokes(turning=coarse.speed), coarse.stokes()
     for part, shorter in STAGES:
         u, mean = coarse.develop(u, mean, part * spin_up, shorter)
-    u, mean = (coarse.at_nodes_of(fine, each) for each in (u, mean))
+    u, mean = (coarse.at_nodes_of(fine, velocity) for velocity in (u, mean))
     number = math.ceil(spacing / fine.dt)
     stepper = Stepper(fine.flow, spacing / number, mean)
     stepper.start(u)

@@ -1,4 +1,4 @@
-"""Triangles in a channel around a cylinder, the same ones wherever it is."""
+"""Meshes of a channel around a cylinder, with the same triangles wherever it is."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ NEAR = 1e-9
 
 
 def channel_cells(side: int) -> Numbers:
-    """Vertex numbers of the triangles ``[cells, 3]``, counterclockwise.
+    """Return the vertices of the triangles ``[cells, 3]``, counterclockwise.
 
-    ``4 * side`` vertices are on the cylinder, and on each of ``side`` rings around it,
-    of which the last is the border of a square as high as the channel. Behind it are
-    columns of ``side + 1`` vertices.
+    ``4 * side`` vertices are on the cylinder, and on each of ``side`` rings around it.
+    The last ring is the border of a square as high as the channel, with columns of
+    ``side + 1`` vertices behind it.
     """
     around = 4 * side
     ring = np.arange(side)[:, None] * around + np.arange(around)
@@ -53,11 +53,11 @@ def channel_cells(side: int) -> Numbers:
             np.where(even[..., None], np.stack(one, -1), np.stack(other, -1))
             for one, other in (((a, b, c), (a, b, d)), ((a, c, d), (b, c, d)))
         ]
-    return np.concatenate([each.reshape(-1, 3) for each in cells])
+    return np.concatenate([block_cells.reshape(-1, 3) for block_cells in cells])
 
 
 def channel_points(side: int, centre: Doubles, radius: float) -> Doubles:
-    """Positions of the vertices ``[2, V]`` around a cylinder."""
+    """Return the positions of the vertices ``[2, V]`` around a cylinder."""
     x, y = centre
     right = x + HEIGHT / 2
     # From -1 to 1, denser in the middle.
@@ -87,19 +87,21 @@ def channel_points(side: int, centre: Doubles, radius: float) -> Doubles:
 
 
 def node_types(side: int) -> Numbers:
-    """Vertices ``[V]``: 0 inside, 1 on a wall, 2 at the inflow, 3 at the outflow, 4 on
-    the cylinder. Corners are on walls.
+    """Return the types of the vertices ``[V]``.
+
+    They are 0 inside, 1 on a wall including the corners, 2 at the inflow, 3 at the
+    outflow and 4 on the cylinder.
     """
     x, y = channel_points(side, np.full(2, HEIGHT / 2), HEIGHT / 8)
-    found = np.zeros(len(x), dtype=np.int64)
-    found[x < NEAR], found[x > LENGTH - NEAR] = 2, 3
-    found[(y < NEAR) | (y > HEIGHT - NEAR)] = 1
-    found[: 4 * side] = 4
-    return found
+    types = np.zeros(len(x), dtype=np.int64)
+    types[x < NEAR], types[x > LENGTH - NEAR] = 2, 3
+    types[(y < NEAR) | (y > HEIGHT - NEAR)] = 1
+    types[: 4 * side] = 4
+    return types
 
 
 def channel_mesh(side: int, centre: Doubles, radius: float) -> skfem.MeshTri2:
-    """The mesh of these vertices; sides of triangles on the cylinder follow it."""
+    """Make the mesh, with curved sides of triangles on the cylinder."""
     points = channel_points(side, centre, radius)
     straight = skfem.MeshTri1(points, np.ascontiguousarray(channel_cells(side).T))
     curved = skfem.MeshTri2.from_mesh(straight)
@@ -117,10 +119,10 @@ def _columns(side: int) -> int:
 
 
 def _between(part: Doubles, middle: float, length: float) -> Doubles:
-    """From 0 to ``length`` as the part goes from -1 to 1, with 0 at ``middle``."""
+    """Map [-1, 1] to [0, ``length``], with 0 mapped to ``middle``."""
     return (1 + part) * length / 2 + (middle - length / 2) * (1 - part**2)
 
 
 def _graded(part: Doubles, growth: float) -> Doubles:
-    """From 0 to 1, with spacings that grow by the factor ``exp(growth)`` in all."""
+    """Map [0, 1] to itself, with spacings that grow by ``exp(growth)`` in all."""
     return np.expm1(growth * part) / np.expm1(growth)

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import neumann_field
-from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
+from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver, stacked
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -65,7 +65,7 @@ class Darcy(Solver):
         return ((np.arange(resolution) + 0.5) / resolution,) * self.domain.dim
 
     def permeability(self, rngs: Rngs, resolution: int) -> Tensor:
-        """Random coefficients ``[B, N, N]`` or ``[B, N, N, N]``."""
+        """Draw coefficients ``[B, N, N]`` or ``[B, N, N, N]``."""
         sizes = {"dim": self.domain.dim, "resolution": resolution}
         field = neumann_field(rngs, cutoff=self.cutoff, tau=3.0, **sizes)
         if self.coefficient == "lognormal":
@@ -77,10 +77,10 @@ class Darcy(Solver):
         self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
         a = self.permeability(rngs, resolution)
-        solved = [solve_pressure(each, np.ones_like(each)) for each in a.numpy()]
-        u = torch.from_numpy(np.stack([each for each, _ in solved]))
+        samples = (solve_pressure(one, np.ones_like(one)) for one in a.numpy())
+        u, residuals = stacked(samples)
         limits = {
-            "relative residual": (torch.tensor([each for _, each in solved]), 1e-8),
+            "relative residual": (residuals, 1e-8),
             "negative pressure": (-u.flatten(1).amin(dim=1), 0.0),
         }
         return Solution(u[:, None, ..., None], a[..., None], limits)
@@ -134,10 +134,10 @@ def solve_pressure(a: Doubles, f: Doubles) -> tuple[Doubles, float]:
 
 
 def _operator(a: Doubles) -> csr_array:
-    """The left side, on cells in row-major order, as a matrix.
+    """Return the matrix of the left side, on cells in row-major order.
 
-    Half a cell resists on either side of a face, and nothing beyond the boundary: the
-    harmonic mean between two cells.
+    The coefficient of a face is the harmonic mean of both cells, and at the boundary
+    twice that of the cell.
     """
     n, own = len(a), np.zeros_like(a)
     parts: dict[int, Doubles] = {}

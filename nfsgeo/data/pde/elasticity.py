@@ -7,17 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 import shapely
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
+from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver, stacked
 
 __all__ = ["Elasticity", "hole_radius"]
 
 Doubles = NDArray[np.float64]
 Radius = Callable[[Doubles], Doubles]
-# Of the polygon that distances are measured from.
+# Corners of the polygon from which distances are measured.
 CORNERS = 1024
 
 
@@ -64,7 +63,7 @@ class Elasticity(Solver):
     cutoff: ClassVar[int] = 8
 
     def shape(self, resolution: int) -> tuple[int, ...]:
-        """Corners and centres of all squares between the sides and the hole."""
+        """Return the number of corners and centres of all squares."""
         return (len(np.unique(self.cells(resolution)["triangle"])),)
 
     def cells(self, resolution: int) -> dict[str, np.ndarray]:
@@ -78,12 +77,12 @@ class Elasticity(Solver):
         from nfsgeo.data.pde import finite_elements as fem
 
         coarse = fem.reference_mesh(resolution)
-        # Refining keeps the vertices and their numbers.
+        # Refinement keeps the vertices and their numbers.
         num, reference = coarse.nvertices, coarse.refined()
         lame = fem.plane_stress(self.nu)
         angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
         rays = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        found = []
+        samples = []
         for rng in rngs:
             radius = hole_radius(rng, self.cutoff)
             basis = fem.displacements(fem.hole_mesh(reference, radius))
@@ -92,19 +91,17 @@ class Elasticity(Solver):
             points = basis.mesh.p.T[:num]
             rim = shapely.linearrings(0.5 + radius(angle)[:, None] * rays)
             away = shapely.distance(rim, shapely.points(points))
-            found.append((fem.von_mises(stress)[:num], away, points, residual))
-        u, a, pos, residuals = (
-            torch.from_numpy(np.stack(each)) for each in zip(*found, strict=True)
-        )
+            samples.append((fem.von_mises(stress)[:num], away, points, residual))
+        u, a, pos, residuals = stacked(samples)
         limits = {"relative residual": (residuals, 1e-8)}
         return Solution(u[:, None, :, None], a[..., None], limits, pos=pos)
 
 
 def hole_radius(rng: np.random.Generator, cutoff: int) -> Radius:
-    """Radius of a random hole as a function of the angle ``[n]``, modes to cutoff."""
+    """Draw the radius of a hole, a function of the angle ``[n]`` with few modes."""
     cosines, sines = rng.standard_normal((2, cutoff + 1))
     k = np.arange(cutoff + 1)
-    # Of cos and sin, whose squares integrate to pi over the circle, and of 1.
+    # The squares of cos and sin integrate to pi over the circle, that of 1 to 2 pi.
     std = 15 / (k**2 + 9) / np.sqrt(np.where(k, 1, 2) * np.pi)
 
     def radius(angle: Doubles) -> Doubles:

@@ -6,14 +6,13 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 from scipy.special import elliprd
 
-from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
+from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver, stacked
 from nfsgeo.geometry import Domain
 
 __all__ = ["Ellipsoids", "geodesic_sphere", "graded", "shape_factors"]
@@ -71,7 +70,7 @@ class Ellipsoids(Solver):
     samples = 500
 
     def shape(self, resolution: int) -> tuple[int, ...]:
-        """Corners of all triangles."""
+        """Return the number of corners of all triangles."""
         return (10 * resolution**2 + 2,)
 
     def cells(self, resolution: int) -> dict[str, np.ndarray]:
@@ -80,14 +79,14 @@ class Ellipsoids(Solver):
     def solution(
         self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
-        sphere, found = geodesic_sphere(resolution)[0], []
+        sphere, samples = geodesic_sphere(resolution)[0], []
         for rng in rngs:
             powers = rng.random(3)
             body, lattice, *drawn = rng.standard_normal((4, 4))
             axes = self.shortest ** np.append(0, powers[:2])
             turn = Rotation.from_quat(body)
             flow, place = (v[:3] / np.linalg.norm(v[:3]) for v in drawn)
-            # Rotated, so that the number of a point does not tell where it is.
+            # Rotated, so that the number of a point does not depend on its place.
             even = Rotation.from_quat(lattice).apply(sphere)
             unit = graded(even, place, self.grading ** powers[2])
             normal = unit / axes
@@ -96,20 +95,19 @@ class Ellipsoids(Solver):
             along = 2 / (2 - alpha) * turn.apply(flow, inverse=True)
             # The length of the tangential part.
             speed = np.linalg.norm(np.cross(normal, along), axis=1)
-            turned = (turn.apply(each) for each in (normal, axes * unit))
+            turned = (turn.apply(vectors) for vectors in (normal, axes * unit))
             error = np.abs(alpha.sum() - 2)
-            found.append((1 - speed**2, *turned, flow, error))
-        u, a, pos, flows, errors = (
-            torch.from_numpy(np.stack(each)) for each in zip(*found, strict=True)
-        )
+            samples.append((1 - speed**2, *turned, flow, error))
+        u, a, pos, flows, errors = stacked(samples)
         limits = {"error of the sum of shape factors": (errors, 1e-10)}
         return Solution(u[:, None, :, None], a, limits, pos=pos, scalars=flows)
 
 
 def shape_factors(axes: Doubles) -> Doubles:
-    r"""The integrals :math:`\alpha_i` of an ellipsoid of semi-axes ``[3]``, sum 2.
+    r"""Return the integrals :math:`\alpha_i` of an ellipsoid of semi-axes ``[3]``.
 
-    They are :math:`\frac23 abc R_D(a_j^2, a_k^2, a_i^2)`, with Carlson's integral.
+    They add up to 2, and are :math:`\frac23 abc R_D(a_j^2, a_k^2, a_i^2)`, with
+    Carlson's integral.
     """
     x, y, z = axes**2
     integrals = elliprd([y, z, x], [z, x, y], [x, y, z])
@@ -117,11 +115,15 @@ def shape_factors(axes: Doubles) -> Doubles:
 
 
 def graded(sphere: Doubles, place: Doubles, ratio: float) -> Doubles:
-    """Points of the unit sphere ``[n, 3]``, moved towards a ``place [3]`` on it.
+    """Move points of the unit sphere towards a place on it.
 
-    By a conformal map, so that triangles keep their angles: a scaling by the root of
-    ``ratio`` in the stereographic projection from there. The spacing of points is
-    ``ratio`` times as large on the other side of the sphere as at the place.
+    The map is conformal, so that triangles keep their angles: a scaling by the root of
+    ``ratio`` in the stereographic projection from the place.
+
+    Args:
+        sphere: Points ``[n, 3]``.
+        place: The place ``[3]``.
+        ratio: Spacing of points on the opposite side over that at the place.
     """
     scale, height = np.sqrt(ratio), (sphere @ place)[:, None]
     near, far = scale * (1 + height), (1 - height) / scale
@@ -130,16 +132,17 @@ def graded(sphere: Doubles, place: Doubles, ratio: float) -> Doubles:
 
 
 def geodesic_sphere(parts: int) -> tuple[Doubles, NDArray[np.int64]]:
-    """Points of the unit sphere and triangles between them, seen from outside in
-    counterclockwise order: those of an icosahedron, their sides cut into ``parts``.
+    """Return a geodesic sphere: an icosahedron with sides divided into ``parts``.
 
-    Points are ``[10 parts^2 + 2, 3]``, numbers of corners ``[20 parts^2, 3]``.
+    Returns:
+        Points of the unit sphere ``[10 parts^2 + 2, 3]``, and the corners of triangles
+        ``[20 parts^2, 3]``, counterclockwise from outside.
     """
     golden = (1 + np.sqrt(5)) / 2
     plane = np.array([[0.0, i, j * golden] for i in (-1, 1) for j in (-1, 1)])
     corners = np.concatenate([np.roll(plane, k, axis=1) for k in range(3)])
     joined = np.isclose(cdist(corners, corners), 2)
-    i, j = (of.ravel() for of in np.indices((parts + 1, parts + 1)))
+    i, j = (index.ravel() for index in np.indices((parts + 1, parts + 1)))
     inside = np.stack([i, j, parts - i - j], axis=1)[i + j <= parts]
     number = {(a, b): k for k, (a, b, _) in enumerate(inside.tolist())}
     small = [
@@ -149,15 +152,15 @@ def geodesic_sphere(parts: int) -> tuple[Doubles, NDArray[np.int64]]:
         if all((a + p, b + q) in number for p, q in shifts)
     ]
     weights, triangles = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
-    for each in map(list, combinations(range(12), 3)):
-        if not joined[np.ix_(each, each)][np.triu_indices(3, 1)].all():
+    for face in map(list, combinations(range(12), 3)):
+        if not joined[np.ix_(face, face)][np.triu_indices(3, 1)].all():
             continue
-        if np.linalg.det(corners[each]) < 0:
-            each.reverse()
+        if np.linalg.det(corners[face]) < 0:
+            face.reverse()
         triangles.append(np.array(small) + len(weights) * len(inside))
         weights.append(np.zeros((len(inside), 12), np.int64))
-        weights[-1][:, each] = inside
-    # Whole numbers, so that faces agree exactly on the points that they share.
+        weights[-1][:, face] = inside
+    # Integers, so that faces agree exactly on shared points.
     unique, shared = np.unique(np.concatenate(weights), axis=0, return_inverse=True)
     points = unique @ corners
     points /= np.linalg.norm(points, axis=1, keepdims=True)

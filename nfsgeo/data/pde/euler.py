@@ -16,7 +16,7 @@ __all__ = ["Euler", "advance", "hllc", "to_conserved", "to_primitive"]
 
 GAMMA = 1.4
 COURANT = 0.4
-# Lowest and highest density, velocities and pressure of a quadrant at the start.
+# Lowest and highest initial density, velocities and pressure of a quadrant.
 LOWEST, HIGHEST = (0.1, -1.0, -1.0, 0.1), (1.0, 1.0, 1.0, 1.0)
 
 
@@ -58,7 +58,7 @@ class Euler(Solver):
         return ((np.arange(resolution) + 0.5) / resolution,) * 2
 
     def initial(self, rngs: Rngs, resolution: int) -> Tensor:
-        """Density, velocity and pressure of samples ``[B, 4, N, N]``."""
+        """Draw density, velocity and pressure of samples ``[B, 4, N, N]``."""
         centres, starts = self.axes(resolution)[0], []
         for rng in rngs:
             states = rng.uniform(LOWEST, HIGHEST, (2, 2, 4))
@@ -70,7 +70,7 @@ class Euler(Solver):
         self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
         flows = []
-        # One after the other: each has steps of its own, and stays in a core's cache.
+        # One sample after the other, so that each has its own steps and fits the cache.
         for start in self.initial(rngs, resolution).to(device):
             flow = [to_conserved(start)]
             for _ in range(num_steps - 1):
@@ -90,10 +90,14 @@ class Euler(Solver):
 
 
 def advance(conserved: Tensor, duration: float, length: float) -> Tensor:
-    """Mass, momentum and energy ``[4, N, M]`` of cells, ``duration`` later.
+    """Advance densities of mass, momentum and energy in time.
 
-    Each is the density of its quantity, the mean over a square cell of this ``length``;
-    both axes are periodic. They are NaN once a pressure is negative.
+    Both axes are periodic. The result is NaN once a pressure is negative.
+
+    Args:
+        conserved: Means over square cells ``[4, N, M]``.
+        duration: Time to advance.
+        length: Side of a cell.
     """
     left = duration
     while left > 0:
@@ -103,7 +107,7 @@ def advance(conserved: Tensor, duration: float, length: float) -> Tensor:
         fastest = float((v.abs() + w.abs() + 2 * sound).max())
         if not math.isfinite(fastest):
             return torch.full_like(conserved, torch.nan)
-        # Equal steps from here on, if speeds stay the same.
+        # Steps are equal if speeds do not change.
         dt = left / math.ceil(left * fastest / (2 * COURANT * length))
         first = conserved + dt * _rate(primitive, length)
         second = first + dt * _rate(to_primitive(first), length)
@@ -113,29 +117,29 @@ def advance(conserved: Tensor, duration: float, length: float) -> Tensor:
 
 
 def _rate(primitive: Tensor, length: float) -> Tensor:
-    """Time derivative of what is conserved in cells of this ``length``."""
+    """Return the time derivative of the conserved densities in the cells."""
     along_x = _flux_differences(primitive, 1)
-    # Across the diagonal, directions and components of the velocity change places.
+    # A reflection at the diagonal swaps the components of the velocity.
     turned = _flux_differences(primitive[[0, 2, 1, 3]], 2)[[0, 2, 1, 3]]
     return -(along_x + turned) / length
 
 
 def _flux_differences(primitive: Tensor, axis: int) -> Tensor:
-    """Flux out of each cell through its upper face less that through its lower one."""
+    """Return the flux through the upper face of each cell minus that of the lower."""
     change = primitive.roll(-1, axis) - primitive
     before = change.roll(1, axis)
     product = (change * before).clamp_min_(0)
-    # Half the harmonic mean of both; nothing at an extremum.
+    # Half the harmonic mean of both slopes, and 0 at an extremum.
     half = product / (change + before).where(product > 0, 1.0)
     flux = hllc(primitive + half, (primitive - half).roll(-1, axis))
     return flux - flux.roll(1, axis)
 
 
 def hllc(left: Tensor, right: Tensor) -> Tensor:
-    """Flux along the first velocity between two primitive states ``[4, ...]``.
+    """Return the HLLC flux along the first velocity between states ``[4, ...]``.
 
-    Its wave speeds are Einfeldt's (SIAM J. Numer. Anal. 25, 1988) from the smaller and
-    larger velocities of both states less and plus their speeds of sound.
+    The wave speeds are Einfeldt's (SIAM J. Numer. Anal. 25, 1988): the smallest
+    velocity minus speed of sound, and the largest velocity plus speed of sound.
     """
     (r0, u0, _, p0), (r1, u1, _, p1) = left, right
     c0, c1 = (GAMMA * p0 / r0).sqrt(), (GAMMA * p1 / r1).sqrt()
@@ -153,20 +157,20 @@ def hllc(left: Tensor, right: Tensor) -> Tensor:
     density = mass / (outer - middle)
     inside = energy / r + (middle - u) * (middle + p / mass)
     star = torch.stack([torch.ones_like(r), middle, w, inside]) * density
-    # Nothing but the flux of one side where all waves move to the other.
+    # If all waves move to one side, the flux is that of the other.
     moving = torch.where(upwind, slow.clamp_max(0), fast.clamp_min(0))
     return flux + moving * (star - conserved)
 
 
 def to_conserved(primitive: Tensor) -> Tensor:
-    """Mass, momentum and energy from density, velocity and pressure ``[4, ...]``."""
+    """Convert density, velocity, pressure ``[4, ...]`` to mass, momentum, energy."""
     density, v, w, pressure = primitive
     energy = pressure / (GAMMA - 1) + density * (v**2 + w**2) / 2
     return torch.stack([density, density * v, density * w, energy])
 
 
 def to_primitive(conserved: Tensor) -> Tensor:
-    """Density, velocity and pressure from mass, momentum and energy ``[4, ...]``."""
+    """Convert mass, momentum, energy ``[4, ...]`` to density, velocity, pressure."""
     density, momentum_x, momentum_y, energy = conserved
     v, w = momentum_x / density, momentum_y / density
     pressure = (GAMMA - 1) * (energy - density * (v**2 + w**2) / 2)

@@ -26,16 +26,17 @@ __all__ = [
 
 Doubles = NDArray[np.float64]
 Lame = tuple[float, float]
-# As near to a side of the square is on it.
+# Tolerance of positions.
 NEAR = 1e-9
 
 
 def reference_mesh(resolution: int) -> skfem.MeshTri1:
-    """The square [-1, 1] x [-1, 1] with a square hole, its squares cut crosswise.
+    """Return the square [-1, 1] x [-1, 1] with a square hole, cut into triangles.
 
-    ``resolution`` squares along each outer side, and as many rings of them around the
-    hole as make them about square on the mesh of a sample. Their diagonals lie on those
-    of the whole, on which :func:`hole_mesh` has kinks.
+    There are ``resolution`` squares along each outer side, each cut along its
+    diagonals, and enough rings around the hole to make them about square on the mesh of
+    a sample. Some diagonals lie on those of the domain, where :func:`hole_mesh` has
+    kinks.
     """
     axis, rings = np.linspace(-1, 1, resolution + 1), (resolution + 2) // 4
     hole = 1 - 2 * rings / resolution
@@ -47,11 +48,15 @@ def reference_mesh(resolution: int) -> skfem.MeshTri1:
 def hole_mesh(
     reference: skfem.MeshTri1, radius: Callable[[Doubles], Doubles]
 ) -> skfem.MeshTri2:
-    """The unit square with a hole around its centre, by triangles with curved sides.
+    """Map the reference mesh to the unit square with a hole around its centre.
 
-    Points of the reference mesh, refined or not, move along their rays from the centre:
-    those of the square hole onto the hole, those of the outer sides onto the sides, all
-    others in proportion. ``radius`` is that of the hole at angles ``[n]``, below 0.5.
+    Points move along rays from the centre: those of the square hole onto the hole,
+    those of the outer sides onto the sides, and others in proportion. Sides of
+    triangles are curved.
+
+    Args:
+        reference: Reference mesh, refined or not.
+        radius: Radius of the hole as a function of the angle ``[n]``, below 0.5.
     """
     curved = skfem.MeshTri2.from_mesh(reference)
     x = curved.doflocs
@@ -63,13 +68,13 @@ def hole_mesh(
 
 
 def plane_stress(nu: float) -> Lame:
-    """Lame parameters of a thin plate of Poisson's ratio ``nu``, Young's modulus 1."""
+    """Return the Lame parameters of a thin plate of Young's modulus 1."""
     # scikit-fem's own are wrong in plane stress before version 12.0.2.
     return nu / (1 + nu) / (1 - nu), 0.5 / (1 + nu)
 
 
 def displacements(mesh: skfem.MeshTri2) -> skfem.Basis:
-    """Quadratic displacements on a mesh."""
+    """Return the basis of quadratic displacements on a mesh."""
     element = skfem.ElementVector(skfem.ElementTriP2())
     return skfem.Basis(mesh, element, intorder=2)
 
@@ -81,11 +86,17 @@ def equilibrium(
     fixed: NDArray[np.int64],
     values: Doubles | None = None,
 ) -> tuple[Doubles, float]:
-    """The displacement in equilibrium with a ``load``, and the relative residual.
+    """Solve for the displacement in equilibrium with a load.
 
-    The load is body forces and tractions, assembled. Degrees of freedom that are
-    ``fixed`` have the given ``values``, or 0; the residual is the largest over the
-    largest force at a node.
+    Args:
+        basis: Basis of displacements.
+        lame: Lame parameters.
+        load: Assembled body forces and tractions.
+        fixed: Degrees of freedom with prescribed values.
+        values: Displacement with these values; None for 0.
+
+    Returns:
+        The displacement, and the largest residual over the largest force at a node.
     """
     stiffness = linear_elasticity(*lame).assemble(basis)
     system = skfem.condense(stiffness, load, x=values, D=fixed)
@@ -97,7 +108,7 @@ def equilibrium(
 
 
 def pulled(basis: skfem.Basis, lame: Lame) -> tuple[Doubles, float]:
-    """:func:`equilibrium` of a cell clamped below, with a traction (0, 1) above."""
+    """Solve for the :func:`equilibrium` of a cell clamped below and pulled above."""
     mesh = basis.mesh
     above = mesh.facets_satisfying(lambda x: x[1] > 1 - NEAR, boundaries_only=True)
     top = skfem.FacetBasis(mesh, basis.elem, facets=above)
@@ -106,10 +117,9 @@ def pulled(basis: skfem.Basis, lame: Lame) -> tuple[Doubles, float]:
 
 
 def stress_at_vertices(basis: skfem.Basis, u: Doubles, lame: Lame) -> Doubles:
-    """Stress components xx, yy and xy at the vertices ``[3, V]`` of a displacement.
+    """Return the stress components xx, yy and xy at the vertices ``[3, V]``.
 
-    They are those of the continuous, piecewise linear stress with the least error in
-    the mean square.
+    They are the L2 projection to continuous, piecewise linear functions.
     """
     stress = linear_stress(*lame)(sym_grad(basis.interpolate(u)))
     linear = basis.with_element(skfem.ElementTriP1())
@@ -117,6 +127,6 @@ def stress_at_vertices(basis: skfem.Basis, u: Doubles, lame: Lame) -> Doubles:
 
 
 def von_mises(stress: Doubles) -> Doubles:
-    """Von Mises stress ``[V]`` of the components xx, yy and xy ``[3, V]``."""
+    """Return the von Mises stress ``[V]`` of components xx, yy and xy ``[3, V]``."""
     xx, yy, xy = stress
     return np.asarray(np.sqrt(xx**2 - xx * yy + yy**2 + 3 * xy**2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.spatial import cKDTree
@@ -17,7 +16,7 @@ from nfsgeo.data.pde.advection_diffusion import (
     solve_around_circle,
 )
 from nfsgeo.data.pde.bodies import Aerofoil, Body, Ellipse, Flow
-from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
+from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver, stacked
 from nfsgeo.geometry import Domain
 
 __all__ = ["Heat", "HeatProblem", "heat_flux"]
@@ -34,7 +33,7 @@ GROWTH, BOUND = 4.7, 0.025
 # Clustering of its lines around the wake, at the far boundary and at the wall. Few
 # lines start near the edge of an aerofoil, where the map makes spacings small.
 CLUSTER_FAR, CLUSTER_ELLIPSE, CLUSTER_AEROFOIL = 0.5, 0.0, -0.3
-# Points of the wall of which the nearest is searched.
+# Points of the wall among which the nearest is searched.
 WALL_POINTS = 2048
 INTERIOR, WALL, INFLOW, OUTFLOW = range(4)
 
@@ -109,11 +108,11 @@ class Heat(Solver):
         return self
 
     def shape(self, resolution: int) -> tuple[int, ...]:
-        """Lines around the body times the points on each."""
+        """Return the number of lines times the number of points on a line."""
         return (resolution * num_layers(resolution),)
 
     def cells(self, resolution: int) -> dict[str, np.ndarray]:
-        """Quadrilaterals between neighbouring lines, counter-clockwise."""
+        """Return quadrilaterals between neighbouring lines, counterclockwise."""
         layers = num_layers(resolution)
         number = np.arange(layers * resolution).reshape(layers, resolution)
         after = np.roll(number, -1, axis=1)
@@ -123,10 +122,8 @@ class Heat(Solver):
     def solution(
         self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
-        found = [self._sample(HeatProblem(rng, self), resolution) for rng in rngs]
-        u, a, pos, scalars, checks = (
-            torch.from_numpy(np.stack(each)) for each in zip(*found, strict=True)
-        )
+        samples = (self._sample(HeatProblem(rng, self), resolution) for rng in rngs)
+        u, a, pos, scalars, checks = stacked(samples)
         limits = {
             "temperature beyond its bounds": (checks[:, 0], 5e-3),
             "relative heat imbalance": (checks[:, 1], 0.05),
@@ -134,7 +131,7 @@ class Heat(Solver):
         return Solution(u[:, None, :, None], a, limits, pos=pos, scalars=scalars)
 
     def _sample(self, problem: HeatProblem, resolution: int) -> tuple[Doubles, ...]:
-        """Temperature, static inputs, points, scalars and checks of a sample."""
+        """Return temperature, static inputs, points, scalars and checks."""
         solved, (angle, s) = problem.solve(), problem.mesh_lines(resolution)
         theta = problem.flow.wake(s)[:, None] + angle
         z = problem.body.position(np.exp(s[:, None] + 1j * theta))
@@ -174,7 +171,7 @@ class HeatProblem:
     """
 
     def __init__(self, rng: np.random.Generator, equation: Heat) -> None:
-        # As many numbers for every option, so that one changes nothing else.
+        # All options draw the same numbers, so that each changes nothing else.
         draws, self._modes = rng.random(7), rng.standard_normal((2, MODES))
         self._modes *= DEVIATION / np.arange(1, MODES + 1)
         if equation.wall == "uniform":
@@ -199,16 +196,18 @@ class HeatProblem:
         self.depth = float(np.log(FAR / abs(c)))
 
     def wall_temperature(self, theta: Doubles) -> Doubles:
-        """Wall temperature at angles on the unit circle."""
+        """Return the wall temperature at angles on the unit circle."""
         phase = np.multiply.outer(theta, np.arange(1, MODES + 1))
         cosines, sines = self._modes
         return np.asarray(1 + np.cos(phase) @ cosines + np.sin(phase) @ sines)
 
     def solve(self, refinement: float = 1.0) -> RoundSolution:
-        """The solution on a mesh that resolves the boundary layer and the wake.
+        """Solve on a mesh that resolves the boundary layer and the wake.
 
-        Their thickness falls with the square root of the Peclet number; ``refinement``
-        multiplies the numbers of lines and of points on a line.
+        Their thickness decreases with the square root of the Peclet number.
+
+        Args:
+            refinement: Factor of the numbers of lines and of points on a line.
         """
         ratio = self.peclet / 2000
         return solve_around_circle(
@@ -221,10 +220,11 @@ class HeatProblem:
         )
 
     def mesh_lines(self, resolution: int) -> tuple[Doubles, Doubles]:
-        """The stored mesh: angles from the wake ``[N / 4, N]``, circles ``[N / 4]``.
+        """Return angles from the wake ``[N / 4, N]`` and circles ``[N / 4]``.
 
-        No line starts at the wake's centre, which is the edge of an aerofoil, where the
-        heat flux may be singular. Lines are normal to the wall.
+        They are those of the stored mesh. Lines are normal to the wall, and none starts
+        at the wake's centre, the edge of an aerofoil, where the heat flux may be
+        singular.
         """
         number = np.arange(resolution) - resolution // 2
         even = 2 * np.pi * (number + 0.5) / resolution
@@ -238,14 +238,14 @@ class HeatProblem:
 
 
 def num_layers(resolution: int) -> int:
-    """Points on each line of the stored mesh, both ends included."""
+    """Return the points on each line of the stored mesh, with both ends."""
     return max(4, round(resolution / 4))
 
 
 def nearest_on_wall(body: Body, z: Complexes) -> tuple[Doubles, Doubles]:
-    """Distances of points x + iy from a body, and where on its wall they are measured.
+    """Return distances of points x + iy from a body, and the nearest wall points.
 
-    The places are angles on the unit circle: the nearest of 2048, moved to the minimum
+    The latter are angles on the unit circle: the nearest of 2048, moved to the minimum
     of the parabola through the squared distances there and on both sides.
     """
     step = 2 * np.pi / WALL_POINTS
@@ -260,7 +260,7 @@ def nearest_on_wall(body: Body, z: Complexes) -> tuple[Doubles, Doubles]:
 
 
 def heat_flux(temperature: Tensor, pos: Tensor, resolution: int) -> Tensor:
-    """Heat flux from the wall into the fluid, minus the normal derivative.
+    """Return the heat flux from the wall into the fluid, minus the normal derivative.
 
     It is a one-sided difference of second order along the mesh lines, which are
     normal to the wall. In the units of :class:`Heat`, it is the local Nusselt number.

@@ -1,6 +1,6 @@
 """Incompressible Navier-Stokes equations by Taylor-Hood elements, in two dimensions.
 
-scikit-fem (``nfsgeo[fem]``) assembles what does not change in time.
+scikit-fem (``nfsgeo[fem]``) assembles the constant matrices.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Doubles", "Flow", "Stepper"]
 
 Doubles = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-# Exact for the convection on triangles with straight sides.
+# Degree of the quadrature, exact for convection on triangles with straight sides.
 DEGREE = 5
 
 
@@ -26,31 +26,31 @@ class Flow:
     .. math:: \partial_t u + (u\cdot\nabla) u - \nu\Delta u + \nabla p = f, \quad
         \nabla\cdot u = 0
 
-    with quadratic velocities and linear pressures. Velocities are given at some nodes;
-    on the rest of the boundary, :math:`\nu\,\partial_n u = p n`.
+    with quadratic velocities and linear pressures. Velocities are prescribed on some
+    facets of the boundary; on the rest, :math:`\nu\,\partial_n u = p n`.
 
     Args:
         mesh: Triangles, with straight or curved sides.
         nu: Kinematic viscosity.
-        given: Facets of the boundary at whose nodes velocities are given. If that is
-            all of the boundary, the pressure is 0 at the first vertex.
+        facets: Facets of the boundary with prescribed velocities. If they are the whole
+            boundary, the pressure is 0 at the first vertex.
 
     Attributes:
         pos: Positions of the nodes of velocities ``[2, n]``, first the vertices.
-        given: Numbers of the nodes at which velocities are given.
+        dirichlet: Numbers of the nodes with prescribed velocities.
         mass: Mass matrix of one component of velocity ``[n, n]``.
         stiffness: Stiffness matrix of one component, without viscosity ``[n, n]``.
         divergence: Moments of its derivative along x and y, by vertices ``[m, n]``.
     """
 
-    def __init__(self, mesh: skfem.MeshTri2, nu: float, given: Numbers) -> None:
+    def __init__(self, mesh: skfem.MeshTri2, nu: float, facets: Numbers) -> None:
         basis = skfem.Basis(mesh, skfem.ElementTriP2(), intorder=DEGREE)
         linear = basis.with_element(skfem.ElementTriP1())
         self.mesh, self.nu, self.basis = mesh, nu, basis
         self.pos, self.size = basis.doflocs, basis.N
-        self.given = basis.get_dofs(facets=given).all()
-        self.free = np.setdiff1d(np.arange(self.size), self.given)
-        self.enclosed = len(given) == len(mesh.boundary_facets())
+        self.dirichlet = basis.get_dofs(facets=facets).all()
+        self.free = np.setdiff1d(np.arange(self.size), self.dirichlet)
+        self.enclosed = len(facets) == len(mesh.boundary_facets())
         self.mass = skfem.BilinearForm(lambda u, v, _: u * v).assemble(basis)
         laplace = skfem.BilinearForm(lambda u, v, _: dot(grad(u), grad(v)))
         self.stiffness = laplace.assemble(basis)
@@ -89,15 +89,15 @@ class Flow:
         """
         products = np.einsum("iq,jaq->aqij", self._values, self._slopes)
         local = sum(
-            weights @ each.reshape(len(each), -1)
-            for weights, each in zip(self._carried(carrier), products, strict=True)
+            weights @ product.reshape(len(product), -1)
+            for weights, product in zip(self._carried(carrier), products, strict=True)
         )
         rows, columns = np.repeat(self._nodes, 6, axis=1), np.tile(self._nodes, 6)
         entries = (np.ravel(local), (rows.ravel(), columns.ravel()))
         return sp.csr_matrix(entries, shape=(self.size, self.size))
 
     def _carried(self, u: Doubles) -> tuple[Doubles, Doubles]:
-        """Both components of a velocity in coordinates of the reference triangle.
+        """Return both components of a velocity in the reference triangle.
 
         They are multiplied by the quadrature weights, ``[elements, Q]`` each.
         """
@@ -106,8 +106,8 @@ class Flow:
         return xx * x + xy * y, yx * x + yy * y
 
     def convection_reference(self, u: Doubles) -> Doubles:
-        """:meth:`convection`, assembled by scikit-fem."""
-        x, y = (self.basis.interpolate(each) for each in u)
+        """Reference for :meth:`convection`, assembled by scikit-fem."""
+        x, y = (self.basis.interpolate(component) for component in u)
 
         def form(v: Doubles, w: skfem.assembly.form.form.FormExtraParams) -> Doubles:
             return (w["x"] * w["of"].grad[0] + w["y"] * w["of"].grad[1]) * v
@@ -116,27 +116,28 @@ class Flow:
         return np.stack([linear.assemble(self.basis, x=x, y=y, of=of) for of in (x, y)])
 
     def crossing_rate(self, u: Doubles) -> float:
-        """Largest number of triangles that a particle crosses per unit of time."""
+        """Return the largest number of triangles crossed per unit of time."""
         value = u[:, self._nodes] @ self._values
         along = np.einsum("ij...,j...->i...", self._inverse, value)
         return float(np.sqrt((along**2).sum(axis=0)).max())
 
     def divergence_of(self, u: Doubles) -> Doubles:
-        """Moments of the divergence, by vertices ``[m]``."""
+        """Return the moments of the divergence, by vertices ``[m]``."""
         return np.asarray(self.divergence[0] @ u[0] + self.divergence[1] @ u[1])
 
     def oseen(
-        self, given: Doubles, carrier: Doubles | None = None
+        self, values: Doubles, carrier: Doubles | None = None
     ) -> tuple[Doubles, Doubles]:
-        """Steady velocity ``[2, n]`` and pressure ``[m]`` with convection by a carrier.
+        """Solve for steady velocity ``[2, n]`` and pressure ``[m]``.
 
-        Without a carrier, this is Stokes flow. The velocity is that of ``given [2, n]``
-        at the nodes ``flow.given``.
+        Args:
+            values: Velocity with the prescribed values on the boundary ``[2, n]``.
+            carrier: Velocity of the convection ``[2, n]``; None for Stokes flow.
         """
         matrix = self.nu * self.stiffness
         if carrier is not None:
             matrix = matrix + self.convection_matrix(carrier)
-        return _Saddle(self, matrix.tocsr()).solve(given)
+        return _Saddle(self, matrix.tocsr()).solve(values)
 
 
 class _Saddle:
@@ -150,7 +151,7 @@ class _Saddle:
         free = flow.free
         start = 1 if flow.enclosed else 0
         block = matrix[free][:, free]
-        x, y = (-each[start:][:, free] for each in flow.divergence)
+        x, y = (-divergence[start:][:, free] for divergence in flow.divergence)
         rows = [[block, None, x.T], [None, block, y.T], [x, y, None]]
         # The pattern is symmetric, and hardly any pivoting is needed.
         self.factors = splu(
@@ -161,19 +162,19 @@ class _Saddle:
         )
 
     def solve(self, u: Doubles, load: Doubles | None = None) -> tuple[Doubles, Doubles]:
-        """Velocity and pressure with a load ``[2, n]``; ``u`` where it is given."""
+        """Solve for velocity and pressure, with the boundary values of ``u``."""
         flow = self.flow
-        found = np.zeros((2, flow.size))
-        found[:, flow.given] = u[:, flow.given]
-        right = -_apply(self.matrix, found)
+        velocity = np.zeros((2, flow.size))
+        velocity[:, flow.dirichlet] = u[:, flow.dirichlet]
+        right = -_apply(self.matrix, velocity)
         if load is not None:
             right += load
         start = 1 if flow.enclosed else 0
-        inward = flow.divergence_of(found)[start:]
+        inward = flow.divergence_of(velocity)[start:]
         solved = self.factors.solve(np.concatenate([*right[:, flow.free], inward]))
         parts = np.split(solved, [len(flow.free), 2 * len(flow.free)])
-        found[:, flow.free] = parts[:2]
-        return found, np.concatenate([np.zeros(start), parts[2]])
+        velocity[:, flow.free] = parts[:2]
+        return velocity, np.concatenate([np.zeros(start), parts[2]])
 
 
 class Stepper:
@@ -206,14 +207,16 @@ class Stepper:
         self.saddle = _Saddle(flow, matrix.tocsr())
 
     def start(self, now: Doubles, before: Doubles | None = None) -> None:
-        """Begin at a velocity ``[2, n]`` and the one a step before, or the same."""
+        """Start from a velocity ``[2, n]`` and that of the step before, or the same."""
         self.now, self.before = now, now if before is None else before
         self.explicit = self._explicit(self.before)
 
-    def step(self, given: Doubles, load: Doubles | None = None) -> None:
-        """Make a time step with a load ``[2, n]``.
+    def step(self, values: Doubles, load: Doubles | None = None) -> None:
+        """Make a time step.
 
-        The new velocity is that of ``given [2, n]`` at the nodes ``flow.given``.
+        Args:
+            values: Velocity with the new values on the boundary ``[2, n]``.
+            load: Load ``[2, n]``; None for none.
         """
         explicit, last = self._explicit(self.now), self.explicit
         past = (4 * self.now - self.before) / (2 * self.dt)
@@ -221,23 +224,24 @@ class Stepper:
         if load is not None:
             right += load
         self.before, self.explicit, self._right = self.now, explicit, right
-        self.now, self.pressure = self.saddle.solve(given, right)
+        self.now, self.pressure = self.saddle.solve(values, right)
 
     def _explicit(self, u: Doubles) -> Doubles:
-        found = self.flow.convection(u)
-        return found if self.carried is None else found - _apply(self.carried, u)
+        moments = self.flow.convection(u)
+        return moments if self.carried is None else moments - _apply(self.carried, u)
 
     def force(self, nodes: Numbers) -> Doubles:
-        """Force of the flow on the ``nodes`` of a part of the boundary, ``[2]``.
+        """Return the force of the flow on a part of the boundary, ``[2]``.
 
-        It is the residual of the last step there, a volume integral with the test
-        function that is 1 on that part; this is more accurate than an integral of the
-        stress.
+        It is the residual of the last step at the ``nodes`` of that part, which is more
+        accurate than an integral of the stress.
         """
-        lacking = _apply(self.saddle.matrix, self.now) - self._right
-        lacking -= [each.T @ self.pressure for each in self.flow.divergence]
-        return np.asarray(-lacking[:, nodes].sum(axis=1))
+        residual = _apply(self.saddle.matrix, self.now) - self._right
+        residual -= [
+            divergence.T @ self.pressure for divergence in self.flow.divergence
+        ]
+        return np.asarray(-residual[:, nodes].sum(axis=1))
 
 
 def _apply(matrix: sp.csr_matrix, u: Doubles) -> Doubles:
-    return np.stack([matrix @ each for each in u])
+    return np.stack([matrix @ component for component in u])

@@ -89,7 +89,7 @@ class KdV(PeriodicSolver):
         return 1j * k**3, lambda v: flux * grid.forward(grid.back(v).square_())
 
     def guard(self, u: Tensor, grid: FourierGrid, dt: float) -> Tensor:
-        """``6 dt max|u| k_max``, or twice the drift in units of 1e-7 if larger."""
+        """Return ``6 dt max|u| k_max``, or twice the drift over 1e-7 if larger."""
         courant = u.abs().amax(dim=(1, 2)) * (6 * dt * grid.k_max / self.length)
         some = torch.linspace(0, u.shape[1] - 1, 11).long()
         change = drift(u[:, some], self.length)[1:].amax(dim=0)
@@ -97,9 +97,12 @@ class KdV(PeriodicSolver):
 
 
 def soliton(x: Tensor, speed: float, length: float) -> Tensor:
-    r"""Soliton :math:`c/2\,\mathrm{sech}^2(\sqrt c\,x/2)`, repeated every ``length``.
+    r"""Evaluate the soliton :math:`c/2\,\mathrm{sech}^2(\sqrt c\,x/2)`.
 
-    ``speed`` is c, and ``x`` the distance from its crest, within one length of 0.
+    Args:
+        x: Distance from its crest, within one period of 0.
+        speed: Its speed c.
+        length: The period.
     """
     images = [x + image * length for image in range(-3, 4)]
     waves = [speed / 2 / torch.cosh(speed**0.5 / 2 * y) ** 2 for y in images]
@@ -107,11 +110,15 @@ def soliton(x: Tensor, speed: float, length: float) -> Tensor:
 
 
 def drift(u: Tensor, length: float) -> Tensor:
-    r"""Largest change of mass, momentum and energy since the first time step.
+    r"""Return the largest change of mass, momentum and energy in time, ``[3, B]``.
 
     They are the means of :math:`u`, :math:`u^2` and :math:`u^3 - u_x^2/2`. The change
-    of mass is absolute, the others are relative to the size of their parts at first.
-    Of ``u [B, T, N]`` with a period of ``length`` it is ``[3, B]``.
+    of mass is absolute, the others are relative to the sum of the initial absolute
+    terms.
+
+    Args:
+        u: Time steps ``[B, T, N]``.
+        length: The period.
     """
     grid = FourierGrid(u.shape[-1], 1, u.device)
     k = 2 * torch.pi / length * grid.wavenumbers[0]

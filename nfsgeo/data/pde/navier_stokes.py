@@ -89,7 +89,7 @@ class NavierStokes(PeriodicSolver):
         return -self.nu * (kx**2 + ky**2), nonlinear
 
     def guard(self, u: Tensor, grid: FourierGrid, dt: float) -> Tensor:
-        """``dt * max|u| * k_max``, u the components of the velocity."""
+        """Return ``dt * max|u| * k_max``, with the components u of the velocity."""
         velocity = self._velocity(grid)
         speeds = [
             grid.back(velocity * grid.forward(w)).abs().amax(dim=(0, 2, 3))
@@ -99,7 +99,7 @@ class NavierStokes(PeriodicSolver):
 
     @staticmethod
     def _velocity(grid: FourierGrid) -> Tensor:
-        """From modes of the vorticity to those of the velocity ``[2, 1, *S]``."""
+        """Return the map from modes of vorticity to velocity, ``[2, 1, *S]``."""
         kx, ky = grid.k
         squared = kx**2 + ky**2
         stream = grid.mask / torch.where(squared > 0, squared, torch.inf)

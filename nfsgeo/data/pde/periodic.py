@@ -1,4 +1,4 @@
-"""Pseudo-spectral solvers on the torus: Fourier transforms, and steps in time."""
+"""Pseudo-spectral solvers on the torus with exponential time stepping."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ class FourierGrid:
     def __init__(self, num_points: int, dim: int, device: Device = "cpu") -> None:
         n = self.num_points = num_points
         self._axes = tuple(range(-dim, 0))
-        each = torch.arange(n, dtype=torch.float64, device=device)
-        signed = torch.where(2 * each < n, each, each - n)
-        along = [signed] * (dim - 1) + [each[: n // 2 + 1]]
+        index = torch.arange(n, dtype=torch.float64, device=device)
+        signed = torch.where(2 * index < n, index, index - n)
+        along = [signed] * (dim - 1) + [index[: n // 2 + 1]]
         self.wavenumbers = torch.meshgrid(along, indexing="ij")
         self.k = tuple(2 * torch.pi * k for k in self.wavenumbers)
         self.mask = 3 * torch.stack(self.wavenumbers).abs().amax(dim=0) < n
         self.k_max = 2 * math.pi * ((n - 1) // 3)
 
     def forward(self, u: Tensor) -> Tensor:
-        """Modes of fields, real ``[..., *S]`` to complex."""
+        """Transform real fields ``[..., *S]`` to modes."""
         return torch.fft.rfftn(u, dim=self._axes)
 
     def back(self, v: Tensor) -> Tensor:
-        """Fields of modes, complex to real ``[..., *S]``."""
+        """Transform modes to real fields ``[..., *S]``."""
         shape = [self.num_points] * len(self._axes)
         return torch.fft.irfftn(v, s=shape, dim=self._axes)
 
@@ -66,20 +66,22 @@ class ETDRK4:
     r"""Fourth-order exponential Runge-Kutta steps for :math:`v' = Lv + N(v)`.
 
     Krogstad's scheme (J. Comput. Phys. 203, 2005, "ETDRK4-B"): the weights of Cox and
-    Matthews' ETDRK4, inner stages of a higher order, the same four evaluations. The
-    phi functions are averaged over a circle around :math:`L\,dt` (Kassam and Trefethen,
-    SIAM J. Sci. Comput. 26, 2005), for ``L`` diagonal. For a complex ``L`` the averages
-    stay complex: their real part alone would make the scheme first order.
+    Matthews' ETDRK4, with inner stages of a higher order and the same four evaluations.
+    The phi functions are averaged over a circle around :math:`L\,dt` (Kassam and
+    Trefethen, SIAM J. Sci. Comput. 26, 2005), for a diagonal ``L``. For a complex ``L``
+    the averages stay complex: with their real part the scheme would be of first order.
 
-    L is ``linear``, real or complex and broadcastable to the state; N is ``nonlinear``,
-    from a complex state to a complex state.
+    Args:
+        linear: L, real or complex, broadcastable to the state.
+        dt: Time step.
+        nonlinear: N, a function from a complex state to a complex state.
     """
 
     def __init__(
         self, linear: Tensor, dt: float, nonlinear: Callable[[Tensor], Tensor]
     ) -> None:
         self.nonlinear = nonlinear
-        # All coefficients are complex like the state: mixed products are slow in torch.
+        # All coefficients are complex, since mixed products are slow in torch.
         z = linear.to(torch.complex128) * dt
         phi1_half, phi2_half, _ = _phi_functions(z / 2)
         phi1, phi2, phi3 = _phi_functions(z)
@@ -92,7 +94,7 @@ class ETDRK4:
         self.last = dt * (4 * phi3 - phi2)
 
     def step(self, v: Tensor) -> Tensor:
-        """The state one ``dt`` later."""
+        """Return the state one ``dt`` later."""
         v_half, v_full = self.half * v, self.full * v
         n0 = self.nonlinear(v)
         a = torch.addcmul(v_half, self.a0, n0)
@@ -106,7 +108,7 @@ class ETDRK4:
 
 
 def _phi_functions(z: Tensor) -> list[Tensor]:
-    """Averages of phi_1, phi_2 and phi_3 over unit circles around ``z``, complex."""
+    """Average phi_1, phi_2 and phi_3 over unit circles around ``z``, complex."""
     points = torch.arange(CONTOUR_POINTS, dtype=torch.float64) + 0.5
     angle = points * (2 * torch.pi / CONTOUR_POINTS)
     sums = [torch.zeros_like(z) for _ in range(3)]
@@ -123,13 +125,19 @@ def _phi_functions(z: Tensor) -> list[Tensor]:
 
 
 def spectral_tail(u: Tensor, grid: FourierGrid) -> Tensor:
-    """Fraction of the variance in the outer tenth of the modes that a 2/3 mask keeps.
+    """Return the fraction of the variance in the outer tenth of the resolved modes.
 
-    The variance of an unresolved field piles up there; the fraction is about the square
-    of its relative error. Of time steps ``u [B, T, *S]``, it is the largest fraction
-    over 16 or more, ``[B]``.
+    The variance of an unresolved field accumulates there. The fraction is about the
+    square of the relative error.
+
+    Args:
+        u: Time steps ``[B, T, *S]``.
+        grid: Grid of the field, with its 2/3 mask.
+
+    Returns:
+        The largest fraction over at least 16 of the time steps ``[B]``.
     """
-    # Fronts live for many time steps: some of them, the last included, show a pile-up.
+    # Fronts live for many time steps, so that a subset with the last one suffices.
     modes = grid.forward(u.flip(1)[:, :: max(1, u.shape[1] // 16)])
     power = torch.view_as_real(modes).square().sum(dim=-1)
     largest = torch.stack(grid.wavenumbers).abs().amax(dim=0)
@@ -141,10 +149,10 @@ def spectral_tail(u: Tensor, grid: FourierGrid) -> Tensor:
 
 
 class PeriodicSolver(Solver):
-    """An equation on equispaced points of the unit torus, stepped by ETDRK4."""
+    """Base class of equations on the unit torus, integrated by ETDRK4."""
 
     domain: ClassVar[Domain] = Domain.unit(2)
-    max_tail: ClassVar[float]  # of the variance, unresolved: see `spectral_tail`
+    max_tail: ClassVar[float]  # limit of `spectral_tail`
     method: ClassVar[str] = (
         "ETDRK4 (Krogstad), contour-averaged phi functions; Fourier, strict 2/3 mask; "
         "float64"
@@ -154,27 +162,27 @@ class PeriodicSolver(Solver):
         return (np.arange(resolution) / resolution,) * self.domain.dim
 
     def coarsest(self) -> int:
-        """Points on each axis that carry the solution; coarser grids sample it."""
+        """Return the smallest number of points on an axis; coarser grids sample it."""
         return self.resolution
 
     @abstractmethod
     def longest_step(self, resolution: int) -> float:
-        """Step of the integration to try first with so many points on each axis."""
+        """Return the time step of the integration to try first."""
 
     @abstractmethod
     def initial(self, rngs: Rngs, resolution: int) -> Tensor:
-        """Initial conditions ``[B, *S]`` on the CPU, float64."""
+        """Draw initial conditions ``[B, *S]`` on the CPU, float64."""
 
     @abstractmethod
     def flow(self, grid: FourierGrid) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """L and N of ``v' = L v + N(v)``, where v are the modes of the state."""
+        """Return L and N of ``v' = L v + N(v)``, where v are the modes of the state."""
 
     @abstractmethod
     def guard(self, u: Tensor, grid: FourierGrid, dt: float) -> Tensor:
-        """Of each sample ``[B]``, below 2 where steps of ``dt`` are stable."""
+        """Return a number for each sample ``[B]``, below 2 if ``dt`` is stable."""
 
     def limits(self, u: Tensor, grid: FourierGrid) -> Limits:
-        """Quantities of a solution to check: the mean is kept, the field resolved."""
+        """Return the limits of the drift of the mean and of unresolved variance."""
         mean = u.flatten(2).mean(dim=2)
         return {
             "drift of the mean": ((mean - mean[:, :1]).abs().amax(dim=1), 1e-12),
@@ -184,14 +192,21 @@ class PeriodicSolver(Solver):
     def evolve(
         self, start: Tensor, num_steps: int, *, substeps: int, spacing: float
     ) -> tuple[Tensor, Tensor]:
-        """Advance states ``start [B, *S]``, float64, by time steps ``spacing`` apart.
+        """Integrate the equation.
 
-        Each takes ``substeps`` of the integration. The result is
-        ``[B, 1 + num_steps, *S]``, the first ``start`` itself, and the guard ``[B]``.
+        Args:
+            start: States ``[B, *S]``, float64.
+            num_steps: Number of time steps.
+            substeps: Steps of the integration in each of them.
+            spacing: Time between time steps.
+
+        Returns:
+            The states ``[B, 1 + num_steps, *S]``, with ``start`` first, and the guard
+            ``[B]``.
         """
         grid = FourierGrid(start.shape[-1], self.domain.dim, start.device)
         linear, nonlinear = self.flow(grid)
-        # Masked modes stay zero: what they would do costs accuracy in the averages.
+        # Masked modes stay zero, and would make the averages less accurate.
         scheme = ETDRK4(linear * grid.mask, spacing / substeps, nonlinear)
         state = grid.forward(start) * grid.mask
         u = start.new_empty(len(start), 1 + num_steps, *start.shape[1:])
@@ -213,7 +228,7 @@ class PeriodicSolver(Solver):
         u, guard = self.evolve(start, last, substeps=substeps, spacing=spacing)
         used = torch.full_like(guard, substeps)
         for _ in range(HALVINGS):
-            # A sample's own decision, so the result does not depend on its batch.
+            # Each sample has its own step, so that it does not depend on its batch.
             bad = ~(guard < GUARD)
             if not bool(bad.any()):
                 break
@@ -231,10 +246,10 @@ class PeriodicSolver(Solver):
 
 @contextmanager
 def flush_denormals() -> Iterator[None]:
-    """Flush denormal numbers to zero inside, and restore the setting afterwards.
+    """Flush denormal numbers to zero in this context, and restore the setting.
 
-    Damped modes decay into denormals, which cost a hundred times a normal number. The
-    setting belongs to the calling thread; torch has no getter, so it is probed.
+    Damped modes decay into denormals, which are a hundred times slower than normal
+    numbers. The setting belongs to the calling thread; torch has no getter for it.
     """
     tiny = torch.full((1,), torch.finfo(torch.float64).tiny, dtype=torch.float64)
     was_on = bool(tiny / 2 == 0)

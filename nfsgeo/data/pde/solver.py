@@ -1,11 +1,11 @@
-"""What every equation offers: its description, its options and its solver."""
+"""Base class of equations, with their options and solvers."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,32 +16,32 @@ from nfsgeo.data.pde.random_fields import Rngs, sample_rng
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["Device", "Limits", "Positive", "Rngs", "Solution", "Solver"]
+__all__ = ["Device", "Limits", "Positive", "Rngs", "Solution", "Solver", "stacked"]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Device = torch.device | str
-# Quantity to its value in each sample [B] and its upper limit.
+# Quantities by name: the value in each sample [B] and the upper limit.
 Limits = Mapping[str, tuple[Tensor, float]]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A solved batch, float64."""
+    """The solution of a batch, float64."""
 
     u: Tensor  # time steps [B, T, *S, C]
     a: Tensor  # initial condition or coefficient [B, *S, C_a]
-    limits: Limits  # to check
-    dt: Tensor | None = None  # that each sample was solved with [B]
-    # Points of each sample [B, P, d], where it has a mesh of its own; *S is P then.
+    limits: Limits  # quantities to check
+    dt: Tensor | None = None  # time step of the integration of each sample [B]
+    # Points of each sample [B, P, d] if samples have their own meshes; *S is then P.
     pos: Tensor | None = None
     scalars: Tensor | None = None  # parameters of the equation [B, P_s]
 
 
 class Solver(BaseModel, ABC):
-    """An equation, how its samples are solved, and as fields the options of a user.
+    """Base class of equations; the fields of the model are options of the user.
 
-    A full set has ``samples`` of ``num_steps`` time steps, ``spacing`` apart or 0 for a
-    steady problem, with ``resolution`` points on each axis.
+    By default a data set has ``samples`` with ``num_steps`` time steps, ``spacing``
+    apart (0 for a steady problem), and ``resolution`` points on each axis.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -49,17 +49,17 @@ class Solver(BaseModel, ABC):
     name: ClassVar[str]  # on the command line
     title: ClassVar[str]  # the equation in one line
     domain: ClassVar[Domain] = Domain.unit(2, periodic=False)
-    first: ClassVar[int] = 0  # time step that is stored; 0 is the initial condition
+    first: ClassVar[int] = 0  # first stored time step; 0 is the initial condition
     component_names: ClassVar[tuple[str, ...]] = ("u",)
-    static_names: ClassVar[tuple[str, ...]] = ("u0",)  # of what `Solution.a` holds
-    # Whether these are inputs of a model, as those of a steady problem are.
+    static_names: ClassVar[tuple[str, ...]] = ("u0",)  # components of `Solution.a`
+    # Whether they are inputs of a model even if there is time.
     static_inputs: ClassVar[bool] = False
     node_types: ClassVar[tuple[str, ...]] = ()  # meanings of 0, 1, ... in `node_type`
-    scalar_names: ClassVar[tuple[str, ...]] = ()  # of `Solution.scalars`, also inputs
-    method: ClassVar[str]  # how it is solved, for the file
-    units: ClassVar[Mapping[str, str]] = {}  # of coordinates and fields, if not 1
+    scalar_names: ClassVar[tuple[str, ...]] = ()  # names of `Solution.scalars`, inputs
+    method: ClassVar[str]  # numerical method, for the file
+    units: ClassVar[Mapping[str, str]] = {}  # units of coordinates and fields, if not 1
     samples: ClassVar[int] = 1200
-    needs: ClassVar[tuple[str, ...]] = ()  # packages of nfsgeo[fem] that it imports
+    needs: ClassVar[tuple[str, ...]] = ()  # required packages of nfsgeo[fem]
 
     @property
     @abstractmethod
@@ -74,33 +74,36 @@ class Solver(BaseModel, ABC):
         return 0.0
 
     def shape(self, resolution: int) -> tuple[int, ...]:
-        """Points along each axis, or in all where a sample has a mesh of its own."""
+        """Return the points along each axis, or in all if samples have own meshes."""
         return (resolution,) * self.domain.dim
 
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        """Coordinates of each axis; none where a sample has a mesh of its own."""
+        """Return the coordinates of each axis; none if samples have own meshes."""
         return ()
 
     def cells(self, resolution: int) -> dict[str, np.ndarray]:
-        """Cells of each such mesh by type, point numbers ``[cells, k]``."""
+        """Return the cells of such a mesh, point numbers ``[cells, k]`` by type."""
         return {}
 
     def times(self, num_steps: int) -> np.ndarray:
-        """Times of the first ``num_steps`` time steps that are stored.
+        """Return the times of the first ``num_steps`` stored time steps.
 
         Raises:
-            UserError: They are several of a steady problem.
+            UserError: Several time steps of a steady problem are requested.
         """
         if num_steps > 1 and not self.spacing:
-            given, expected = f"--records {num_steps}", "1 for a steady problem"
-            raise UserError(given, expected, "leave the option out")
+            raise UserError(
+                f"--records {num_steps}",
+                "1 for a steady problem",
+                "leave the option out",
+            )
         return self.spacing * np.arange(self.first, self.first + num_steps)
 
     @abstractmethod
     def solution(
         self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
-        """Solutions of samples with these random numbers, unchecked."""
+        """Solve samples with these random numbers, without checks."""
 
     def solve(
         self,
@@ -111,16 +114,16 @@ class Solver(BaseModel, ABC):
         num_steps: int = 1,
         device: Device = "cpu",
     ) -> Solution:
-        """Solve the samples of a data set with these numbers and check them.
+        """Solve the samples of a data set with these numbers, and check the solution.
 
         Raises:
             UserError: A solution fails its checks.
         """
         self.times(num_steps)
         rngs = [sample_rng(seed, self.name, index) for index in indices]
-        found = self.solution(rngs, resolution, num_steps, device)
-        infinite = (~torch.isfinite(found.u)).flatten(1).sum(dim=1)
-        limits = {"number of infinite values": (infinite, 0), **found.limits}
+        solution = self.solution(rngs, resolution, num_steps, device)
+        infinite = (~torch.isfinite(solution.u)).flatten(1).sum(dim=1)
+        limits = {"number of infinite values": (infinite, 0), **solution.limits}
         for quantity, (values, limit) in limits.items():
             number = int(values.double().nan_to_num(torch.inf).argmax())
             if not values[number] <= limit:
@@ -130,4 +133,10 @@ class Solver(BaseModel, ABC):
                     f"at most {limit:g}",
                     "raise the resolution, or have smoother or smaller fields",
                 )
-        return found
+        return solution
+
+
+def stacked(samples: Iterable[Sequence[Any]]) -> tuple[Tensor, ...]:
+    """Stack the arrays of samples along a new first axis."""
+    arrays = zip(*samples, strict=True)
+    return tuple(torch.from_numpy(np.stack(array)) for array in arrays)

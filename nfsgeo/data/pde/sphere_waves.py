@@ -58,13 +58,17 @@ class SphereWaves(Solver):
         variance = (1 + degree**2) ** -1.5
         scale = (4 * torch.pi * variance / variance.sum()).sqrt()
         drawn = np.stack([rng.standard_normal((len(degree), 2)) for rng in rngs])
-        given = torch.from_numpy(drawn).transpose(1, 2) * scale
+        coefficients = torch.from_numpy(drawn).transpose(1, 2) * scale
         frequency = self.speed * (degree * (degree + 1)).sqrt()
         angle = torch.outer(torch.from_numpy(self.times(num_steps)), frequency)
         waves = torch.stack([angle.cos(), angle.sin()], dim=1)
-        given = torch.einsum("bpk,tpk->btk", given.to(device), waves.to(device))
+        coefficients = torch.einsum(
+            "bpk,tpk->btk", coefficients.to(device), waves.to(device)
+        )
         grid = torch.cartesian_prod(*map(torch.from_numpy, self.axes(resolution)))
         pos = self.domain.normalise(grid, torch.float64)
         harmonics = spherical_harmonics(pos, self.degree + 1)[:, 1:].to(device)
-        u = (given @ harmonics.T).unflatten(2, (resolution, resolution))[..., None]
+        u = (coefficients @ harmonics.T).unflatten(2, (resolution, resolution))[
+            ..., None
+        ]
         return Solution(u, u[:, 0], {})

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from nfsgeo.data.pde.solver import Device, Positive, Rngs, Solution, Solver
+from nfsgeo.data.pde.solver import Device, Positive, Rngs, Solution, Solver, stacked
 from nfsgeo.geometry import Domain
 
 __all__ = ["Wake"]
@@ -91,10 +91,8 @@ class Wake(Solver):
         from nfsgeo.data.pde.channel_mesh import node_types
 
         types = torch.from_numpy(node_types(side(resolution))).double()[:, None]
-        solved = [self._sample(rng, resolution, num_steps) for rng in rngs]
-        u, pos, inflow, divergence = (
-            torch.from_numpy(np.stack(each)) for each in zip(*solved, strict=True)
-        )
+        samples = (self._sample(rng, resolution, num_steps) for rng in rngs)
+        u, pos, inflow, divergence = stacked(samples)
         a = types.expand(len(rngs), -1, -1)
         limits = {"largest moment of the divergence": (divergence, 1e-10)}
         return Solution(u, a, limits, pos=pos, scalars=inflow[:, None])
@@ -102,7 +100,7 @@ class Wake(Solver):
     def _sample(
         self, rng: np.random.Generator, resolution: int, num_steps: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Fields ``[T, P, 3]``, positions ``[P, 2]``, mean inflow and divergence."""
+        """Return fields ``[T, P, 3]``, positions ``[P, 2]``, inflow and divergence."""
         from nfsgeo.data.pde.channel import Channel, shedding
 
         centre = 0.2 + self.shift * rng.uniform(-1, 1, 2)
@@ -116,27 +114,27 @@ class Wake(Solver):
         # The first stored time step has any phase of a period.
         spin_up = self.spin_up + rng.uniform(0, 10 / 3)
         number, points = side(resolution), *self.shape(resolution)
-        found = np.full((num_steps, points, 3), np.nan)
+        fields = np.full((num_steps, points, 3), np.nan)
         divergence = np.nan
         for shorter in (1, 2, 4):
             coarse, fine = (
-                Channel(each, centre, radius, inflow, self.nu, shorter)
-                for each in (min(number, max(8, number // 2)), number)
+                Channel(triangles, centre, radius, inflow, self.nu, shorter)
+                for triangles in (min(number, max(8, number // 2)), number)
             )
             states = shedding(coarse, fine, spin_up, self.spacing)
             try:
                 for step, state in enumerate(islice(states, num_steps)):
-                    found[step, :, :2] = state.now[:, :points].T
-                    found[step, :, 2] = state.pressure
+                    fields[step, :, :2] = state.now[:, :points].T
+                    fields[step, :, 2] = state.pressure
             except FloatingPointError:
-                found[:] = np.nan
+                fields[:] = np.nan
             else:
                 divergence = np.abs(fine.flow.divergence_of(state.now)).max()
                 break
         pos = fine.flow.pos[:, :points].T
-        return found, pos, np.asarray(inflow), np.asarray(divergence)
+        return fields, pos, np.asarray(inflow), np.asarray(divergence)
 
 
 def side(resolution: int) -> int:
-    """Triangles across the channel, with ``resolution`` points on the cylinder."""
+    """Return the triangles across the channel for so many points on the cylinder."""
     return max(4, -(-resolution // 4))

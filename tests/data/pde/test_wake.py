@@ -152,7 +152,7 @@ def steady_forces(side: int) -> Array:
     channel = Channel(side, CENTRE, RADIUS, 0.2, NU)
     flow, carrier = channel.flow, None
     for _ in range(20):
-        u, pressure = flow.oseen(channel.given, carrier)
+        u, pressure = flow.oseen(channel.boundary, carrier)
         change = 1 if carrier is None else np.abs(u - carrier).max()
         carrier = u
         if change < 1e-8:
