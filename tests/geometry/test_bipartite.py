@@ -78,6 +78,25 @@ def test_empty_neighbourhoods_get_the_nearest_source(seed, radius):
     assert (distance <= radius).sum() == kept.sum()
 
 
+@settings(deadline=None, max_examples=20)
+@given(
+    shift=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    interpolation=st.sampled_from(["mean", "linear", "quadratic", "spline"]),
+)
+def test_the_torus_has_no_seam(shift, interpolation):
+    torus, ends = Domain.unit(2), (cloud(60, 0).double(), cloud(40, 1).double())
+    weights = torch.zeros(2, 60, 40, dtype=torch.float64)
+    for dense, move in zip(weights, ((0.0, 0.0), shift), strict=True):
+        source, target = (
+            torus.wrap(pos + torch.tensor(move, dtype=torch.float64)) for pos in ends
+        )
+        graph = bipartite_graph(
+            source, target, 0.25, torus, interpolation=interpolation
+        )
+        dense[*graph.edge_index] = graph.base_weight.double()
+    torch.testing.assert_close(*weights, rtol=0, atol=1e-6)
+
+
 def test_sample_without_a_source_is_refused():
     batches = {"source_batch": torch.tensor([0, 0, 0, 2])}
     batches["target_batch"] = torch.tensor([0, 1, 1, 1, 2, 2])

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from nfsgeo.geometry import Domain, Region, equispaced_grid
@@ -30,11 +32,13 @@ def test_the_order_of_points_does_not_matter(dim, periodic, num):
 
 @pytest.mark.parametrize("num", [40, 400])
 @pytest.mark.parametrize("dim", [1, 2])
-def test_a_torus_has_no_seam(dim, num):
+@settings(max_examples=8, deadline=None)
+@given(shift=st.floats(0, 1))
+def test_a_torus_has_no_seam(dim, num, shift):
     domain, pos = Domain.unit(dim), torch.rand(num, dim, dtype=torch.float64)
     edges, radii = triangulation(pos, domain)
     assert edges.size(1) == num * (2 if dim == 1 else 6)  # Euler's formula
-    moved = domain.wrap(pos + 0.37)
+    moved = domain.wrap(pos + shift)
     again, others = triangulation(moved, domain)
     assert pairs(again) == pairs(edges)
     torch.testing.assert_close(others, radii, atol=1e-5, rtol=0)

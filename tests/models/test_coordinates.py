@@ -13,11 +13,14 @@ UNITS = [(1e6, 1.0), (0.0, 1e-3), (0.0, 1e3), (-250.0, 0.1), (1e6, 1e3)]
 NAMES = [name for name, info in MODELS.items() if info.points]
 AT_QUERIES = [n for n in NAMES if MODELS[n].predicts_anywhere]
 BY_RADIUS = [n for n in NAMES if "radius" in MODELS[n].Settings.model_fields]
+SMALL = {"width": 32, "depth": 1, "modes": 4, "time_modes": 2, "window": 3}
 
 
 def made(name: str, domain: Domain, has_time: bool = True, **settings) -> Model:
     times = (3, 4) if has_time else (1, 1)
     problem = Problem(domain, 2, 1, *times, POINTS, None, has_time)
+    fields = MODELS[name].Settings.model_fields
+    settings = {k: v for k, v in SMALL.items() if k in fields} | settings
     torch.manual_seed(0)
     return build_model(name, problem, settings).eval()
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from nfsgeo.geometry import Domain, equispaced_grid
@@ -69,7 +71,9 @@ def test_order_of_points_does_not_matter(model):
 
 
 @pytest.mark.parametrize("model", ["gcgru", "dcrnn", "mppde", "meshgraphnets", "rigno"])
-def test_the_torus_has_no_seam(model):
+@settings(max_examples=10, deadline=None)
+@given(shift=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+def test_the_torus_has_no_seam(model, shift):
     """Up to the embeddings of those that see positions."""
     p = problem()
     made, (x, pos) = make(model, p), sample(p)
@@ -80,7 +84,8 @@ def test_the_torus_has_no_seam(model):
     if model == "rigno":
         torch.nn.init.zeros_(made.point_embedding[0].weight[:, 3:])
         torch.nn.init.zeros_(made.node_embedding[0].weight[:, :-1])
-    moved = p.domain.wrap(pos + torch.tensor([0.3, 0.6]))
+    pos = pos.double()
+    moved = p.domain.wrap(pos + torch.tensor(shift, dtype=torch.float64))
     torch.testing.assert_close(made(x, moved), made(x, pos), rtol=1e-4, atol=1e-5)
 
 

@@ -21,11 +21,6 @@ def test_layer_norm_has_joint_statistics_and_an_affine_map(shape):
         torch.testing.assert_close(sample, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_layer_norm_of_a_grid_refuses_another():
-    with pytest.raises(ValueError, match=r"\(2, 8, 8\).*made for \(2, 4, 4\)"):
-        FieldLayerNorm(2, (4, 4))(torch.zeros(1, 2, 8, 8))
-
-
 def test_pointwise_equals_a_convolution_of_size_one():
     layer, conv = Pointwise(3, 5), torch.nn.Conv3d(3, 5, 1)
     conv.weight.data = layer.weight.data.view(5, 3, 1, 1, 1)

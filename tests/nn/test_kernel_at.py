@@ -96,11 +96,6 @@ def test_the_lift_at_the_nodes_is_given_their_own_positions():
     assert torch.equal(seen[0], layer.grid)
 
 
-def test_wider_kernels_are_among_nodes():
-    with pytest.raises(ValueError, match="1 wider kernels with kernel_at='points'"):
-        resampling("points", wider=(3 * RADIUS,))
-
-
 @pytest.mark.parametrize("base", ["spline", "linear", "quadratic"])
 @torch.no_grad()
 def test_wider_kernels_add_to_the_field(base):

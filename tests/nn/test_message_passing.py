@@ -105,8 +105,3 @@ def test_decoder_is_its_convolutions():
     expected = conv1d(hidden, last.weight, last.bias)
     assert expected.shape == (3, 1, 10)
     torch.testing.assert_close(decoder(h), expected.transpose(1, 2))
-
-
-def test_decoder_says_what_it_needs():
-    with pytest.raises(ValueError, match="16 hidden channels.*at least 24"):
-        TemporalDecoder(16, 10)

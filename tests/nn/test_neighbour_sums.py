@@ -57,21 +57,6 @@ def test_half_precision_sums_in_single():
     torch.testing.assert_close(out.double(), exact, rtol=1e-2, atol=1e-1)
 
 
-@pytest.mark.parametrize(
-    ("fields", "sources", "weights", "edges", "message"),
-    [
-        (1, 7, 1, None, "an entry for each source"),
-        (1, None, 1, 3, "an entry for each edge"),
-        (2, None, 3, None, "as many for each weight"),
-    ],
-)
-def test_says_what_does_not_fit(case, fields, sources, weights, edges, message):
-    x = torch.randn(fields, sources or case.graph.num_source, 2)
-    weight = torch.randn(weights, edges or case.graph.num_edges)
-    with pytest.raises(ValueError, match=message):
-        neighbour_sum(x, weight, case.graph)
-
-
 @pytest.fixture(params=[1, 200, 10**6], ids=["single", "blocks", "at once"])
 def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of one edge, of some, and of all."""

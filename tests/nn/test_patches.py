@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from nfsgeo.errors import UserError
 from nfsgeo.nn import PatchEmbedding, PatchUnembedding
 from nfsgeo.testing import assert_same
 
@@ -37,9 +36,3 @@ def test_way_back_is_a_transposed_convolution(patch):
     x = torch.randn(2, CHANNELS, *tokens, dtype=torch.float64)
     assert layer(x).shape[2:] == CASES[patch]
     assert_same(layer, lambda x: nn.functional.gelu(conv(x) + bias), (x,))
-
-
-@pytest.mark.parametrize("sizes", [(8, 7), (6, 6), (8, 6, 2), (8,)])
-def test_patches_fill_the_grid(sizes):
-    with pytest.raises(UserError, match="patches of"):
-        PatchEmbedding(1, (4, 2))(torch.zeros(1, 1, *sizes))

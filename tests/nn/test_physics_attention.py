@@ -57,7 +57,3 @@ def test_repeated_points_change_nothing(layer):
     x = points(6)
     twice = layer(torch.cat([x, x]), [12])
     torch.testing.assert_close(twice[:6], layer(x, [6]), atol=1e-4, rtol=1e-4)
-
-
-def test_heads_divide_channels(refuses):
-    refuses("5 heads for 12 channels", PhysicsAttention, 12, 5, 4)

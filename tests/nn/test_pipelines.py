@@ -33,6 +33,7 @@ from nfsgeo.testing import assert_same
 
 CHANNELS, STEPS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
 SIZES = (25, 40, 11)
+SLOW = pytest.mark.slow
 DOMAIN = Domain.unit(2)
 TRANSFORM = PointsAndGrid(DOMAIN, SHAPE, RADIUS)
 
@@ -82,7 +83,7 @@ def test_compiles_with_gradients_on_meshes_of_any_size(fused):
         assert_same(*calls, (point.x.double(),), layer.parameters())
 
 
-@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("fused", [True, pytest.param(False, marks=SLOW)])
 def test_exports_with_meshes_of_any_size(fused):
     first, *others = (
         (d["point"].x, d["point"].pos, graph_between(d, POINT_TO_GRID).tensors())
@@ -121,7 +122,7 @@ def cell_inputs(num_nodes: int) -> tuple[Tensor, ...]:
     return *fields, graph.edge_index, graph.ptr, scaled_laplacian(graph).base_weight
 
 
-@pytest.mark.parametrize("kind", [ChebConvGRU, DiffusionGRU])
+@pytest.mark.parametrize("kind", [pytest.param(ChebConvGRU, marks=SLOW), DiffusionGRU])
 def test_cells_export_with_graphs_of_any_size(kind):
     model, inputs = CellFromTensors(kind(3, CHANNELS)), cell_inputs
     nodes, edges, ends = Dim("nodes", min=4), Dim("edges", min=4), Dim("ends", min=4)

@@ -105,10 +105,3 @@ def test_half_precision_is_transformed_in_single():
         out = layer(x.bfloat16())
     assert out.dtype == torch.bfloat16
     torch.testing.assert_close(out.float(), layer(x), rtol=2e-2, atol=2e-2)
-
-
-def test_says_what_does_not_fit():
-    with pytest.raises(ValueError, match=r"expected \[B, 2, n_1, n_2\]"):
-        SpectralConv(2, 2, (2, 2))(torch.zeros(1, 3, 4, 4))
-    with pytest.raises(ValueError, match="one positive number"):
-        SpectralConv(1, 1, ())

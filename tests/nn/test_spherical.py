@@ -82,10 +82,3 @@ def test_is_the_fourier_layer_in_time(steps):
         found = layer(x.expand(-1, -1, NODES, -1).bfloat16())
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.double(), out, atol=0.1, rtol=0.1)
-
-
-@pytest.mark.parametrize("shape", [(1, 2, NODES), (2, 2, 9, 5)])
-def test_what_does_not_fit(shape):
-    layer = SphericalConv(2, 2, SphericalTransform(GRID, 4), 3)
-    with pytest.raises(ValueError, match=r"expected \[B, 2, 160, T\]"):
-        layer(torch.randn(shape))

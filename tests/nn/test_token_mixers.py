@@ -39,13 +39,6 @@ def test_filter_scales_each_wave_by_its_weight(sizes):
         torch.testing.assert_close(out, gain * wave, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "layer", [TokenMLP((4, 6)), GlobalFilter(2, (4, 6))], ids=lambda x: type(x).__name__
-)
-def test_made_for_one_grid(layer, refuses):
-    refuses(r"\(8, 6\).*\(4, 6\).*nfs", layer, torch.zeros(1, 2, 8, 6))
-
-
 @pytest.mark.parametrize("sizes", SIZES)
 def test_tokens_are_transformed_over_all_axes(sizes):
     x = torch.randn(1, 2, *sizes, dtype=torch.cdouble)

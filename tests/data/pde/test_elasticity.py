@@ -86,13 +86,9 @@ def stress_error(
     return found, float(np.sqrt(np.mean((found - wanted) ** 2)))
 
 
-def orders(errors: list[float]) -> list[float]:
-    return [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
-
-
-def test_manufactured_solution():
+def test_manufactured_solution(orders):
     displacements, stresses = [], []
-    for resolution in (8, 16, 32):
+    for resolution in (12, 24):
         basis = fem.displacements(a_mesh(resolution))
         fine = Basis(basis.mesh, basis.elem, intorder=8)
         work = LinearForm(lambda v, w: (at(partial(force, waves), w.x) * v).sum(axis=0))
@@ -102,12 +98,12 @@ def test_manufactured_solution():
         displacements.append(math.sqrt(gap.assemble(fine, u=u)))
         stresses.append(stress_error(basis, u, waves)[1])
         assert residual < 1e-10
-    assert displacements[-1] < 2e-5 and stresses[-1] < 3e-3
-    assert orders(displacements) == pytest.approx([3, 3], abs=0.2)
+    assert displacements[-1] < 5e-5 and stresses[-1] < 6e-3
+    assert orders(displacements) == pytest.approx([3], abs=0.2)
     assert orders(stresses)[-1] == pytest.approx(2, abs=0.2)
 
 
-def test_kirsch():
+def test_kirsch(orders):
     """His displacement on the sides, a free hole: his stress, three times at most."""
     errors = []
     for resolution in (8, 16, 32):

@@ -99,13 +99,13 @@ def test_shock_tubes(tube, axis):
 def test_second_order_where_the_flow_is_smooth():
     """A wave of the density that moves along the diagonal, for one period."""
     errors = []
-    for n in (48, 96):
+    for n in (32, 64):
         x = (torch.arange(n, dtype=torch.float64) + 0.5) / n
         density = 1 + 0.3 * torch.sin(2 * torch.pi * (x[:, None] + x))
         start = torch.stack([density, *[torch.ones_like(density)] * 3])
         found = to_primitive(advance(to_conserved(start), 0.5, 1 / n))
         errors.append(float((found - start).abs().mean()))
-    assert errors[1] < 2e-3
+    assert errors[1] < 5e-3
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.25)
 
 
@@ -136,7 +136,7 @@ def test_units():
 
 
 def test_conserves_and_stays_positive():
-    found = Euler().solve(1, range(4), resolution=48, num_steps=21)
+    found = Euler().solve(1, range(2), resolution=40, num_steps=21)
     total = to_conserved(found.u.movedim(4, 0)).mean(dim=(3, 4))
     assert_close(total, total[..., :1].expand_as(total), rtol=0, atol=1e-12)
     assert found.u[..., [0, 3]].min() > 0

@@ -36,10 +36,6 @@ def circle(angles: int = 1000, radius: float = 1.0) -> NDArray[np.complex128]:
     return radius * np.exp(2j * np.pi * (np.arange(angles) + 0.5) / angles)
 
 
-def orders(errors: list[float]) -> list[float]:
-    return [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
-
-
 def relative(found: Array, expected: Array) -> float:
     return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
@@ -186,7 +182,7 @@ def manufactured(num_angles: int, num_radii: int) -> float:
     return max(inside, at_wall)
 
 
-def test_manufactured_solution():
+def test_manufactured_solution(orders):
     """Sixth order in the angle and faster than any order in the radius."""
     around = [manufactured(n, 20) for n in (96, 192, 384)]
     assert around[-1] < 1e-6
@@ -351,7 +347,7 @@ def test_distance_and_nearest_point_of_the_wall():
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_heat_flux_is_of_second_order():
+def test_heat_flux_is_of_second_order(orders):
     made, errors = problem(1), []
     for resolution in (40, 80, 160):
         angle, s = made.mesh_lines(resolution)

@@ -30,10 +30,6 @@ def a_square(cells: int, nu: float = 0.05, *, free: bool = False) -> Flow:
     return Flow(mesh, nu, given)
 
 
-def orders(errors: list[float]) -> list[float]:
-    return [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
-
-
 def norm(flow: Flow, u: Array) -> float:
     return math.sqrt(sum(each @ flow.mass @ each for each in u))
 
@@ -76,7 +72,7 @@ def test_poiseuille_flow_is_exact():
 
 
 @pytest.mark.parametrize("carried", [False, True])
-def test_second_order_in_time(carried):
+def test_second_order_in_time(carried, orders):
     """A flow that the elements hold exactly, in a load from discrete operators."""
     flow, errors = a_square(3), []
     x, y = flow.pos
@@ -99,7 +95,7 @@ def test_second_order_in_time(carried):
     assert orders(errors)[-1] == pytest.approx(2, abs=0.15)
 
 
-def test_third_order_in_space():
+def test_third_order_in_space(orders):
     """Vortices that decay by viscosity alone, whose convection is a gradient."""
     errors, wave = [], 2 * np.pi
     for cells in (4, 8, 16):
