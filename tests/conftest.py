@@ -27,14 +27,11 @@ covariance.TRIALS = 20
 
 
 @pytest.fixture(autouse=True)
-def own_folders(
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder and cache, and the same random numbers, for every test."""
     torch.manual_seed(0)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    cache = tmp_path.with_name(f"{tmp_path.name}-cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.chdir(tmp_path)
 
 

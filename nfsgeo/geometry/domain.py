@@ -140,7 +140,7 @@ class Domain(Box):
         return box.wrap(place.to(dtype))
 
     def normalised_length(self, value: float) -> float:
-        """Normalise a distance given in the units of the coordinates."""
+        """Normalise a distance ``value`` in the units of the coordinates."""
         return value / max(self.lengths)
 
     def visible(self, a: Tensor, b: Tensor) -> Tensor:
@@ -289,7 +289,8 @@ class UnitSphere(Domain):
     """The unit sphere in space, on which networks compute.
 
     Distances are chords. They increase with distances along great circles, so that
-    searches in space find the same neighbours. A ball is a cap of the sphere.
+    searches in space find the same neighbours. A ball is a cap of the sphere, and the
+    volume its area.
     """
 
     lower: tuple[float, ...] = (-1.0, -1.0, -1.0)

@@ -10,8 +10,8 @@ from nfsgeo.models import Model, Problem, build_model
 
 SMALL = {"width": 4, "depth": 1, "modes": 2, "hidden": 4, "back_width": 4}
 
-
-PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 2, 36, None, True)
+NUM = 20
+PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 2, NUM, None, True)
 
 
 def nfs(**settings: object) -> Model:
@@ -26,7 +26,7 @@ def nfs(**settings: object) -> Model:
 def case() -> tuple[Tensor, Tensor, Tensor]:
     """Fields, observed positions, query positions."""
     generator = torch.Generator().manual_seed(1)
-    sizes = (36, 2, 1), (36, 2), (3, 2)
+    sizes = (NUM, 2, 1), (NUM, 2), (3, 2)
     return tuple(
         torch.rand(size, generator=generator, dtype=torch.float64) for size in sizes
     )
@@ -67,12 +67,12 @@ def test_samples_on_one_mesh_have_gradients_of_their_own():
     model = nfs()
     x, pos, query_pos = case()
     both = query_pos.repeat(2, 1).requires_grad_()
-    batch, query_batch = (torch.arange(2).repeat_interleave(n) for n in (36, 3))
+    batch, query_batch = (torch.arange(2).repeat_interleave(n) for n in (NUM, 3))
     x = torch.cat([x, 2 * x])
     out = model(x, pos.repeat(2, 1), batch, query_pos=both, query_batch=query_batch)
     first, second = torch.autograd.grad(out.sum(), both)[0].split(3)
     alone = query_pos.requires_grad_()
-    out = model(x[36:], pos, query_pos=alone)
+    out = model(x[NUM:], pos, query_pos=alone)
     torch.testing.assert_close(second, torch.autograd.grad(out.sum(), alone)[0])
     assert not torch.allclose(first, second)
 
