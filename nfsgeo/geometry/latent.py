@@ -15,7 +15,7 @@ from nfsgeo.geometry.domain import Domain
 
 __all__ = ["LatentCoordinates", "occupancy"]
 
-# Knots of the map of an axis, at least so many points apart.
+# Most knots of the map of an axis, and fewest points between two of them.
 KNOTS, POINTS_BETWEEN = 32, 8
 # Weight of the coordinate itself in the strongest map: its least slope.
 KEPT = 0.1

@@ -123,9 +123,9 @@ class NFSSettings(FourierSettings, InterpolationSettings):
         depth: number of blocks; ``None`` for 2 in one dimension, 4 in more.
         time: see :class:`MixerSettings`; ``None`` for tokens in one dimension, channels
             in more.
-        norm: see :class:`MixerSettings`; ``None`` for ``channel`` if there is time, in
-            more than one dimension, and else for ``none``: the scale of a static
-            solution depends on that of its coefficient, which Layer-Norm hides.
+        norm: see :class:`MixerSettings`; ``None`` for ``channel`` with time in more
+            than one dimension, and else for ``none``: the scale of a static solution
+            depends on that of its coefficient, which Layer-Norm hides.
         kernel: see :class:`InterpolationSettings`; ``None`` for ``channel`` in one
             dimension, where it is worth its cost, and ``none`` in more.
         latent: see :class:`InterpolationSettings`.

@@ -67,8 +67,8 @@ class StationaryCovariance(nn.Module):
             pos: sets of points ``[n, d]``, ``[m, d]``, ...
 
         Returns:
-            ``[n, n]``, ``[m, n]``, ..., float64; the sum of a field of variance 1 and
-            of the variance of the spatial mean.
+            ``[n, n]``, ``[m, n]``, ..., float64; those of a field of variance 1, plus
+            the variance of the spatial mean.
         """
         waves, spectrum = self._spectrum(num_points, pos[0].device)
         features = [self._features(points, waves) for points in pos]

@@ -8,6 +8,7 @@ import torch
 import nfsgeo.models
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, NFS, Model, Problem, build_model
+from nfsgeo.models.base import RETIRED
 
 PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 2, 64, (8, 8), True)
 
@@ -32,7 +33,7 @@ def test_signatures_show_the_settings(name):
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "gino"])
 def test_keywords_an_instance_and_a_name_build_the_same(name):
     model, kind = MODELS[name], MODELS[name].Settings
-    small = {"width": 32, "grid": 8, "patch": 2}
+    small = {"width": 32, "grid": 8, "patch": 2, "depth": 1}
     small = {key: value for key, value in small.items() if key in kind.model_fields}
     made = []
     for make in (
@@ -57,3 +58,8 @@ def test_keywords_an_instance_and_a_name_build_the_same(name):
 )
 def test_a_wrong_keyword_is_one_line(keywords, message, refuses):
     refuses(f"^{message}", NFS, PROBLEM, **keywords)
+
+
+def test_settings_of_older_versions_may_have_their_defaults(refuses):
+    assert NFS(PROBLEM, **RETIRED).settings == NFS(PROBLEM).settings
+    refuses(r"NFS\.quadrature: expected a known key", NFS, PROBLEM, quadrature=True)
