@@ -37,7 +37,7 @@ from nfsgeo.data.io.from_memory import from_arrays, from_pyg, from_xarray, kept
 from nfsgeo.evaluation import evaluate_run as evaluate
 from nfsgeo.evaluation import export_run as export
 from nfsgeo.evaluation import predict
-from nfsgeo.evaluation.bands import bands_of
+from nfsgeo.evaluation.additions import ADDITIONS
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.training import Experiment, RunPaths, begin_run, load_config
@@ -120,8 +120,8 @@ def fit(
     nfsgeo.training.fit(experiment, run, callbacks)
     loaded = open_run(run)
     scored = ScoredModel(loaded.forecaster, RunData(loaded.config, experiment.file))
-    scored.training_inputs(run)
-    bands_of(scored, run)
+    for kind in ADDITIONS.values():
+        kind.of_run(scored, run)
     return run
 
 

@@ -1,6 +1,7 @@
 """Fixtures that all tests share."""
 
 import multiprocessing
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import nfsgeo
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.errors import UserError
@@ -19,7 +21,7 @@ from nfsgeo.forecast.transforms import Transform
 from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.models import Model, Problem, Task
 from nfsgeo.testing.fields import Array, build
-from nfsgeo.training import covariance
+from nfsgeo.training import RunPaths, covariance
 
 # The parameters of a covariance, which training fits where points are few, need not be
 # the best; finding those takes seconds of every short run.
@@ -213,3 +215,15 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     yield mount
     for folder in disks:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture(scope="session")
+def trained(waves: Path, tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    chosen = tiny | {"trainer.epochs": 2, "data.query_points": 16}
+    out = tmp_path_factory.mktemp("trained") / "run"
+    return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out).root
+
+
+@pytest.fixture
+def run(trained: Path) -> RunPaths:
+    return RunPaths(Path(shutil.copytree(trained, "run")))

@@ -18,9 +18,11 @@ import torch
 import nfsgeo
 from nfsgeo.data.generation import generate
 from nfsgeo.evaluation.scored_model import open_run
-from nfsgeo.forecast.training_inputs import InputStatistics, TrainingInputs
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training.run_data import RunData
+from nfsgeo.training.run_paths import RunPaths
+from nfsgeo.uncertainty.additions import InputsOfRun
+from nfsgeo.uncertainty.training_inputs import InputStatistics, TrainingInputs
 
 STEPS = {"data.time_stride": 2, "data.n_in": 10}
 # Training data, settings of the run, and other data.
@@ -65,8 +67,9 @@ def main(folder: Path) -> None:
             nfsgeo.fit(nfsgeo.prepare(trained, chosen), out)
         loaded = open_run(out)
         config, forecaster = loaded.config, loaded.forecaster
-        known, scale = loaded.training_inputs, forecaster.find(Normalise)
-        assert known is not None and scale is not None
+        statistics, scale = InputsOfRun.load(RunPaths(out)), forecaster.find(Normalise)
+        assert statistics is not None and scale is not None
+        known = statistics.known
         unit, draw = scale.fields.std, np.random.default_rng(0)
         with nfsgeo.open(trained) as file:
             data, used = config.data, RunData(config, file)

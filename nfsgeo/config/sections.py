@@ -188,7 +188,7 @@ class ModelSection(Section):
         freeze: Parts of the model whose weights stay as they are, by the names of its
             modules, such as ``blocks``.
         bands: Whether predictions have error bands, fitted to validation samples after
-            training, see :mod:`nfsgeo.forecast.bands`.
+            training, see :mod:`nfsgeo.uncertainty.bands`.
     """
 
     name: str = "nfs"

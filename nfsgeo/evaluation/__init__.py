@@ -12,9 +12,9 @@
   :func:`program_inputs`: its arguments
 - :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo
 - :class:`References`: all that predicts without a network: :func:`persistence`,
-  :func:`extrapolation`, :func:`training_mean`; of a single series, the climatology and
-  regressions of :class:`StationReferences`; of a problem without time, the nearest
-  neighbours and trees of :class:`StaticReferences`
+  :func:`extrapolation`, :func:`training_mean`; of a single series, those of
+  :class:`SeriesReferences`; of a problem without time, the nearest neighbours and trees
+  of :class:`StaticReferences`
 """
 
 from nfsgeo.evaluation.export import export_run, program_inputs
@@ -29,7 +29,7 @@ from nfsgeo.evaluation.predict import predict
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.references import (
     References,
-    StationReferences,
+    SeriesReferences,
     extrapolation,
     persistence,
     training_mean,
@@ -42,8 +42,8 @@ from nfsgeo.training.run_paths import find_run
 __all__ = [
     "KeepStates",
     "References",
+    "SeriesReferences",
     "StaticReferences",
-    "StationReferences",
     "relative_difference",
     "evaluate_meshes",
     "evaluate_run",

@@ -21,7 +21,7 @@ from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.files import check_target
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.arrays import example
-from nfsgeo.forecast.transforms import Climatology, ImposedValues
+from nfsgeo.forecast.transforms import ImposedValues
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import pointers
 from nfsgeo.models import MixerOperator
@@ -43,8 +43,6 @@ ENDS = {
     "last": ("points", "queries"),
     "imposed": ("points", "queries"),
     "neighbours": ("points", "points"),
-    "climatology": ("stations", "points"),
-    "climatology_queries": ("stations", "queries"),
 }
 # Positions that are arguments, where graphs have them.
 PLACES = "boundary", "nodes", "latent", "query_latent"
@@ -81,8 +79,10 @@ def export_run(
     check_target(target, ENDINGS[format])
     loaded = open_run(run, "cpu")
     config, forecaster = loaded.config, loaded.forecaster
-    if loaded.bands:
-        logging.getLogger(__name__).warning("%s: exported without error bands", run)
+    for name, addition in loaded.additions.items():
+        companion = addition.companion(forecaster, forecaster.task.n_out, None)
+        if companion is not None and companion.suffixes:
+            logging.getLogger(__name__).warning("%s: exported without %s", run, name)
     model, name = forecaster.model, f"a run of {config.model.name}"
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling
@@ -175,15 +175,17 @@ def _inputs(
             edges["imposed"] = own
     if query_pos is None and "near" in edges:
         edges |= {"near_queries": edges["near"], "own": own}
-    if query_pos is None and "climatology" in edges:
-        edges["climatology_queries"] = edges["climatology"]
+    names = [*ENDS, *_own_ends(forecaster)]
+    for name in names if query_pos is None else ():
+        if name.removesuffix("_queries") in edges:
+            edges.setdefault(name, edges[name.removesuffix("_queries")])
     if "last" in edges:  # weights of kriging may be large and cancel
         weight = edges["last"].base_weight.double()
         edges["last"] = replace(edges["last"], base_weight=weight)
     # A program takes numbers of the types that it was exported with.
     found = {"x": x.float(), "pos": graphs.pos, "query_pos": graphs.queries}
     known = {k: v.double() if k == "times" else v.float() for k, v in known.items()}
-    for name in (name for name in ENDS if name in edges):
+    for name in (name for name in names if name in edges):
         for part, of in PARTS.items():
             found[f"{name}_{part}"] = getattr(edges[name], of)
     for name in PLACES:
@@ -206,9 +208,10 @@ class _Program(nn.Module):
         self.forecaster, self.names = copy.deepcopy(forecaster), names
         # The graphs among the nodes of the grid do not change.
         self.nodes = nodes.among_nodes(torch.device("cpu"))
-        season = forecaster.find(Climatology)
-        stations = 0 if season is None else season.pos.size(0)
-        self.fixed = {"nodes": nodes.grid.size(0), "stations": stations}
+        self.fixed = {"nodes": nodes.grid.size(0)}
+        for transform in forecaster.stack:
+            self.fixed |= {name: num for name, (num, _) in transform.sources.items()}
+        self.ends = ENDS | _own_ends(forecaster)
 
     def forward(
         self, x: Tensor, pos: Tensor, query_pos: Tensor, *rest: Tensor
@@ -217,7 +220,7 @@ class _Program(nn.Module):
         sizes = {"points": pos.size(0), "queries": query_pos.size(0)}
         sizes |= self.fixed
         edges = dict(self.nodes)
-        for name, (source, target) in ENDS.items():
+        for name, (source, target) in self.ends.items():
             if f"{name}_edges" in known:
                 index, delta, weight = (known.pop(f"{name}_{part}") for part in PARTS)
                 ptr, num = pointers(index[1], sizes[target]), sizes[source]
@@ -231,10 +234,16 @@ class _Program(nn.Module):
         return prediction.to(x.dtype)
 
 
+def _own_ends(forecaster: Forecaster) -> dict[str, tuple[str, str]]:
+    """Graphs from points that transforms keep: sources and targets."""
+    own = (each for of in forecaster.stack for each in of.sources.items())
+    return {name: (name, target) for name, (_, target) in own}
+
+
 def _sizes(name: str, given: Tensor) -> dict[int, Dim]:
     """The sizes of an argument that may change."""
     graph, _, part = name.rpartition("_")
-    if graph in ENDS:
+    if part in PARTS:
         # To each query point one is imposed.
         edges = "queries" if graph == "imposed" else f"{graph}_edges"
         return {int(part == "edges"): Dim(edges, min=2)}

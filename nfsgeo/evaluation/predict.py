@@ -38,9 +38,7 @@ from nfsgeo.evaluation.query_points import query_points_of
 from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.files import check_room
 from nfsgeo.forecast import matched
-from nfsgeo.forecast.bands import Surroundings, with_nearest
 from nfsgeo.forecast.matching import check_asked, times_of
-from nfsgeo.forecast.training_inputs import InputStatistics
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
@@ -136,16 +134,22 @@ def predict(
             names = names * num
         observed = _observed(task, data.time_stride, file, first)
         ahead = _ahead(task, file, observed, steps, lead_times)
-        bands = loaded.bands.get("model") if len(ahead) == task.n_out else None
-        if level and bands is None:
+        found = (
+            each.companion(forecaster, len(ahead), level)
+            for each in loaded.additions.values()
+        )
+        companions = [companion for companion in found if companion is not None]
+        if level and not any(companion.suffixes for companion in companions):
             given = f"level {level:g} of {len(ahead)} time steps without error bands"
             wanted = f"a run with bands, and its {task.n_out} time steps"
             raise UserError(given, wanted, "leave it out, or train with --bands")
-        level = 0.9 if level is None else level
-        bands = bands if level else None
-        pairs = product(("lower", "upper"), file.component_names if bands else ())
-        ends = {f"{name}_{end}": file.units.get(name, "") for end, name in pairs}
-        fields = [*file.component_names, *ends]
+        further = {
+            f"{name}_{suffix}": (companion.attributes, file.units.get(name, ""))
+            for companion in companions
+            for suffix, name in product(companion.suffixes, file.component_names)
+        }
+        fields = [*file.component_names, *further]
+        joined = any(companion.needs_observed for companion in companions)
         numbers = np.concatenate([observed, ahead_known := _known_ahead(file, ahead)])
         bytes_each = 4 * len(ahead) * len(fields) + 8 * domain.dim
         check_room(target, num * most * bytes_each)
@@ -157,12 +161,12 @@ def predict(
 
         def connect(pos: Tensor, **of: Any) -> Graphs:
             wanted = queries
-            if queries is not None and bands is not None:  # which need points nearby
+            if queries is not None and joined:
                 wanted = torch.cat([pos, queries.to(pos)])
             graphs = forecaster.connect(pos, query_pos=wanted, **of)
-            if bands is None:
-                return graphs
-            return with_nearest(graphs, domain.normalised)
+            for companion in companions:
+                graphs = companion.connect(graphs)
+            return graphs
 
         cache = Cache(2**30)
 
@@ -177,11 +181,10 @@ def predict(
                 mesh_number = int(file.sample_geometry[sample])
                 make = partial(_static_at, file, task, sample, queries, static)
                 values = cache.get(mesh_number, make).to(inputs)
-                rows += [values] if bands is None else [observed, values]
+                rows += [observed, values] if joined else [values]
             return torch.cat(rows)
 
         staged, where = list[tuple[Any, ...]](), list[Doubles]()
-        statistics = InputStatistics(forecaster)
         for batch, u in predictions(
             forecaster,
             windows,
@@ -191,13 +194,8 @@ def predict(
             ahead=torch.from_numpy(ahead),
             query_static=known_at_queries,
         ):
-            if loaded.training_inputs is not None:
-                statistics.add(batch)
-            if bands is not None:
-                known = forecaster.known_ahead(batch).values()
-                of = forecaster, u, batch.x, batch.graphs, *known
-                below, above = bands.ends(Surroundings.of(*of), level).to(u)
-                u = torch.cat([u, u - below, u + above], dim=-1)
+            more = [field for each in companions for field in each.components(u, batch)]
+            u = torch.cat([u, *more], dim=-1)
             parts = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)
             for values in parts:
                 values = values if points is None else values[-len(points) :]
@@ -220,14 +218,14 @@ def predict(
             },
             cells=[*map(file.cells, range(num if at_all and points is None else 0))],
             domain=domain,
-            parameters=statistics.unlike(loaded.training_inputs)[1],
+            parameters={k: v for of in companions for k, v in of.parameters().items()},
             equation=file.equation,
             provenance={"model": config.model.name, "predicted_from": source.name},
-            units={**file.units, **ends},
+            units={**file.units, **{name: unit for name, (_, unit) in further.items()}},
             split=file.split,
         )
-        for name in fields[file.components :]:
-            predicted.dataset[name].attrs["level"] = level
+        for name, (attributes, _) in further.items():
+            predicted.dataset[name].attrs.update(attributes)
         return nfsgeo.data.open(predicted.write(target))
 
 

@@ -1,7 +1,7 @@
 """Predictions without a network, as references for a model.
 
 They are persistence, polynomials in time, the mean of the training targets, for one
-series at stations what a statistician would fit to it, and for problems without time
+series at stations what :data:`SERIES_REFERENCES` has, and for problems without time
 nearest neighbours and gradient boosted trees.
 """
 
@@ -9,30 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
-from typing import Any
+from typing import Protocol
 
-import numpy as np
 import torch
 from scipy.interpolate import KroghInterpolator
-from scipy.spatial import cKDTree
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.static_references import StaticReferences
-from nfsgeo.forecast.transforms import harmonics
-from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
-from nfsgeo.nn.kriging import kriging_graph
-from nfsgeo.nn.missing_values import fill_in_time
-from nfsgeo.training.run_data import RunData, queried
-from nfsgeo.training.series import Climatology, fitted_climatology
+from nfsgeo.training.run_data import RunData
 
-__all__ = ["MAX_QUERIES", "References", "StationReferences"]
-__all__ += ["extrapolation", "persistence", "training_mean"]
+__all__ = ["MAX_QUERIES", "SERIES_REFERENCES", "References", "SeriesReferences"]
+__all__ += ["extrapolation", "persistence", "training_mean", "window_times"]
 
 # From a batch without gaps in ``x``, whose raw inputs are ``given``.
 Predictor = Callable[[Batch], Tensor]
@@ -41,28 +32,37 @@ Predictor = Callable[[Batch], Tensor]
 DEGREES = ("linear", "quadratic", "cubic")
 # Unobserved points per sample that errors are at; more of them tell nothing new.
 MAX_QUERIES = 4096
-# Ridge over the mean square of the lags; windows that the regression of all stations
-# counts for in that of one.
-RIDGE, COMMON = 1e-3, 50.0
-# Values of all windows that regressions are fitted to, at most, or thereabouts.
-MOST_VALUES = 2**24
-# Of gradient boosting: rows to fit, and neighbours whose last anomalies it sees.
-ROWS, NEIGHBOURS = 100_000, 4
-TINY = 1e-30
+
+
+class SeriesReferences(Protocol):
+    """Predictions for one series that is split by time, at points that stay."""
+
+    def predictors(self) -> dict[str, Predictor]:
+        """Each reference by its name, from a batch with raw inputs ``given``."""
+
+    def at_queries(self, batch: Batch, field: Tensor) -> Tensor:
+        """A prediction ``field [n, n_out, C]`` at the observed points of a ``batch`` of
+        one window, and at its other points: ``[n + m, n_out, C]``, as ``query_y``.
+        """
+
+
+# Each fits references to the data of a run, for so many time steps, or returns None;
+# they may take a minute if the last argument says so.
+SERIES_REFERENCES: list[Callable[[RunData, int, bool], SeriesReferences | None]] = []
 
 
 class References:
     """Everything that predicts what a model does, fitted to the training windows.
 
     Persistence needs one observed time step, extrapolation by a polynomial one more
-    than its degree, :class:`StationReferences` a single series split by time, and
+    than its degree, :class:`SeriesReferences` a single series split by time, and
     :class:`~nfsgeo.evaluation.static_references.StaticReferences` a problem without
     time and training samples in the file.
 
     Args:
         scored: What is scored.
         steps: Time steps to predict; None for those of training.
-        boosting: As of :class:`StationReferences`.
+        boosting: Whether references of a series may take a minute to fit.
 
     Attributes:
         predictors: Each reference by its name in a summary.
@@ -73,7 +73,7 @@ class References:
     def __init__(
         self, scored: ScoredModel, *, steps: int | None = None, boosting: bool = False
     ) -> None:
-        used, mesh = scored.used, scored.used.mesh
+        used = scored.used
         # A named file may have no training samples.
         part = "train" if len(used.samples("train")) else "test"
         train, num = scored.windows(part, n_out=steps), used.file.components
@@ -92,19 +92,15 @@ class References:
         if not train.n_in and part == "train":
             self.static = StaticReferences(train)
             self.predictors |= self.static.predictors()
-        self.series: StationReferences | None = None
-        if not isinstance(mesh, Mesh) or mesh.index is None:
-            return
-        if season := fitted_climatology(used):
-            seen = queried(mesh, used.file, MAX_QUERIES, 0)(0)
-            of = used, season, seen, train.n_out
-            self.series = StationReferences(*of, boosting=boosting)
+        made = (make(used, train.n_out, boosting) for make in SERIES_REFERENCES)
+        self.series = next((each for each in made if each is not None), None)
+        if self.series is not None:
             self.predictors |= self.series.predictors()
 
 
 def _extrapolated(components: int, degree: int, batch: Batch) -> Tensor:
     fields = batch.x[..., :components].split(batch.graphs.sizes)
-    samples = zip(fields, _times(batch), strict=True)
+    samples = zip(fields, window_times(batch), strict=True)
     return torch.cat([extrapolation(u, at, degree) for u, at in samples])
 
 
@@ -152,156 +148,6 @@ def training_mean(train: WindowDataset) -> Predictor:
     return predict
 
 
-class StationReferences:
-    """Predictions for one series that is split by time, at points that stay.
-
-    - ``climatology``: the mean of the station; of dates also its cycle over the year
-      and over the day, see :class:`~nfsgeo.training.series.Climatology`
-    - ``anomaly_persistence``: the last anomaly stays
-    - ``damped_anomaly``: it decays, by one factor for each lead time
-    - ``ridge``, ``ridge_each``: regression on all observed anomalies of the station,
-      one for all stations, or one for each that tends to that
-    - ``boosting``: gradient boosted trees on these, those of neighbours and the season
-
-    Args:
-        used: Data of the run, resolved.
-        season: Climatology of the series.
-        mesh: Where it is observed, points of the file, with the unobserved ones of
-            interest.
-        n_out: Time steps to predict.
-        boosting: Whether to fit the trees, where scikit-learn is installed.
-    """
-
-    def __init__(
-        self,
-        used: RunData,
-        season: Climatology,
-        mesh: Mesh,
-        n_out: int,
-        *,
-        boosting: bool = False,
-    ) -> None:
-        self.n_in, self.periods = used.config.data.n_in or 0, season.periods
-        joined, self.num = mesh.with_queries_joined(), len(mesh)
-        assert joined.index is not None
-        self.domain, self.pos = used.file.domain, season.pos[joined.index]
-        self.coefficients = season.coefficients[joined.index].numpy()
-        self.anomalies = season.anomalies[mesh.index].numpy()
-        self.covariance = season.covariance() if len(mesh.queries or ()) else None
-        # Points of the last window and its other points, and the graph between them.
-        self.known: tuple[Any, Any] = None, None
-        self.trees: list[list[Any]] = []
-        self._fit(used, n_out, boosting)
-
-    def _fit(self, used: RunData, n_out: int, boosting: bool) -> None:
-        """Fits regressions to the training windows, as close as they can be."""
-        data, num = used.config.data, self.n_in + n_out
-        points, _, components = self.anomalies.shape
-        every = max(1, self.anomalies.size * num // MOST_VALUES)
-        dense = used.config.changed(data=data.changed(window_stride=every))
-        starts = RunData(dense, used.file).starts("train", num)
-        numbers = starts[:, None] + data.time_stride * np.arange(num)
-        windows = self.anomalies[:, numbers - used.steps["train"].start]
-        lags, targets = _filled(windows[:, :, : self.n_in]), windows[:, :, self.n_in :]
-        last = np.zeros((1, n_out, self.n_in, components))
-        last[:, :, -1] = 1
-        damped, ridge, each = last.copy(), last.copy(), last.repeat(points, axis=0)
-        one = np.eye(self.n_in)
-        for t, c in np.ndindex(n_out, components):
-            x, y = lags[..., c], targets[:, :, t, c]
-            there = (~np.isnan(y)).astype(float)
-            gram = np.einsum("pwi,pw,pwj->pij", x, there, x, optimize=True)
-            right = np.einsum("pwi,pw->pi", x, np.nan_to_num(y), optimize=True)
-            whole, mean = gram.sum(0), np.trace(gram.sum(0)) / self.n_in + TINY
-            damped[0, t, -1, c] = right[:, -1].sum() / (whole[-1, -1] + TINY)
-            common = np.linalg.solve(whole + RIDGE * mean * one, right.sum(0))
-            pull = COMMON * mean / max(1.0, there.sum())
-            own = (right + pull * common)[..., None]
-            ridge[0, t, :, c] = common
-            each[:, t, :, c] = np.linalg.solve(gram + pull * one, own)[..., 0]
-        self.weights = {"climatology": 0 * last, "anomaly_persistence": last}
-        self.weights |= {"damped_anomaly": damped, "ridge": ridge, "ridge_each": each}
-        if boosting and find_spec("sklearn"):
-            from sklearn.ensemble import HistGradientBoostingRegressor as Trees
-
-            there = ~np.isnan(targets).any((2, 3))
-            some = np.random.default_rng(0).permutation(np.argwhere(there))[:ROWS].T
-            begin = torch.from_numpy(used.file.times[numbers[:, self.n_in]])
-            seen = self._features(lags, begin)
-            x, y = seen[*some], targets[*some]
-            self.trees = [
-                [Trees(random_state=0).fit(x, y[:, t, c]) for c in range(components)]
-                for t in range(n_out)
-            ]
-
-    def _features(self, lags: Doubles, times: Tensor) -> Doubles:
-        """What trees see of windows: ``[P, W, F]`` of lags ``[P, W, n_in, C]``."""
-        pos = self.pos[: self.num].numpy()
-        near = cKDTree(pos).query(pos, min(1 + NEIGHBOURS, len(pos)))[1][:, 1:]
-        others = lags[:, :, -1][near].swapaxes(1, 2)
-        now = harmonics(times, self.periods)[None].numpy()
-        mean = self.coefficients[: self.num, :1]
-        each = (lags, others, now + 0 * lags[..., -1, :1], mean + 0 * lags[:, :, -1])
-        return np.concatenate([of.reshape(*lags.shape[:2], -1) for of in each], axis=2)
-
-    def predictors(self) -> dict[str, Predictor]:
-        """Each reference by its name, from a batch with raw inputs ``given``."""
-        names = [*self.weights, *(["boosting"] if self.trees else [])]
-        return {name: partial(self._predicted, name) for name in names}
-
-    def _predicted(self, name: str, batch: Batch) -> Tensor:
-        rows = batch.point.cpu().numpy()
-        expected = self._expected(rows, batch)
-        given = batch.given[..., : expected.shape[-1]].cpu().double().numpy()
-        lags = _filled(given - expected[:, : self.n_in])
-        if name == "boosting":
-            window, times = batch.batch.cpu().numpy(), _times(batch)
-            windows = np.zeros((self.num, len(times), *lags.shape[1:]))
-            windows[rows, window] = lags
-            seen = self._features(windows, times[:, self.n_in])[rows, window]
-            each = [[tree.predict(seen) for tree in of] for of in self.trees]
-            ahead = np.array(each).transpose(2, 0, 1)
-        elif len(weights := self.weights[name]) == 1:
-            ahead = np.einsum("nic,tic->ntc", lags, weights[0])
-        else:
-            ahead = np.einsum("nic,ntic->ntc", lags, weights[rows])
-        return torch.from_numpy(expected[:, self.n_in :] + ahead).to(batch.y)
-
-    def at_queries(self, batch: Batch, field: Tensor) -> Tensor:
-        """A prediction ``field [n, n_out, C]`` at the observed points of a ``batch`` of
-        one window, and at its other points: ``[n + m, n_out, C]``, as ``query_y``.
-
-        Its difference from the climatology is interpolated by simple kriging, or by a
-        spline where the training data are as well interpolated by one.
-        """
-        rows, queries = np.split(batch.query_point.cpu().numpy(), [len(batch.pos)])
-        if self.known[0] != (key := (rows.tobytes(), queries.tobytes())):
-            ends, domain = (self.pos[rows], self.pos[queries]), self.domain.normalised
-            if self.covariance is None:
-                self.known = key, spline_graph(*ends, domain)
-            else:
-                self.known = key, kriging_graph(self.covariance, *ends)
-        expected = [self._expected(of, batch) for of in (rows, queries)]
-        here, there = (torch.from_numpy(each[:, self.n_in :]) for each in expected)
-        if self.covariance is not None:
-            here, there = (each + self.covariance.expected for each in (here, there))
-        found = interpolate_along(field.cpu().double() - here, self.known[1]) + there
-        return torch.cat([field, found.to(field)])
-
-    def _expected(self, at: Indices, batch: Batch) -> Doubles:
-        """The climatology at points of the windows ``[n, n_in + n_out, C]``."""
-        basis = harmonics(_times(batch), self.periods).numpy()
-        of = batch.batch.cpu().numpy() if len(basis) > 1 else np.zeros(len(at), int)
-        each = basis[of], self.coefficients[at]
-        return np.asarray(np.einsum("ntk,nkc->ntc", *each, optimize=True))
-
-
-def _times(batch: Batch) -> Tensor:
+def window_times(batch: Batch) -> Tensor:
     """Times of each window ``[W, n_in + n_out]``."""
     return torch.as_tensor(batch.times).view(batch.num_graphs, -1).cpu()
-
-
-def _filled(x: Doubles) -> Doubles:
-    """Values ``[..., T, C]`` without gaps: interpolated in time, else 0."""
-    flat = torch.from_numpy(x).flatten(0, -3)
-    return fill_in_time(flat).nan_to_num(0.0).numpy().reshape(x.shape)

@@ -14,14 +14,13 @@ from nfsgeo.data import Fields
 from nfsgeo.data.io.from_memory import kept
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.bands import band_scores, bands_of
+from nfsgeo.evaluation.additions import ADDITIONS
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
-from nfsgeo.forecast.training_inputs import InputStatistics
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import RunPaths
@@ -95,10 +94,10 @@ def evaluate_run(
         or number. ``"scored"`` says how many
         samples and points they are over. With ``factors``, ``"unseen"`` holds the
         errors on larger meshes, and ``"unseen_points"`` where their further points lie.
-        With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. A run
-        with error bands has their scores as ``"bands"``, see
-        :func:`~nfsgeo.evaluation.bands.band_scores`. ``"unlike"`` is what
-        :meth:`~nfsgeo.forecast.training_inputs.InputStatistics.unlike` tells.
+        With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. Further
+        entries are the scores of the run's
+        :class:`~nfsgeo.evaluation.additions.Addition` objects: ``"bands"`` of error
+        bands, and ``"unlike"`` of samples that are unlike those of training.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it, or there are no
@@ -144,11 +143,10 @@ def evaluate_run(
             ahead = References(scored, steps=steps)
             further = score(scored, ahead, steps=steps, progress=progress)
             summary["rollout"] = further.rollout()
-        if bands := bands_of(scored, paths, references, calibrate=calibrate):
-            summary["bands"] = band_scores(scored, bands, references)
-        known = scored.training_inputs(paths) if own else loaded.training_inputs
-        if known is not None:
-            summary |= InputStatistics.of(forecaster, scored.windows()).unlike(known)[0]
+        asked = {"own": own, "calibrate": calibrate}
+        for added in ADDITIONS.values():
+            made = added.of_run(scored, paths, references, **asked)
+            summary |= {} if made is None else made.scores(scored, references)
         rows: list[dict[str, Any]] = []
         if factors:
             rows, points = evaluate_unseen(

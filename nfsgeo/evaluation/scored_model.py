@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Subset
 from torch_geometric.data import Batch
 
 from nfsgeo.config import TrainerSection
 from nfsgeo.config.errors import explained
 from nfsgeo.data.windows import Connect, WindowDataset, batches
-from nfsgeo.errors import UserError
+from nfsgeo.evaluation.additions import Addition, additions_of
 from nfsgeo.forecast import Forecaster, rollout
-from nfsgeo.forecast.bands import Bands
-from nfsgeo.forecast.training_inputs import InputStatistics, TrainingInputs
 from nfsgeo.forecast.transforms import Normalise
-from nfsgeo.training import FieldErrors, RunConfig, RunPaths, read_config, restore
-from nfsgeo.training.artifacts import write_tensors
-from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import Observation, RunData
 from nfsgeo.training.run_paths import Run, find_run
 
-__all__ = ["LoadedRun", "ScoredModel", "open_run", "predictions", "read_bands"]
-
-T = TypeVar("T")
+__all__ = ["LoadedRun", "ScoredModel", "open_run", "predictions"]
 
 
 @dataclass(frozen=True)
@@ -58,22 +50,6 @@ class ScoredModel:
             assert scale is not None
             found.noise = noise * scale.observed
         return found
-
-    def training_inputs(self, paths: RunPaths) -> TrainingInputs | None:
-        """Statistics of up to 512 training windows, stored once in the run's folder.
-
-        None of fewer than 20 windows.
-        """
-        if (known := read_training_inputs(paths)) is not None:
-            return known
-        windows = self.windows("train", mesh=self.used.training_mesh)
-        if (num := len(windows)) < 20:
-            return None
-        some: Any = Subset(windows, range(0, num, 1 + num // 512))
-        statistics = InputStatistics.of(self.forecaster, some, gaps=0.2)
-        known = TrainingInputs.fit(*statistics.table())
-        write_tensors(paths.inputs, vars(known))
-        return known
 
     def errors(self) -> FieldErrors:
         """Errors of no sample yet."""
@@ -113,14 +89,12 @@ class LoadedRun:
     Attributes:
         config: Its resolved configuration.
         forecaster: Its best model.
-        bands: Error bands of the model and of references, by name.
-        training_inputs: Statistics of its training inputs, where they are known.
+        additions: What it has besides, by name.
     """
 
     config: RunConfig
     forecaster: Forecaster
-    bands: Mapping[str, Bands]
-    training_inputs: TrainingInputs | None
+    additions: Mapping[str, Addition]
 
 
 def open_run(run: Run, device: str | None = None) -> LoadedRun:
@@ -134,37 +108,7 @@ def open_run(run: Run, device: str | None = None) -> LoadedRun:
         )
     check_device(section)
     forecaster = restore(paths.best, config).eval().to(device_of(section))
-    known = read_training_inputs(paths)
-    return LoadedRun(config, forecaster, read_bands(paths), known)
-
-
-def read_bands(paths: RunPaths) -> dict[str, Bands]:
-    """The error bands of a run and of its references, none where it has none."""
-
-    def made(found: dict[str, Any]) -> dict[str, Bands]:
-        return {name: Bands.of_state(state) for name, state in found.items()}
-
-    return _read(paths.bands, made, {})
-
-
-def read_training_inputs(paths: RunPaths) -> TrainingInputs | None:
-    """Statistics of the training inputs of a run, None where it has none."""
-    return _read(paths.inputs, lambda it: TrainingInputs(**it), None)
-
-
-def _read(path: Path, made: Callable[[dict[str, Any]], T], absent: T) -> T:
-    """What is made of the content of a file of a run, which need not be there."""
-    if not path.exists():
-        return absent
-    content = read_checkpoint(path, of_nfsgeo=False)
-    try:
-        return made(content)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"{path} from another version of nfsgeo",
-            "one of this version",
-            f"remove it, and evaluate {path.parents[1]} again",
-        ) from error
+    return LoadedRun(config, forecaster, additions_of(paths))
 
 
 @torch.no_grad()

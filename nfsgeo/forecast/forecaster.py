@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
+from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast.arrays import check_shapes, predict_samples
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
@@ -81,6 +82,7 @@ class Forecaster(nn.Module):
     @classmethod
     def from_description(cls, content: Mapping[str, Any]) -> Self:
         """The forecaster whose :meth:`description` is the content, without weights."""
+        load_extensions()
         transforms = []
         for each in content["transforms"]:
             settings = dict(each)

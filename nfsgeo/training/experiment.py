@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -18,8 +18,8 @@ from nfsgeo.data.domains import check_within
 from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
+from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast import Forecaster, Statistics
-from nfsgeo.forecast.bands import needed
 from nfsgeo.forecast.matching import task_of
 from nfsgeo.forecast.transforms import (
     SeriesFit,
@@ -36,12 +36,17 @@ from nfsgeo.training.module import TrainingModule, WindowData
 from nfsgeo.training.processes import check_device
 from nfsgeo.training.resolution import for_series, resolved
 from nfsgeo.training.run_data import RunData, open_source
-from nfsgeo.training.series import fitted_series
 from nfsgeo.training.trainer import check_logger, find_learning_rate
 
-__all__ = ["Experiment", "check_observed", "prepare"]
+__all__ = ["CHECKS", "SERIES_FITS", "Experiment", "check_observed", "prepare"]
 
 logger = logging.getLogger(__name__)
+
+# Each is called before training with the resolved configuration, the task and the
+# number of validation windows, and raises a UserError where these do not serve.
+CHECKS: list[Callable[[RunConfig, Task, int], None]] = []
+# Each fits a forecast of one long series that the network corrects, or returns None.
+SERIES_FITS: list[Callable[[RunData], SeriesFit | None]] = []
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     Raises:
         UserError: The device, the data or the settings cannot be used.
     """
+    load_extensions()
     check_device(config.trainer)
     check_logger(config.trainer.logger)
     file, asked = open_source(config.data, progress), config
@@ -100,7 +106,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         parts["test"] = used.windows("test")
     statistics, gaps = _read(parts, used.config, progress)
     _check_categories(used, statistics)
-    series = fitted_series(used)
+    fits = (fit(used) for fit in SERIES_FITS)
+    series = next((found for found in fits if found is not None), None)
     if (config := for_series(asked, used.config, series)) != used.config:
         used = RunData(config, file)
     train, valid = parts["train"], parts["valid"]
@@ -109,7 +116,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     facts: dict[str, Any] = {"seasonal": seasonal, "boundary": boundary}
     facts["cells"] = "edge_index" in train[0]
     task = task_of(file, times, statistics, len(first), shape, **facts)
-    _check_bands(used.config, task, len(valid))
+    for check in CHECKS:
+        check(used.config, task, len(valid))
     forecaster = _forecaster(used, task, statistics, gaps, series)
     settings = forecaster.model.settings.model_dump(mode="json")
     model = used.config.model.changed(settings=settings)
@@ -130,15 +138,6 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         config = find_learning_rate(config, module, data)
     module.hparams.update(config.model_dump(mode="json"))  # in each checkpoint
     return Experiment(config, file, data, module, lines)
-
-
-def _check_bands(config: RunConfig, task: Task, num: int) -> None:
-    if config.model.bands and (task.any_time or num < needed(0.9)):
-        given = f"--bands with {num} validation windows"
-        given += ", of lead times" * task.any_time
-        wanted = f"at least {needed(0.9)}, without lead times"
-        advice = "leave out lead times" if task.any_time else "use more samples"
-        raise UserError(given, wanted, f"{advice}, or leave out --bands")
 
 
 def _forecaster(

@@ -19,7 +19,7 @@ from nfsgeo.data.streams import derived_seed, epoch_order
 from nfsgeo.data.windows import Connect, ConnectedBatches, WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.transforms import Climatology
+from nfsgeo.forecast.transforms import Given
 from nfsgeo.models import BatchLoss, Model
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
@@ -164,13 +164,13 @@ class TrainingModule(LightningModule):
             self._check_losses()
 
     def _anomalies(self, batch: Batch) -> Tensor:
-        """Targets ``[N, T, C]``, less the climatology where there is one."""
-        season = self.forecaster.find(Climatology)
-        if season is None:
-            return batch.y
-        times = self.forecaster.known_ahead(batch)["times"]
-        graphs = self.forecaster.graphs_of(batch)
-        return batch.y - season.mean(graphs, times, slice(batch.x.size(1), None))
+        """Targets ``[N, T, C]``, less what is known of them without a network."""
+        known, times = self.forecaster.known_ahead(batch).values()
+        given = Given(batch.x, self.forecaster.graphs_of(batch), known, times)
+        targets = batch.y
+        for transform in self.forecaster.stack:
+            targets = transform.anomalies(targets, given)
+        return targets
 
     def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
         """The loss at the query points of a batch, or else at the observed points."""

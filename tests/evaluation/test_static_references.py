@@ -15,12 +15,12 @@ from nfsgeo.data import Fields, WindowDataset
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation import References, StaticReferences, evaluate_run
 from nfsgeo.evaluation import static_references as module
-from nfsgeo.evaluation.bands import errors_of
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.geometry import Domain
 from nfsgeo.report.tables import error_tables
 from nfsgeo.testing.fields import Array, build
 from nfsgeo.training.run_data import RunData
+from nfsgeo.uncertainty.fitting import errors_of
 from nfsgeo_benchmarks.suites.suite import TRIVIAL
 
 NAMES = {"nearest_neighbours", "boosted_trees"}

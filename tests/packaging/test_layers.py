@@ -20,6 +20,9 @@ BELOW: dict[str, set[str]] = {
     "nfsgeo.forecast": {"nfsgeo.models", "nfsgeo.data"},
     "nfsgeo.training": {"nfsgeo.forecast", "nfsgeo.pretrained"},
     "nfsgeo.evaluation": {"nfsgeo.training"},
+    # Nothing names these two but nfsgeo.extensions.
+    "nfsgeo.stations": {"nfsgeo.evaluation"},
+    "nfsgeo.uncertainty": {"nfsgeo.evaluation"},
     "nfsgeo.report": {"nfsgeo.evaluation"},
     "nfsgeo_benchmarks": {"nfsgeo.report"},
     "nfsgeo_cli": {"nfsgeo_benchmarks"},
@@ -27,6 +30,7 @@ BELOW: dict[str, set[str]] = {
 # Import nothing of nfsgeo but one another, so anything may import them.
 LEAVES = {
     "nfsgeo.errors",
+    "nfsgeo.extensions",
     "nfsgeo.files",
     "nfsgeo.measures",
     "nfsgeo.progress",

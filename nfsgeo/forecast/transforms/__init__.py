@@ -2,7 +2,6 @@
 
 ================  ==================================================================
 ImposedValues     known values at points of some node types in place of predictions
-Climatology       anomalies from the season at each point of a long series
 Normalise         fields of mean zero and standard deviation one
 Ranks             ranks of static inputs that differ by orders of magnitude
 Categories        an input for each value of a category, such as a node type
@@ -15,7 +14,8 @@ Residual          the last time step is added to what the network predicts
 ================  ==================================================================
 
 To add one, write its class and name it in :data:`TRANSFORMS`, whose order is that of
-the stack: the first is next to the data. A run has those that its
+the stack: the first is next to the data. :func:`add_transform` does so from elsewhere,
+such as for :class:`nfsgeo.stations.Climatology`. A run has those that its
 :meth:`~nfsgeo.forecast.transforms.Transform.fit` makes.
 """
 
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.categories import Categories
-from nfsgeo.forecast.transforms.climatology import Climatology, harmonics
 from nfsgeo.forecast.transforms.imposed import ImposedValues, imposed_values
 from nfsgeo.forecast.transforms.inputs import (
     BoundaryInputs,
@@ -45,7 +44,6 @@ __all__ = [
     "TRANSFORMS",
     "BoundaryInputs",
     "Categories",
-    "Climatology",
     "Forcings",
     "Given",
     "ImposedValues",
@@ -58,14 +56,13 @@ __all__ = [
     "TrainingNoise",
     "Transform",
     "Wanted",
+    "add_transform",
     "fitted",
-    "harmonics",
     "imposed_values",
 ]
 
 TRANSFORMS: dict[str, type[Transform]] = {
     "imposed_values": ImposedValues,
-    "climatology": Climatology,
     "normalise": Normalise,
     "ranks": Ranks,
     "categories": Categories,
@@ -76,6 +73,21 @@ TRANSFORMS: dict[str, type[Transform]] = {
     "boundary_inputs": BoundaryInputs,
     "residual": Residual,
 }
+
+
+def add_transform(name: str, kind: type[Transform], before: str) -> None:
+    """Names a further transform.
+
+    Args:
+        name: Under which checkpoints have it.
+        kind: Its class.
+        before: Name of the one that comes next in the stack.
+    """
+    rest = {key: TRANSFORMS.pop(key) for key in [*TRANSFORMS]}
+    for key, each in rest.items():
+        if key == before:
+            TRANSFORMS[name] = kind
+        TRANSFORMS[key] = each
 
 
 def fitted(statistics: Statistics, wanted: Wanted) -> list[Transform]:

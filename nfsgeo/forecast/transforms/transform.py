@@ -160,6 +160,25 @@ class Transform(nn.Module):
         """
         return prediction
 
+    def anomalies(self, fields: Tensor, given: Given) -> Tensor:
+        """Fields ``[N, T, C]`` at the observed points and the times to be predicted,
+        less what this transform knows of them from what is ``given``.
+        """
+        return fields
+
+    def unaware_of(self, queries: Tensor) -> Transform:
+        """This transform, had it never seen the normalised positions ``[M, d]``."""
+        return self
+
+    @property
+    def sources(self) -> dict[str, tuple[int, str]]:
+        """Graphs from points of its own: their number, and ``points`` or ``queries``.
+
+        A graph to the query points has the name of that to the observed points, and
+        ``_queries``.
+        """
+        return {}
+
     def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
         """The prediction ``[M, T, C]`` from what the transform before has ``given``.
 

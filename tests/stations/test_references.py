@@ -13,12 +13,13 @@ import nfsgeo
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import batches
-from nfsgeo.evaluation import References, StationReferences, evaluate_run
-from nfsgeo.evaluation.bands import errors_of
+from nfsgeo.evaluation import References, evaluate_run
 from nfsgeo.evaluation.scored_model import ScoredModel
+from nfsgeo.stations import StationReferences
+from nfsgeo.stations.series import fitted_climatology
 from nfsgeo.training import load_config
 from nfsgeo.training.run_data import RunData
-from nfsgeo.training.series import fitted_climatology
+from nfsgeo.uncertainty.fitting import errors_of
 
 DAYS = np.datetime64("2001-01-01") + np.arange(1500)
 YEAR = 2 * np.pi * np.arange(1500)[:, None] / 365.25

@@ -12,9 +12,9 @@ import nfsgeo
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.training_inputs import InputStatistics, TrainingInputs
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.geometry import Domain
+from nfsgeo.uncertainty.training_inputs import InputStatistics, TrainingInputs
 
 Make = Callable[..., Forecaster]
 Trained = tuple[Forecaster, TrainingInputs | None]

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import nfsgeo
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.bands import CONDITIONS, Errors, crps, interval_score
-from nfsgeo.forecast.bands import Scale, Surroundings
 from nfsgeo.report import write_report
 from nfsgeo.training import RunPaths
+from nfsgeo.uncertainty.bands import Scale, Surroundings
+from nfsgeo.uncertainty.fitting import CONDITIONS, Errors, crps, interval_score
 
 
 def errors(num: int, points: int, seed: int) -> Errors:

@@ -17,14 +17,15 @@ from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.samples import read_sample
 from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.data.times import EPOCH
-from nfsgeo.forecast.transforms import SeriesFit, harmonics
+from nfsgeo.forecast.transforms import SeriesFit
 from nfsgeo.models import MODELS
 from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.nn.missing_values import fill_in_time
+from nfsgeo.stations.climatology import harmonics
 from nfsgeo.training.covariance import PointSet, covariance_of, nelder_mead
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["Climatology", "fitted_climatology", "fitted_series"]
+__all__ = ["SeriesClimatology", "fitted_climatology", "fitted_series"]
 
 DAY, YEAR = 86400.0, 365.2425 * 86400.0
 # Values of a series, or of its windows, that are held at once.
@@ -44,7 +45,7 @@ RIDGE = 1e-2
 Windows = tuple[Tensor, Tensor]
 
 
-class Climatology:
+class SeriesClimatology:
     r"""Mean and season of a series at the points of its file, and anomalies from them.
 
     .. math:: \beta(x) = q(x) \cdot c + f(x) + g(x)
@@ -172,7 +173,7 @@ class Climatology:
         return np.asarray(spread * posterior(self.parameters[key])[1])
 
 
-def fitted_climatology(used: RunData) -> Climatology | None:
+def fitted_climatology(used: RunData) -> SeriesClimatology | None:
     """The climatology of a series that is split in time, None of other data."""
     data, file = used.config.data, used.file
     if data.split_by != "time" or file.num_samples > 1 or not data.n_in:
@@ -186,7 +187,7 @@ def fitted_climatology(used: RunData) -> Climatology | None:
     u[trained] = torch.from_numpy(sample.u).double()[trained]
     pos = file.domain.normalise(torch.from_numpy(mesh.pos))
     static, times = torch.from_numpy(sample.a).double(), torch.tensor(file.times[steps])
-    return Climatology(file, pos, static, u, times)
+    return SeriesClimatology(file, pos, static, u, times)
 
 
 def _cycles(times: Tensor, unit: str) -> tuple[tuple[float, ...], bool]:

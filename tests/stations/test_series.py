@@ -9,11 +9,12 @@ import torch
 from numpy.typing import NDArray
 
 import nfsgeo
-from nfsgeo.forecast.transforms import SeriesFit, harmonics
+from nfsgeo.forecast.transforms import SeriesFit
+from nfsgeo.stations.climatology import harmonics
+from nfsgeo.stations.series import fitted_series
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData, open_source
-from nfsgeo.training.series import fitted_series
 
 DAY, YEAR = 86400.0, 365.2425 * 86400.0
 STATIONS, SIZES = 24, {"data.n_in": 3, "data.n_out": 2}

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.bands import (
+from nfsgeo.forecast.transforms import MissingValues, Normalise
+from nfsgeo.uncertainty.bands import (
     QUANTILES,
     Bands,
     Scale,
@@ -19,7 +20,6 @@ from nfsgeo.forecast.bands import (
     conformal,
     needed,
 )
-from nfsgeo.forecast.transforms import MissingValues, Normalise
 
 Make = Callable[..., Forecaster]
 

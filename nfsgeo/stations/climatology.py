@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Self
 
 import torch
 from torch import Tensor
 
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.forecast.transforms import Given, Transform, Wanted
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along
@@ -103,6 +104,27 @@ class Climatology(Transform):
     def outputs(self, prediction: Tensor, given: Given) -> Tensor:
         steps, asked = slice(given.x.size(1), None), given.graphs.query_pos is not None
         return prediction + self.mean(given.graphs, given.times, steps, asked)
+
+    def anomalies(self, fields: Tensor, given: Given) -> Tensor:
+        steps = slice(given.x.size(1), None)
+        return fields - self.mean(given.graphs, given.times, steps)
+
+    def unaware_of(self, queries: Tensor) -> Climatology:
+        there = (torch.cdist(self.pos.cpu(), queries).amin(1) > 1e-6).tolist()
+        known = dict(self.settings)
+        for key in ("pos", "coefficients"):
+            known[key] = [*compress(known[key], there)]
+        made = Climatology(**known).to(self.pos.device)
+        made.domain = self.domain
+        return made
+
+    @property
+    def sources(self) -> dict[str, tuple[int, str]]:
+        num = len(self.pos)
+        return {
+            "climatology": (num, "points"),
+            "climatology_queries": (num, "queries"),
+        }
 
     def mean(
         self, graphs: Graphs, times: Tensor | None, steps: slice, queries: bool = False

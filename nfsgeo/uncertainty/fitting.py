@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,19 +13,14 @@ from torch.utils.data import Subset
 
 from nfsgeo.data.meshes import MESH_KINDS, Mesh
 from nfsgeo.data.windows import batches
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation.references import References
-from nfsgeo.evaluation.scored_model import ScoredModel, read_bands
+from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import with_given
-from nfsgeo.forecast.bands import Bands, Scale, Surroundings, conformal, needed
-from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.models import MODELS
-from nfsgeo.training import RunPaths
-from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.run_data import Observation, RunData, queried
+from nfsgeo.uncertainty.bands import Bands, Scale, Surroundings, conformal
 
-__all__ = ["Errors", "band_scores", "bands_of", "crps", "fit_bands"]
-__all__ += ["interval_score"]
+__all__ = ["Errors", "LEVEL", "band_scores", "crps", "fit_bands", "interval_score"]
 
 LEVEL = 0.9
 CONDITIONS = "observed", "gaps", "unobserved", "unobserved with gaps", "unseen mesh"
@@ -98,7 +92,7 @@ def errors_of(
         if conditions[0] < 0 and isinstance(mesh, Mesh) and mesh.queries:
             places = torch.from_numpy(mesh.queries.pos)
             places = forecaster.task.domain.normalise(places, torch.float64)
-            changed = [_elsewhere(transform, places) for transform in stack]
+            changed = (transform.unaware_of(places) for transform in forecaster.stack)
             forecaster.transforms = torch.nn.ModuleList(changed)
         for batch in batches(some, 4, forecaster.connect):  # type: ignore[arg-type]
             removed = torch.rand(batch.x.shape[:2], generator=draw) < gaps
@@ -173,19 +167,6 @@ def _left_out(mesh: Observation, part: int) -> Observation:
     return of(0) if isinstance(mesh, Mesh) else of
 
 
-def _elsewhere(transform: Any, queries: Tensor) -> Any:
-    """A transform that does not know the climatology of normalised query points."""
-    if not isinstance(transform, Climatology):
-        return transform
-    known, places = dict(transform.settings), transform.pos.cpu()
-    there = (torch.cdist(places, queries).amin(1) > 1e-6).tolist()
-    for key in ("pos", "coefficients"):
-        known[key] = [*compress(known[key], there)]
-    made = Climatology(**known).to(transform.pos.device)
-    made.domain = transform.domain
-    return made
-
-
 def fit_bands(
     scored: ScoredModel,
     references: References,
@@ -215,29 +196,6 @@ def fit_bands(
 
 def _names(errors: Errors) -> list[str]:
     return ["constant", *errors.of]
-
-
-def bands_of(
-    scored: ScoredModel,
-    paths: RunPaths,
-    references: References | None = None,
-    *,
-    calibrate: bool = False,
-) -> dict[str, Bands]:
-    """The bands of a run, fitted and stored now where there are none yet, or with
-    ``calibrate``, once there are, fitted to the samples that are scored.
-    """
-    bands, num = read_bands(paths), len(scored.windows()) if calibrate else 0
-    if calibrate and (not bands or num < needed(LEVEL)):
-        raise UserError(
-            f"{num} samples to calibrate {'' if bands else 'no '}bands of {paths.root}",
-            f"bands, and {needed(LEVEL)} samples for the level {LEVEL:g}",
-            "use a file with more samples" if bands else "train with --bands",
-        )
-    if calibrate or (scored.used.config.model.bands and not bands):
-        bands = fit_bands(scored, references or References(scored), bands)
-        write_tensors(paths.bands, {name: of.state() for name, of in bands.items()})
-    return bands
 
 
 def band_scores(

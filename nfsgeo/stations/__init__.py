@@ -1,0 +1,23 @@
+"""One long series at stations: what a network starts from, and is compared with.
+
+- :class:`Climatology`: a transform, by which the network sees and predicts anomalies
+- :func:`fitted_climatology`, :func:`fitted_series`: the mean and the season at each
+  point, and a linear forecast of the anomalies, fitted in closed form
+- :class:`StationReferences`: the climatology and regressions on anomalies
+
+Importing this package adds them to the registries of transforms, of fits before
+training, and of references.
+"""
+
+from nfsgeo.evaluation.references import SERIES_REFERENCES
+from nfsgeo.forecast.transforms import add_transform
+from nfsgeo.stations.climatology import Climatology
+from nfsgeo.stations.references import StationReferences, station_references
+from nfsgeo.stations.series import fitted_climatology, fitted_series
+from nfsgeo.training.experiment import SERIES_FITS
+
+__all__ = ["Climatology", "StationReferences", "fitted_climatology", "fitted_series"]
+
+add_transform("climatology", Climatology, before="normalise")
+SERIES_FITS.append(fitted_series)
+SERIES_REFERENCES.append(station_references)

@@ -1,0 +1,203 @@
+"""Predictions without a network for one series at stations."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from nfsgeo.data.conventions import Doubles, Indices
+from nfsgeo.data.meshes import Mesh
+from nfsgeo.evaluation.references import MAX_QUERIES, Predictor, window_times
+from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
+from nfsgeo.nn.kriging import kriging_graph
+from nfsgeo.nn.missing_values import fill_in_time
+from nfsgeo.stations.climatology import harmonics
+from nfsgeo.stations.series import SeriesClimatology, fitted_climatology
+from nfsgeo.training.run_data import RunData, queried
+
+__all__ = ["StationReferences", "station_references"]
+
+# Ridge over the mean square of the lags; windows that the regression of all stations
+# counts for in that of one.
+RIDGE, COMMON = 1e-3, 50.0
+# Values of all windows that regressions are fitted to, at most, or thereabouts.
+MOST_VALUES = 2**24
+# Of gradient boosting: rows to fit, and neighbours whose last anomalies it sees.
+ROWS, NEIGHBOURS = 100_000, 4
+TINY = 1e-30
+
+
+def station_references(
+    used: RunData, n_out: int, boosting: bool
+) -> StationReferences | None:
+    """The references of a series that is split by time, ``None`` of other data.
+
+    Args:
+        used: Data of the run, resolved.
+        n_out: Time steps to predict.
+        boosting: Whether to fit gradient boosted trees.
+    """
+    mesh = used.mesh
+    if not isinstance(mesh, Mesh) or mesh.index is None:
+        return None
+    if (season := fitted_climatology(used)) is None:
+        return None
+    seen = queried(mesh, used.file, MAX_QUERIES, 0)(0)
+    return StationReferences(used, season, seen, n_out, boosting=boosting)
+
+
+class StationReferences:
+    """Predictions for one series that is split by time, at points that stay.
+
+    - ``climatology``: the mean of the station; of dates also its cycle over the year
+      and over the day, see :class:`~nfsgeo.stations.series.SeriesClimatology`
+    - ``anomaly_persistence``: the last anomaly stays
+    - ``damped_anomaly``: it decays, by one factor for each lead time
+    - ``ridge``, ``ridge_each``: regression on all observed anomalies of the station,
+      one for all stations, or one for each that tends to that
+    - ``boosting``: gradient boosted trees on these, those of neighbours and the season
+
+    Args:
+        used: Data of the run, resolved.
+        season: SeriesClimatology of the series.
+        mesh: Where it is observed, points of the file, with the unobserved ones of
+            interest.
+        n_out: Time steps to predict.
+        boosting: Whether to fit the trees, where scikit-learn is installed.
+    """
+
+    def __init__(
+        self,
+        used: RunData,
+        season: SeriesClimatology,
+        mesh: Mesh,
+        n_out: int,
+        *,
+        boosting: bool = False,
+    ) -> None:
+        self.n_in, self.periods = used.config.data.n_in or 0, season.periods
+        joined, self.num = mesh.with_queries_joined(), len(mesh)
+        assert joined.index is not None
+        self.domain, self.pos = used.file.domain, season.pos[joined.index]
+        self.coefficients = season.coefficients[joined.index].numpy()
+        self.anomalies = season.anomalies[mesh.index].numpy()
+        self.covariance = season.covariance() if len(mesh.queries or ()) else None
+        # Points of the last window and its other points, and the graph between them.
+        self.known: tuple[Any, Any] = None, None
+        self.trees: list[list[Any]] = []
+        self._fit(used, n_out, boosting)
+
+    def _fit(self, used: RunData, n_out: int, boosting: bool) -> None:
+        """Fits regressions to the training windows, as close as they can be."""
+        data, num = used.config.data, self.n_in + n_out
+        points, _, components = self.anomalies.shape
+        every = max(1, self.anomalies.size * num // MOST_VALUES)
+        dense = used.config.changed(data=data.changed(window_stride=every))
+        starts = RunData(dense, used.file).starts("train", num)
+        numbers = starts[:, None] + data.time_stride * np.arange(num)
+        windows = self.anomalies[:, numbers - used.steps["train"].start]
+        lags, targets = _filled(windows[:, :, : self.n_in]), windows[:, :, self.n_in :]
+        last = np.zeros((1, n_out, self.n_in, components))
+        last[:, :, -1] = 1
+        damped, ridge, each = last.copy(), last.copy(), last.repeat(points, axis=0)
+        one = np.eye(self.n_in)
+        for t, c in np.ndindex(n_out, components):
+            x, y = lags[..., c], targets[:, :, t, c]
+            there = (~np.isnan(y)).astype(float)
+            gram = np.einsum("pwi,pw,pwj->pij", x, there, x, optimize=True)
+            right = np.einsum("pwi,pw->pi", x, np.nan_to_num(y), optimize=True)
+            whole, mean = gram.sum(0), np.trace(gram.sum(0)) / self.n_in + TINY
+            damped[0, t, -1, c] = right[:, -1].sum() / (whole[-1, -1] + TINY)
+            common = np.linalg.solve(whole + RIDGE * mean * one, right.sum(0))
+            pull = COMMON * mean / max(1.0, there.sum())
+            own = (right + pull * common)[..., None]
+            ridge[0, t, :, c] = common
+            each[:, t, :, c] = np.linalg.solve(gram + pull * one, own)[..., 0]
+        self.weights = {"climatology": 0 * last, "anomaly_persistence": last}
+        self.weights |= {"damped_anomaly": damped, "ridge": ridge, "ridge_each": each}
+        if boosting and find_spec("sklearn"):
+            from sklearn.ensemble import HistGradientBoostingRegressor as Trees
+
+            there = ~np.isnan(targets).any((2, 3))
+            some = np.random.default_rng(0).permutation(np.argwhere(there))[:ROWS].T
+            begin = torch.from_numpy(used.file.times[numbers[:, self.n_in]])
+            seen = self._features(lags, begin)
+            x, y = seen[*some], targets[*some]
+            self.trees = [
+                [Trees(random_state=0).fit(x, y[:, t, c]) for c in range(components)]
+                for t in range(n_out)
+            ]
+
+    def _features(self, lags: Doubles, times: Tensor) -> Doubles:
+        """What trees see of windows: ``[P, W, F]`` of lags ``[P, W, n_in, C]``."""
+        pos = self.pos[: self.num].numpy()
+        near = cKDTree(pos).query(pos, min(1 + NEIGHBOURS, len(pos)))[1][:, 1:]
+        others = lags[:, :, -1][near].swapaxes(1, 2)
+        now = harmonics(times, self.periods)[None].numpy()
+        mean = self.coefficients[: self.num, :1]
+        each = (lags, others, now + 0 * lags[..., -1, :1], mean + 0 * lags[:, :, -1])
+        return np.concatenate([of.reshape(*lags.shape[:2], -1) for of in each], axis=2)
+
+    def predictors(self) -> dict[str, Predictor]:
+        """Each reference by its name, from a batch with raw inputs ``given``."""
+        names = [*self.weights, *(["boosting"] if self.trees else [])]
+        return {name: partial(self._predicted, name) for name in names}
+
+    def _predicted(self, name: str, batch: Batch) -> Tensor:
+        rows = batch.point.cpu().numpy()
+        expected = self._expected(rows, batch)
+        given = batch.given[..., : expected.shape[-1]].cpu().double().numpy()
+        lags = _filled(given - expected[:, : self.n_in])
+        if name == "boosting":
+            window, times = batch.batch.cpu().numpy(), window_times(batch)
+            windows = np.zeros((self.num, len(times), *lags.shape[1:]))
+            windows[rows, window] = lags
+            seen = self._features(windows, times[:, self.n_in])[rows, window]
+            each = [[tree.predict(seen) for tree in of] for of in self.trees]
+            ahead = np.array(each).transpose(2, 0, 1)
+        elif len(weights := self.weights[name]) == 1:
+            ahead = np.einsum("nic,tic->ntc", lags, weights[0])
+        else:
+            ahead = np.einsum("nic,ntic->ntc", lags, weights[rows])
+        return torch.from_numpy(expected[:, self.n_in :] + ahead).to(batch.y)
+
+    def at_queries(self, batch: Batch, field: Tensor) -> Tensor:
+        """A prediction ``field [n, n_out, C]`` at the observed points of a ``batch`` of
+        one window, and at its other points: ``[n + m, n_out, C]``, as ``query_y``.
+
+        Its difference from the climatology is interpolated by simple kriging, or by a
+        spline where the training data are as well interpolated by one.
+        """
+        rows, queries = np.split(batch.query_point.cpu().numpy(), [len(batch.pos)])
+        if self.known[0] != (key := (rows.tobytes(), queries.tobytes())):
+            ends, domain = (self.pos[rows], self.pos[queries]), self.domain.normalised
+            if self.covariance is None:
+                self.known = key, spline_graph(*ends, domain)
+            else:
+                self.known = key, kriging_graph(self.covariance, *ends)
+        expected = [self._expected(of, batch) for of in (rows, queries)]
+        here, there = (torch.from_numpy(each[:, self.n_in :]) for each in expected)
+        if self.covariance is not None:
+            here, there = (each + self.covariance.expected for each in (here, there))
+        found = interpolate_along(field.cpu().double() - here, self.known[1]) + there
+        return torch.cat([field, found.to(field)])
+
+    def _expected(self, at: Indices, batch: Batch) -> Doubles:
+        """The climatology at points of the windows ``[n, n_in + n_out, C]``."""
+        basis = harmonics(window_times(batch), self.periods).numpy()
+        of = batch.batch.cpu().numpy() if len(basis) > 1 else np.zeros(len(at), int)
+        each = basis[of], self.coefficients[at]
+        return np.asarray(np.einsum("ntk,nkc->ntc", *each, optimize=True))
+
+
+def _filled(x: Doubles) -> Doubles:
+    """Values ``[..., T, C]`` without gaps: interpolated in time, else 0."""
+    flat = torch.from_numpy(x).flatten(0, -3)
+    return fill_in_time(flat).nan_to_num(0.0).numpy().reshape(x.shape)
