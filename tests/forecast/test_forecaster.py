@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from nfsgeo.errors import UserError
+from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast import Forecaster, Statistics
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
@@ -25,6 +26,8 @@ from nfsgeo.forecast.transforms import (
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import Task
 from nfsgeo.nn.kriging import StationaryCovariance
+
+load_extensions()
 
 
 class Affine(Transform):
