@@ -71,14 +71,12 @@ class OneLineErrors(click.Group):
 
 def _user_error(error: Exception) -> str:
     """The message of a user error, empty for a defect."""
-    text = str(error)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         help_text = f"; see {error.ctx.command_path} --help"
         return error.format_message().rstrip(".") + help_text
     if isinstance(error, UserError | click.ClickException):
-        return text
-    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-    if full or "No space left on device" in text:
+        return str(error)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full: expected room to write; free some and try again"
     if type(error).__name__ == "OutOfMemoryError":
         return "out of device memory: expected it to fit; give a smaller --batch-size"

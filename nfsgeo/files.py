@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import glob
 import io
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,7 @@ __all__ = [
     "write_bytes",
 ]
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: files may be no larger
+FULL = {errno.ENOSPC: "the disk is full", errno.EFBIG: "files of limited size"}
 ADVICE = "free some space and try again, or choose another place"
 
 
@@ -63,33 +61,20 @@ def check_room(path: Path, size: int) -> None:
 def growing(path: Path) -> Iterator[Path]:
     """A name to write to beside ``path``, moved over it when the block ends well.
 
-    Two processes have two names. What a failed block leaves is removed, and what a
-    process that was killed has left of the same file.
+    Each process writes under a name of its own. The file of a failed block is removed.
 
     Raises:
-        UserError: The folder does not exist, or the disk is full, which HDF5 says in
-            several ways.
+        UserError: The folder does not exist, or the disk is full.
     """
     _check_folder(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*.partial"):
-        try:
-            os.kill(int(left.suffixes[-2][1:]), 0)
-        except ProcessLookupError:
-            with suppress(PermissionError):  # it is another user's
-                left.unlink(missing_ok=True)
-        except (ValueError, OverflowError, PermissionError):
-            pass  # not ours
     try:
         yield partial
         os.replace(partial, path)
-    except (OSError, RuntimeError) as error:
-        number, text = getattr(error, "errno", None), str(error)
-        found = [each == number or os.strerror(each) in text for each in FULL]
-        if not any(found):
+    except OSError as error:
+        if error.errno not in FULL:
             raise
-        given = "files of limited size" if found[-1] else "the disk is full"
-        raise UserError(given, f"room to write {path}", ADVICE) from error
+        raise UserError(FULL[error.errno], f"room to write {path}", ADVICE) from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -109,36 +94,39 @@ def save_array(path: Path, values: NDArray[Any]) -> None:
     write_bytes(path, content.getbuffer())
 
 
+class _Unfailing(io.FileIO):
+    """A file that keeps the first error of writing, and drops what comes after it.
+
+    HDF5 cannot close a file that it cannot write to: it tries again when the process
+    ends, and crashes there.
+    """
+
+    error: OSError | None = None
+
+    def write(self, content: Any) -> int:
+        rest = memoryview(content)
+        try:
+            while rest and self.error is None:
+                rest = rest[super().write(rest) :]
+        except OSError as error:
+            self.error = error
+            raise
+        return len(content)
+
+
 @contextmanager
 def new_hdf5(path: Path) -> Iterator[h5py.File]:
     """An HDF5 file that takes its name when the block ends well, as :func:`growing`."""
-    with growing(path) as partial:
-        partial.touch()  # where it cannot be made, HDF5 does not tell its name
-        # Metadata with checksums: a damaged file gives an error, not another file.
-        file = h5py.File(partial, "w", libver=("v110", "v110"), track_order=True)
+    # Metadata with checksums: a damaged file gives an error, not another file.
+    layout: dict[str, Any] = {"libver": ("v110", "v110"), "track_order": True}
+    with growing(path) as partial, _Unfailing(partial, "w+") as stream:
         try:
-            yield file
-            file.flush()
-            os.fsync(file.id.get_vfd_handle())
-            file.close()
+            with h5py.File(stream, "w", **layout) as file:
+                yield file
         finally:
-            _abandon(file)
-
-
-def _abandon(file: h5py.File) -> None:
-    """Closes a file; what was not flushed before never reaches the disk.
-
-    HDF5 cannot close a file that it cannot write to. It keeps it open, tries again
-    when the process ends, and crashes there. So it is given memory to write to.
-    """
-    if not file:
-        return
-    in_memory = hasattr(os, "memfd_create")  # not everywhere
-    rest = os.memfd_create("rest") if in_memory else tempfile.mkstemp()[0]
-    os.dup2(rest, file.id.get_vfd_handle())
-    os.close(rest)
-    with suppress(RuntimeError):  # a flush that failed has left its cache in disorder
-        file.close()
+            if stream.error is not None:  # of which HDF5 makes others
+                raise stream.error
+        os.fsync(stream.fileno())
 
 
 @contextmanager
@@ -175,9 +163,4 @@ def _check_folder(path: Path) -> None:
 
 def cache_folder() -> Path:
     """The user's cache, ``$XDG_CACHE_HOME/nfsgeo`` or ``~/.cache/nfsgeo``."""
-    try:
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # a user whom the machine does not know
-        todo = "set XDG_CACHE_HOME or HOME to one"
-        raise UserError("no home folder", "a folder for a cache", todo) from None
-    return caches / "nfsgeo"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nfsgeo"

@@ -1,65 +1,51 @@
-"""A full disk: found beforehand, or told in one way. See also the command line's."""
+"""Files appear whole or not at all; a disk without room is told in one line."""
 
-import errno
-import os
+import json
 import resource
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nfsgeo.errors import UserError
-from nfsgeo.files import cache_folder, growing, new_hdf5, write_bytes
+from nfsgeo.files import growing, new_hdf5, write_bytes
+from nfsgeo.training.artifacts import json_text
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        OSError(errno.ENOSPC, "Driver write request failed"),
-        OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)),
-        RuntimeError("Can't decrement id ref count (No space left on device)"),
-    ],
-)
-def test_a_full_disk_is_told_in_one_way(error):
-    message = "disk is full: expected room to write a.nc"
-    with pytest.raises(UserError, match=message), growing(Path("a.nc")):
-        raise error
+def bytes_too_many(path: Path) -> None:
+    write_bytes(path, bytes(200_000))
 
 
-def test_a_limit_on_the_size_of_files(tmp_path):
-    """As of ``ulimit -f``, or of a file system."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+def values_too_many(path: Path) -> None:
+    with new_hdf5(path) as file:
+        file["u"] = np.ones(200_000)
+
+
+@pytest.mark.parametrize("write", [bytes_too_many, values_too_many])
+def test_a_limit_on_the_size_of_files(write):
+    """As of ``ulimit -f``; the file that was there stays."""
+    path, limits = Path("a.nc"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    path.write_bytes(b"old")
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
-        message = "files of limited size: expected room to write .*a.nc"
-        with pytest.raises(UserError, match=message):
-            write_bytes(tmp_path / "a.nc", bytes(200_000))
-        with (
-            pytest.raises(UserError, match=message),
-            new_hdf5(tmp_path / "a.nc") as file,
-        ):
-            file["u"] = np.ones(200_000)
+        with pytest.raises(UserError, match="room to write a.nc"):
+            write(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert not [*tmp_path.iterdir()]
+    assert path.read_bytes() == b"old" and [*Path().iterdir()] == [path]
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path):
-    with subprocess.Popen(["true"]) as killed:
-        pass
-    target, beside = tmp_path / "a.nc", tmp_path / "a.nc.old.partial"
-    written_now = tmp_path / f"a.nc.{os.getppid()}.partial"
-    for path in (beside, written_now, tmp_path / f"a.nc.{killed.pid}.partial"):
-        path.touch()
-    write_bytes(target, b"new")
-    assert {*tmp_path.iterdir()} == {target, beside, written_now}
+def test_an_error_within_leaves_the_file_that_was_there():
+    path = Path("a.json")
+    write_bytes(path, b"old")
+    with pytest.raises(RuntimeError), growing(path) as partial:
+        partial.write_bytes(b"half of the n")
+        raise RuntimeError
+    assert path.read_bytes() == b"old" and [*Path().iterdir()] == [path]
+    with pytest.raises(UserError, match="folder nowhere"):
+        write_bytes(Path("nowhere") / "a.gif", b"")
 
 
-def test_a_user_without_a_home(monkeypatch, one_line):
-    def unknown() -> None:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", unknown)
-    assert "set XDG_CACHE_HOME or HOME" in one_line(cache_folder)
+def test_json_has_no_number_for_nan():
+    text = json_text({"a": float("nan"), "b": [1.5, float("inf")]})
+    assert json.loads(text) == {"a": None, "b": [1.5, None]}

@@ -14,27 +14,6 @@ from nfsgeo.errors import UserError
 __all__ = ["explained", "unknown"]
 
 FEW = 5
-# The last part of our settings, and its names in other libraries that are not like it.
-OTHER_NAMES = {
-    "patience": "early_stopping early_stop",
-    "lr": "learning_rate base_lr max_lr",
-    "name": "optimizer",
-    "gradient_clip": "clip max_grad_norm",
-    "weight_decay": "wd l2",
-    "batch_size": "bs",
-    "device": "accelerator gpu",
-    "devices": "gpus num_gpus",
-    "precision": "dtype amp",
-    "seed": "random_seed random_state manual_seed",
-    "grid": "resolution",
-    "file": "dataset path",
-    "n_in": "history input_steps",
-    "n_out": "horizon output_steps",
-    "width": "hidden hidden_dim hidden_size hidden_channels channels dim d_model "
-    "embed_dim",
-    "depth": "layers num_layers n_layers num_blocks",
-}
-ELSEWHERE = {name: key for key, names in OTHER_NAMES.items() for name in names.split()}
 
 
 @contextmanager
@@ -78,8 +57,7 @@ def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserE
     names = sorted(known)
     inside = [each for each in names if section and each.rpartition(".")[0] == section]
     parts = {each.rpartition(".")[2]: each for each in [*names, *inside]}
-    near = [each for each in (last, ELSEWHERE.get(last, "")) if each in parts]
-    near = near or get_close_matches(last, parts, n=1)
+    near = [last] if last in parts else get_close_matches(last, parts, n=1)
     if near:
         return UserError(given, expected, f"the nearest is {parts[near[0]]}")
     if not names:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import platform
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,21 +13,24 @@ from typing import Any
 import torch
 from lightning.fabric.utilities.warnings import PossibleUserWarning
 from lightning.pytorch.strategies import DDPStrategy
-from torch.multiprocessing.spawn import ProcessRaisedException
 
 from nfsgeo.config import RunConfig, TrainerSection
 from nfsgeo.errors import UserError
 from nfsgeo.version import __version__, commit
 
-__all__ = ["SpawnedDDP", "check_device", "describe_environment", "device_of"]
-__all__ += ["errors_of_workers", "quiet_lightning"]
+__all__ = [
+    "SpawnedDDP",
+    "check_device",
+    "describe_environment",
+    "device_of",
+    "quiet_lightning",
+]
 
 PACKAGES = (
     *("torch", "torch-geometric", "lightning", "numpy", "scipy", "h5py", "xarray"),
     *("torch-cluster", "torch-scatter"),
 )
 
-LINE = re.compile(r"^nfsgeo\.errors\.UserError: (.*): expected (.*); (.*?)$", re.M)
 LOGGERS = tuple(
     logging.getLogger(name)
     for name in ("lightning.pytorch", "lightning.fabric", "torch.multiprocessing.spawn")
@@ -99,21 +101,6 @@ class SpawnedDDP(DDPStrategy):
     def setup_environment(self) -> None:
         _silence()
         super().setup_environment()
-
-
-@contextmanager
-def errors_of_workers() -> Iterator[None]:
-    """Re-raises a :class:`UserError` that ended a reading or training process.
-
-    Such a process hands over no exception but the text of its traceback.
-    """
-    try:
-        yield
-    except (ProcessRaisedException, RuntimeError) as error:
-        found = LINE.findall(str(error))
-        if not found:
-            raise
-        raise UserError(*found[-1]) from None
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from nfsgeo.training.loading import read_config
 from nfsgeo.training.processes import (
     SpawnedDDP,
     describe_environment,
-    errors_of_workers,
     quiet_lightning,
 )
 from nfsgeo.training.run_paths import RunPaths
@@ -94,7 +93,9 @@ def fit(
     patience = section.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
     own = [History(paths.metrics), *stopping, *callbacks]
-    with only_here(paths.root, "a run"), quiet_lightning(), errors_of_workers():
+    with only_here(paths.root, "a run"), quiet_lightning():
+        for left in paths.root.rglob("*.partial"):  # by a process that was killed
+            left.unlink(missing_ok=True)
         if not paths.environment.exists():
             write_json(paths.environment, describe_environment(config))
         logger = _logger(config, paths)

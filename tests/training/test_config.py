@@ -45,13 +45,7 @@ def test_paper_learning_rates(model, equation, rate):
         ("optimizer.lr", 1e-3, "optimiser.lr"),
         ("model.settings.wdith", 16, "model.settings.width"),
         ("model.name", "nsf", "nfs"),
-        ("learning_rate", 1e-3, "optimiser.lr"),
-        ("optimiser.learning_rate", 1e-3, "optimiser.lr"),
-        ("trainer.gpus", 2, "trainer.devices"),
-        ("data.horizon", 40, "data.n_out"),
-        ("optimizer.learning_rate", 1e-3, "optimiser.lr"),
         ("model.width", 8, "model.settings.width"),
-        ("model.settings.hidden_channels", 8, "model.settings.width"),
     ],
 )
 def test_unknown_names_bring_up_the_nearest(key, value, nearest, refuses):

@@ -7,14 +7,11 @@ import pytest
 import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
-from torch.utils.data import Dataset
 from torch_geometric.loader import DataLoader
 
 import nfsgeo
-from nfsgeo.errors import UserError
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.processes import errors_of_workers
 from nfsgeo.training.trainer import LOGGERS, progress_callback
 
 
@@ -130,28 +127,3 @@ def test_lightnings_own_checkpoints_make_their_folder(waves, tiny):
     experiment = nfsgeo.prepare(nfsgeo.open(waves), tiny)
     nfsgeo.fit(experiment, Path("run"), callbacks=[kept])
     assert Path(kept.best_model_path).is_file()
-
-
-class Broken(Dataset[int]):
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def __len__(self) -> int:
-        return 2
-
-    def __getitem__(self, item: int) -> int:
-        raise self.error
-
-
-def test_an_error_of_a_reading_process_keeps_its_parts():
-    broken = Broken(UserError("sample 3: of x", "finite values", "repair it; or not"))
-    with pytest.raises(UserError) as caught, errors_of_workers():
-        next(iter(DataLoader(broken, num_workers=1)))
-    assert str(caught.value) == (
-        "sample 3: of x: expected finite values; repair it; or not"
-    )
-
-
-def test_a_defect_stays_one():
-    with pytest.raises(ZeroDivisionError), errors_of_workers():
-        next(iter(DataLoader(Broken(ZeroDivisionError()), num_workers=1)))

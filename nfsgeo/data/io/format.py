@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import mmap
-import struct
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,33 +19,9 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import arrays_of
 from nfsgeo.errors import UserError, require
 
-__all__ = ["Format", "FileProbe", "check_hdf5", "left_out"]
+__all__ = ["Format", "FileProbe", "left_out"]
 
 logger = logging.getLogger(__name__)
-
-HEAP = b"GCOL\x01\0\0\0"  # signature of a global heap, where HDF5 keeps texts
-SEARCHED = 2**26  # bytes from the start of a file; its attributes come first
-
-
-def check_hdf5(path: Path) -> None:
-    """Refuses HDF5 with objects of a global heap without size, or past its end.
-
-    HDF5 goes from one to the next by their sizes, in such a heap for ever (HDF5 File
-    Format Specification, III.E).
-    """
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=1) as content:
-        start = content.find(HEAP, 0, SEARCHED)
-        while 0 <= start <= len(content) - 16:
-            end = start + min(*struct.unpack_from("<Q", content, start + 8), 2**62)
-            place, end = start + 16, min(end, len(content))
-            while place + 16 <= end:
-                number, length = struct.unpack_from("<H6xQ", content, place)
-                step = 16 + -(-length // 8) * 8 if number else length
-                if not 16 <= step <= end - place:
-                    given = f"{path} (damaged global heap)"
-                    raise UserError(given, "a whole file", "replace it")
-                place += step
-            start = content.find(HEAP, start + 1, SEARCHED)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from nfsgeo.data.checks import reading
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
-from nfsgeo.data.io.format import check_hdf5
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -168,8 +167,6 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
     if not is_source(path):
         raise UserError(f"{path}", "an existing file", "check the name")
     probe = FileProbe(path)
-    if probe.is_hdf5:
-        check_hdf5(path)
     told = "field" in (options.get("columns") or {})
     for each in (*FORMATS, ARRAYS):
         if each.recognises(probe) and (not told or each.columns):
