@@ -97,8 +97,8 @@ def save_array(path: Path, values: NDArray[Any]) -> None:
 class _Unfailing(io.FileIO):
     """A file that keeps the first error of writing, and drops what comes after it.
 
-    HDF5 cannot close a file that it cannot write to: it tries again when the process
-    ends, and crashes there.
+    HDF5 cannot close a file that it could not write to: it tries again when the
+    process ends, and crashes there.
     """
 
     error: OSError | None = None
@@ -110,7 +110,6 @@ class _Unfailing(io.FileIO):
                 rest = rest[super().write(rest) :]
         except OSError as error:
             self.error = error
-            raise
         return len(content)
 
 
@@ -124,7 +123,7 @@ def new_hdf5(path: Path) -> Iterator[h5py.File]:
             with h5py.File(stream, "w", **layout) as file:
                 yield file
         finally:
-            if stream.error is not None:  # of which HDF5 makes others
+            if stream.error is not None:
                 raise stream.error
         os.fsync(stream.fileno())
 

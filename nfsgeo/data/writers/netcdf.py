@@ -65,9 +65,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
             elif fields.axes is None and {*dims}.intersection(fields.places):
                 about["coordinates"] = " ".join(p for p in places if p != name)
             _create(file, str(name), dims, each.dtype, fields.num_points(0), about)
-        # Open until flushed: HDF5 closes what it cannot write without an error.
-        held = [handle[name] for name in file.variables]
-        check_room(out, sum(array.nbytes for array in held))
+        check_room(out, sum(handle[name].nbytes for name in file.variables))
         file["time"][...] = fields.times
         for sample in range(total):
             for name, index, values in of_each_sample(fields, sample):
