@@ -96,7 +96,9 @@ def missing_values(what: str, num: int, total: int) -> UserError:
 
 
 @contextmanager
-def reading(path: Path, what: str, todo: str = "check or replace it") -> Iterator[None]:
+def reading(
+    path: Path | str, what: str, todo: str = "check or replace it"
+) -> Iterator[None]:
     """Turns whatever a parser raises inside the block on a damaged file into a
     UserError: the ``path``, ``what`` it should hold, and what ``todo`` about it.
     """

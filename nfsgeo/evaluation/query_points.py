@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 import torch
 
-from nfsgeo.data.checks import as_real
+from nfsgeo.data.checks import as_real, reading
 from nfsgeo.data.conventions import Doubles, role_of
 from nfsgeo.data.io import frames as cells
 from nfsgeo.errors import UserError
@@ -62,7 +62,8 @@ def query_points_of(
     """
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
     what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
-    try:
+    rows = f"an array of points, one row of {domain.dim} coordinates for each"
+    with reading(what, rows, "correct the file"):
         if isinstance(source, np.ndarray):
             read, names, known = QueryPoints(source, [], {})
         elif (path := Path(source)).suffix in readers and path.is_file():
@@ -79,12 +80,6 @@ def query_points_of(
                 raise ValueError(f"{name} with a value that float32 cannot hold")
             if (shape := column.shape) != (len(points),):
                 raise ValueError(f"{name} of shape {shape}, of {len(points)} points")
-    except UserError:
-        raise
-    except Exception as error:  # whatever breaks in a damaged file
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        each = f"an array of points, one row of {domain.dim} coordinates for each"
-        raise UserError(f"{what} ({reason})", each, "correct the file") from None
     points = domain.wrap_near(torch.from_numpy(points)).numpy()
     inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
     if not inside.all():

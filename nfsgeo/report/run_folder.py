@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from nfsgeo.data.checks import reading
 from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.times import clock, time_texts
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP, SERIES
 from nfsgeo.geometry import Domain
 from nfsgeo.report.text import axis_labels, time_axis, with_unit
@@ -103,12 +103,8 @@ def read_run_folder(path: Path) -> RunFolder:
     found = {}
     for name, (file, read) in files.items():
         if file.is_file():
-            try:
+            with reading(file, "a file that nfsgeo wrote", "remove it and try again"):
                 found[name] = read(file)
-            except Exception as error:  # zipfile's own errors derive from Exception
-                reason = (str(error) or type(error).__name__).splitlines()[0]
-                given, todo = f"{file} ({reason})", "remove it and try again"
-                raise UserError(given, "a file that nfsgeo wrote", todo) from error
     return RunFolder(path, **found)
 
 

@@ -23,6 +23,7 @@ from rich.console import Console
 from torch.optim import Optimizer
 
 from nfsgeo.config import RunConfig
+from nfsgeo.data.checks import reading
 from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.checkpoints import PlainCheckpoints
@@ -94,15 +95,12 @@ def read_history(path: Path) -> list[dict[str, float]]:
     """Rows of a ``metrics.csv``, none where there is no file."""
     if not path.exists():
         return []
-    try:
-        with open(path, newline="") as file:
-            return [
-                {key: float(row[key]) for key in COLUMNS} | {"epoch": int(row["epoch"])}
-                for row in csv.DictReader(file)
-            ]
-    except (csv.Error, ValueError, TypeError, KeyError):
-        expected, advice = "a whole table of epochs", "use an undamaged copy"
-        raise UserError(f"{path}", expected, f"{advice} or train again") from None
+    todo = "use an undamaged copy or train again"
+    with reading(path, "a whole table of epochs", todo), open(path, newline="") as file:
+        return [
+            {key: float(row[key]) for key in COLUMNS} | {"epoch": int(row["epoch"])}
+            for row in csv.DictReader(file)
+        ]
 
 
 def _peak_memory() -> int:
