@@ -160,6 +160,22 @@ def tiny() -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="session")
+def trained(
+    waves: Path, tiny: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The folder of a small finished run on the waves, to be read alone."""
+    chosen = tiny | {"trainer.epochs": 2, "data.query_points": 16}
+    out = tmp_path_factory.mktemp("trained") / "run"
+    return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out).root
+
+
+@pytest.fixture
+def run(trained: Path) -> RunPaths:
+    """A copy of that run, which a test may spoil."""
+    return RunPaths(Path(shutil.copytree(trained, "run")).resolve())
+
+
 class Formula(Model):
     """A network whose prediction is a function of its input and graphs."""
 
@@ -215,15 +231,3 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     yield mount
     for folder in disks:
         subprocess.run(["umount", str(folder)], check=True)
-
-
-@pytest.fixture(scope="session")
-def trained(waves: Path, tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    chosen = tiny | {"trainer.epochs": 2, "data.query_points": 16}
-    out = tmp_path_factory.mktemp("trained") / "run"
-    return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out).root
-
-
-@pytest.fixture
-def run(trained: Path) -> RunPaths:
-    return RunPaths(Path(shutil.copytree(trained, "run")))

@@ -1,7 +1,4 @@
-"""nfsgeo from Python, and what importing it costs."""
-
-import subprocess
-import sys
+"""nfsgeo from Python."""
 
 import numpy as np
 import pytest
@@ -40,23 +37,3 @@ def test_the_package_has_what_the_module_has():
         assert getattr(nfsgeo, name) is getattr(nfsgeo.api, name)
     with pytest.raises(AttributeError, match="no attribute 'fitt'"):
         nfsgeo.fitt  # noqa: B018
-
-
-def seconds(statement: str) -> float:
-    """Of the processor; the shorter of two imports, each in a process of its own."""
-    script = f"from time import process_time as t; s = t(); {statement}; print(t() - s)"
-    command = [sys.executable, "-c", script]
-    return min(
-        float(
-            subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        )
-        for _ in range(2)
-    )
-
-
-@pytest.mark.slow
-def test_import_takes_under_twice_as_long_as_that_of_torch_geometric():
-    theirs = seconds("import torch_geometric")
-    assert seconds("import nfsgeo") < theirs / 4
-    # Room for a busy machine: it is 1.6 times on a quiet one.
-    assert seconds("import nfsgeo.nn, nfsgeo.geometry.transforms") < 2.5 * theirs

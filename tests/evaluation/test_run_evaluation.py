@@ -76,12 +76,12 @@ def test_examples_are_whole_samples(run, waves):
             assert np.array_equal(kept["truth"][number], u)
 
 
-def test_errors_by_time_step_are_of_each_component_without_gaps(tmp_path):
+def test_errors_by_time_step_are_of_each_component_without_gaps(tiny, tmp_path):
     random = np.random.default_rng(0)
     u, points, times = random.random((20, 30, 6, 2)), random.random((30, 2)), range(6)
     u[random.random(u.shape) < 0.2] = np.nan
     data = nfsgeo.from_arrays(u, points, np.array(times, float))
-    settings = {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
+    settings = tiny | {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
     settings["data.split"] = [15, 4, 1]  # one example is kept
     experiment = nfsgeo.prepare(data, settings)
     run = nfsgeo.fit(experiment, tmp_path / "run")
@@ -95,7 +95,7 @@ def test_errors_by_time_step_are_of_each_component_without_gaps(tmp_path):
 
 
 @pytest.mark.parametrize("components", [1, 2])
-def test_the_mean_error_of_samples_is_that_of_all(tmp_path, components):
+def test_the_mean_error_of_samples_is_that_of_all(tiny, tmp_path, components):
     """Also with gaps, and meshes of different sizes."""
     random = np.random.default_rng(0)
     fields = []
@@ -106,7 +106,7 @@ def test_the_mean_error_of_samples_is_that_of_all(tmp_path, components):
     data = nfsgeo.from_arrays(
         fields, [random.random((len(u), 2)) for u in fields], np.arange(6.0)
     )
-    settings = {"data.n_in": 3, "data.n_out": 3, "data.mesh": "all"}
+    settings = tiny | {"data.n_in": 3, "data.n_out": 3, "data.mesh": "all"}
     settings |= {"trainer.epochs": 1, "data.split": [10, 4, 6]}
     experiment = nfsgeo.prepare(data, settings)
     run = nfsgeo.fit(experiment, tmp_path / "run")

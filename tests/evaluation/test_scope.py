@@ -31,6 +31,7 @@ def train(waves: Path, out: Path, model: str, **settings: Any) -> RunPaths:
     """A run of one epoch."""
     chosen = {"model.name": model, "trainer.epochs": 1, "trainer.device": "cpu"}
     chosen |= {f"model.settings.{key}": value for key, value in settings.items()}
+    chosen |= {"data.max_train": 4}
     return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out)
 
 

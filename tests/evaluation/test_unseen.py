@@ -92,8 +92,10 @@ def unseen(
     return points, told
 
 
-@pytest.mark.parametrize("meshes", [1, 4, 16])
-@pytest.mark.parametrize(("points", "at"), [(8, "file"), (64, "off-grid"), (64, None)])
+@pytest.mark.parametrize(
+    ("meshes", "points", "at"),
+    [(1, 8, "file"), (16, 8, "file"), (4, 64, "off-grid"), (16, 64, None)],
+)
 def test_no_unseen_point_is_in_any_training_point_set(waves, tiny, meshes, points, at):
     e = untrained(waves, tiny, points=points, point_sets=meshes)
     (found, told), trained = unseen(e, [2, 4], at=at), trained_on(e)

@@ -54,7 +54,8 @@ def months() -> Any:
 
 @pytest.fixture
 def settings(tiny: dict[str, Any]) -> dict[str, Any]:
-    return tiny | {"data.n_in": 3, "data.n_out": 2, "data.columns": COLUMNS}
+    sizes = {"data.n_in": 3, "data.n_out": 2, "trainer.epochs": 1}
+    return tiny | sizes | {"data.columns": COLUMNS}
 
 
 def test_a_table_becomes_a_forecast_in_the_same_terms(months, settings, refuses):
@@ -83,7 +84,7 @@ def test_a_table_becomes_a_forecast_in_the_same_terms(months, settings, refuses)
 
 def test_held_out_stations_are_never_seen(months, settings, refuses):
     table = write_table(Path("a.csv"), months)
-    held = settings | {"data.hold_out": 0.2, "trainer.epochs": 1}
+    held = settings | {"data.hold_out": 0.2}
     experiment = nfsgeo.prepare(table, held)
     for windows in experiment.data.parts.values():
         seen = {tuple(at) for window in windows for at in window.pos.tolist()}

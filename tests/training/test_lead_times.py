@@ -151,7 +151,7 @@ def test_models_with_a_loss_of_their_own_train(model):
     assert errors["test"]["mae"] < 0.5 * errors["baselines"]["mean"]["mae"]
 
 
-def test_the_command_line_asks_by_time(tiny):
+def test_the_command_line_asks_by_time(trained, waves, tiny):
     data = unequal(times=np.arange(12.0)).write("data.nc")
     run = nfsgeo.fit(nfsgeo.prepare(data, tiny | LEADS), "run")
     command = ["predict", "run", "--input", str(data), "--json", "--output"]
@@ -167,9 +167,8 @@ def test_the_command_line_asks_by_time(tiny):
     # Two windows of four equal time steps and one more.
     with nfsgeo.predict(run, data, "c.nc", steps=9) as ahead:
         assert ahead.times.tolist() == list(range(12, 21))
-    plain = nfsgeo.fit(nfsgeo.prepare(data, tiny | {"data.n_in": 3, "data.n_out": 4}))
     with pytest.raises(UserError, match="data.lead_times=true"):
-        nfsgeo.predict(plain, data, "d.nc", lead_times=[1])
+        nfsgeo.predict(trained, waves, "d.nc", lead_times=[1])
 
 
 @pytest.mark.slow

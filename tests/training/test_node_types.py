@@ -84,12 +84,20 @@ def test_types_in_memory_in_rollouts_and_in_programs(run, around_bodies):
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("types", [True, False])
-def test_boundary_inputs_of_meshes_of_their_own(types, around_bodies, tiny):
-    """From node types, or else from cells; also for files that are predicted."""
-    data = around_bodies(types=types).write(Path("a.nc"))
-    chosen = tiny | SIZES | {"data.boundary_inputs": True}
-    run = nfsgeo.fit(nfsgeo.prepare(data, chosen), Path("run"))
+@pytest.fixture(scope="module", params=[True, False], ids=["types", "cells"])
+def bounded(
+    request: Any, around_bodies: Any, tiny: Any, tmp_path_factory: Any
+) -> tuple[bool, RunPaths]:
+    """A run with boundary inputs: from node types, or else from cells."""
+    folder, types = tmp_path_factory.mktemp("bounded"), request.param
+    data = around_bodies(types=types).write(folder / "a.nc")
+    experiment = nfsgeo.prepare(data, tiny | SIZES | {"data.boundary_inputs": True})
+    return types, nfsgeo.fit(experiment, folder / "run")
+
+
+def test_boundary_inputs_of_meshes_of_their_own(bounded, around_bodies):
+    """Also for files that are predicted."""
+    types, run = bounded
     forecaster = nfsgeo.load(run)
     assert forecaster.task.boundary == ((4, 5, 6) if types else ())
     made = 3 * 3 if types else 3
@@ -109,12 +117,9 @@ def test_boundary_inputs_of_meshes_of_their_own(types, around_bodies, tiny):
         nfsgeo.predict(run, around_bodies(3), Path("r.nc"))
 
 
-@pytest.mark.parametrize("types", [True, False], ids=["types", "cells"])
-def test_boundary_inputs_are_those_of_the_query_points(around_bodies, tiny, types):
+def test_boundary_inputs_are_those_of_the_query_points(bounded, around_bodies):
     """Each sample has its own: at its points, the prediction is that at its points."""
-    data = around_bodies(types=types).write(Path("a.nc"))
-    experiment = nfsgeo.prepare(data, tiny | SIZES | {"data.boundary_inputs": True})
-    run = nfsgeo.fit(experiment, Path("run"))
+    types, run = bounded
     fields = around_bodies(3, types=types)
     usual = nfsgeo.predict(run, fields, Path("usual.nc"))
     for sample in range(3):

@@ -49,33 +49,30 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(train):
     assert all(torch.isfinite(value).all() for value in values)
 
 
-def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(train, refuses):
-    run = train("run", {"trainer.epochs": 1})
-    torch.save({"nfsgeo": Path("/")}, run.paths.best)
-    refuses("best.ckpt", nfsgeo.load, run.paths)
-    run.paths.best.unlink()
-    refuses("best.ckpt", nfsgeo.load, run.paths)
+def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(run, refuses):
+    torch.save({"nfsgeo": Path("/")}, run.best)
+    refuses("best.ckpt", nfsgeo.load, run)
+    run.best.unlink()
+    refuses("best.ckpt", nfsgeo.load, run)
 
 
-def test_a_checkpoint_from_before_a_setting_was_there(train):
-    run = train("run", {"trainer.epochs": 1})
-    checkpoint = torch.load(run.paths.best, weights_only=True)
+def test_a_checkpoint_from_before_a_setting_was_there(run):
+    checkpoint = torch.load(run.best, weights_only=True)
     del checkpoint["nfsgeo"]["settings"]["absolute_position"]
-    torch.save(checkpoint, run.paths.best)
-    restored = nfsgeo.load(run.paths).state_dict()
+    torch.save(checkpoint, run.best)
+    restored = nfsgeo.load(run).state_dict()
     for name, value in checkpoint["state_dict"].items():
         assert torch.equal(restored[name.removeprefix("forecaster.")], value), name
 
 
-def test_weights_of_another_version_are_refused(train, resume, refuses):
-    run = train("run", {"trainer.epochs": 1})
-    for path in (run.paths.best, run.paths.last):
+def test_weights_of_another_version_are_refused(run, resume, refuses):
+    for path in (run.best, run.last):
         checkpoint = torch.load(path, weights_only=True)
         name, value = next(iter(checkpoint["state_dict"].items()))
         checkpoint["state_dict"][name] = value[..., None].repeat_interleave(2, -1)
         torch.save(checkpoint, path)
-    refuses(r"best\.ckpt from another version", nfsgeo.load, run.paths)
-    refuses(r"last\.ckpt from another version", resume, run.paths.root)
+    refuses(r"best\.ckpt from another version", nfsgeo.load, run)
+    refuses(r"last\.ckpt from another version", resume, run.root)
 
 
 def test_folders_are_numbered(waves, tiny):

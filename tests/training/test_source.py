@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import nfsgeo
-from nfsgeo.errors import UserError
 from nfsgeo.training import load_config, read_config
 from nfsgeo.training.run_data import open_source
 
@@ -47,21 +46,6 @@ def test_the_split_is_that_of_the_file_or_of_the_settings():
         assert len({n for part in found.values() for n in part}) == sum(wanted)
 
 
-@pytest.mark.parametrize(
-    "split",
-    [[0.5, 0.5, 0.5], [1.5, 1, 1], [0.8, 0.2, 0.0], [0.5, 0.5], "half"]
-    + [[12, 5, 4], [0, 10, 10], [10, 0, 10], [-1, 10, 10]],
-)
-def test_splits_that_are_none(split):
-    with pytest.raises(UserError, match="split"):
-        nfsgeo.prepare(written(Path("a.nc")), SIZES | {"data.split": split})
-
-
-def test_columns_of_a_file_that_tells_its_own(refuses):
-    told = SIZES | {"data.columns": {"time": "t"}}
-    refuses("columns of a.nc", nfsgeo.prepare, written(Path("a.nc")), told)
-
-
 def test_a_test_file_of_its_own():
     train, test = (written(Path(f"{k}.nc"), k * WAVE) for k in (1, -1))
     found = parts(train_file=train, test_file=test)
@@ -89,15 +73,22 @@ def test_a_run_with_a_test_file_is_evaluated_on_it(tiny):
         assert found["baselines"][name]["mae"] == pytest.approx(mae)
 
 
-@pytest.mark.parametrize("split", [[1.0, 0.0, 0.0], [0, 25, 0]])
-def test_nothing_to_train_or_validate_on(split):
-    path = written(Path("a.nc"))
-    with pytest.raises(UserError, match="20 samples.*train and validate"):
-        parts(file=path, test_file=path, split=split)
+NO_SPLITS = [[0.5, 0.5, 0.5], [1.5, 1, 1], [0.8, 0.2, 0.0], [0.5, 0.5], "half"]
+NO_SPLITS += [[12, 5, 4], [0, 10, 10], [10, 0, 10], [-1, 10, 10]]
 
 
-def test_a_test_file_of_another_kind(refuses):
-    path = written(Path("a.nc"))
-    two = written(Path("two.nc"), np.stack([WAVE, WAVE], -1))
-    refuses("component", parts, file=path, test_file=two)
-    refuses(r"none\.nc", parts, file=path, test_file=Path("none.nc"))
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"split": split}, "split") for split in NO_SPLITS]
+    + [
+        ({"columns": {"time": "t"}}, "columns of a.nc"),
+        ({"test_file": "two.nc"}, "component"),
+        ({"test_file": "none.nc"}, r"none\.nc"),
+        ({"test_file": "a.nc", "split": [1.0, 0.0, 0.0]}, "20 samples.*train and val"),
+        ({"test_file": "a.nc", "split": [0, 25, 0]}, "20 samples.*train and validate"),
+    ],
+)
+def test_data_that_are_refused(settings, message, refuses):
+    written(Path("two.nc"), np.stack([WAVE, WAVE], -1))
+    chosen = SIZES | {f"data.{key}": value for key, value in settings.items()}
+    refuses(message, nfsgeo.prepare, written(Path("a.nc")), chosen)

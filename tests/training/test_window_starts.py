@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import nfsgeo
@@ -36,6 +36,7 @@ def series() -> Path:
     return write_series(Path("series.nc"), 0.5 * np.arange(60))
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     num=st.integers(1, 300),
     n_in=st.integers(1, 8),
@@ -203,7 +204,7 @@ def test_any_number_of_series_has_all_point_sets(kind):
             return used.training_mesh.meshes  # type: ignore[attr-defined]
 
     expected = point_sets(20)
-    for num_series in range(1, 17):
+    for num_series in (1, 2, 3, 7, 16):
         meshes = point_sets(num_series)
         for mesh, same in zip(meshes, expected, strict=True):
             assert mesh.queries and same.queries and len(mesh.queries) == 16

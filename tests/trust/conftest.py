@@ -3,6 +3,7 @@
 import importlib
 import multiprocessing
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
@@ -20,12 +21,10 @@ Command = Callable[..., Result]
 
 
 @pytest.fixture(scope="session")
-def trained(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
-    """A small finished and evaluated run, to be copied."""
-    chosen = {f"model.settings.{key}": value for key, value in TINY.items()}
-    chosen |= {"trainer.epochs": 2, "trainer.device": "cpu", "data.max_train": 4}
-    experiment = nfsgeo.prepare(waves, chosen)
-    run = nfsgeo.fit(experiment, tmp_path_factory.mktemp("trust") / "run")
+def trained(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
+    """The small run, evaluated, to be copied."""
+    folder = tmp_path_factory.mktemp("trust") / "run"
+    run = RunPaths(Path(shutil.copytree(trained, folder)))
     nfsgeo.evaluate(run, factors=[2], repeats=2)
     return run
 
