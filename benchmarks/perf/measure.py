@@ -21,7 +21,7 @@ import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
-from nfsgeo_benchmarks.processes import CONTEXT, begin_with
+from nfsgeo_benchmarks.forkserver import CONTEXT, begin_with
 
 # Prepares for a device, in a folder that variant and reference share, and returns what
 # is timed. It is sent to a process: a function of a module, with functools.partial.

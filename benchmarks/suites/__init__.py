@@ -11,6 +11,7 @@
 """
 
 from nfsgeo_benchmarks import shipped_suites
+from nfsgeo_benchmarks.suites.execution import carry_out_all
 from nfsgeo_benchmarks.suites.report import measure_title, write_suite_report
 from nfsgeo_benchmarks.suites.runs import (
     Run,
@@ -35,7 +36,6 @@ from nfsgeo_benchmarks.suites.tables import (
     write_choices,
     write_tables,
 )
-from nfsgeo_benchmarks.suites.work import carry_out_all
 
 __all__ = [
     "Run",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -24,8 +24,8 @@ from nfsgeo.report.style import Picture, as_source, styled
 from nfsgeo.report.text import bytes_text, count_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
-from nfsgeo_benchmarks.suites.claims import Verdict, judge, read_samples
-from nfsgeo_benchmarks.suites.sources import paper_values, published
+from nfsgeo_benchmarks.suites.printed_errors import paper_values, published
+from nfsgeo_benchmarks.suites.ratios import ratio_interval, ratio_text, read_samples
 from nfsgeo_benchmarks.suites.suite import (
     BAND_COLUMNS,
     TRIVIAL,
@@ -74,7 +74,7 @@ def write_suite_report(folder: Path) -> Path:
     suite = read_suite(find_suite(about["suite"]))
     paper, means = paper_values(suite), seed_means(rows)
     samples = read_samples(rows, folder, apart=about.get("data_seeds", False))
-    page = _Page(suite, means, rows, paper, folder)
+    page = _Page(suite, means, rows, paper, samples, folder)
     failures = {
         f"{row['problem']} {row['variant']}, seed {row['seed']}": [
             row["status"],
@@ -89,7 +89,6 @@ def write_suite_report(folder: Path) -> Path:
         command=about["command"],
         status=[row["status"] for row in rows if learns(row["variant"])],
         paper=bool(paper),
-        claims=_claims(judge(suite.claims, means, samples)),
         sections=[page.section(problem) for problem in means.first.index.unique(0)],
         failures=_table(failures),
     )
@@ -104,30 +103,13 @@ def measure_title(measure: str) -> str:
     return TITLES.get(measure) or f"{TITLES[name]} at {factor} n"
 
 
-def _claims(verdicts: Iterable[Verdict]) -> dict[str, pd.DataFrame]:
-    """A table for each claim: problems, ratios, and whether it holds."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for each in verdicts:
-        of = each.claim
-        least = f"at least {of.at_least:g} and " * bool(of.at_least)
-        title = f"{of.title}: {least}at most {of.at_most:g}"
-        ratio = "–" if math.isnan(each.ratio) else f"{each.ratio:.3g}"
-        if each.interval:
-            ratio += " (95 %: {:.3g} to {:.3g})".format(*each.interval)
-        row = [ratio, each.text, ""]
-        if each.text == "does not hold":
-            tried = each.claim.tried.get(each.problem, "")
-            row[1:] = Markup("<b>does not hold</b>"), tried
-        found.setdefault(title, {})[each.problem] = row
-    return {title: _table(rows) for title, rows in found.items()}
-
-
 @dataclass(frozen=True)
 class _Page:
     suite: Suite
     means: Means
     rows: Sequence[Row]
     paper: Mapping[tuple[str, str], str]
+    samples: pd.DataFrame
     folder: Path
 
     def section(self, problem: str) -> dict[str, Any]:
@@ -187,6 +169,8 @@ class _Page:
             if measure == "mae" and any(where == problem for where, _ in self.paper):
                 printed = [self.paper.get((problem, name), "") for name in first.index]
                 table["paper's"] = printed
+            if measure == suite.measures[0]:
+                table[f"over {suite.base}"] = self.ratios(problem, values)
         for name in ("epochs", "parameters"):
             table[name] = first[name].map(count_text)
         seconds = first["seconds_per_epoch"].astype(float)
@@ -196,6 +180,19 @@ class _Page:
         for part in PARTS if suite.memory else ():
             table[part] = first.get(f"{part}_bytes", seconds * math.nan).map(bytes_text)
         return table
+
+    def ratios(self, problem: str, errors: pd.Series[float]) -> list[str]:
+        """Format errors over that of the suite's first variant.
+
+        Those of MAE have an interval where the errors of test samples are known.
+        """
+        base, texts = self.suite.base, []
+        for variant, ratio in (errors / errors.get(base, math.nan)).items():
+            interval = None
+            if variant != base and self.suite.measures[0] == "mae":
+                interval = ratio_interval(self.samples, problem, str(variant), base)
+            texts.append(ratio_text(ratio, interval))
+        return texts
 
     def mesh_titles(self) -> dict[str, str]:
         """Titles of the columns of MAE on every mesh."""
@@ -220,7 +217,7 @@ class _Page:
             lines = {}
             runs = here.groupby("variant", sort=False)
             for look, (variant, of) in zip(cycle(RUNS), runs, strict=False):
-                if variant == next(iter(self.suite.variants)):
+                if variant == self.suite.base:
                     look = {**look, "zorder": 3, "lw": 2.5}
                 lines[str(variant)] = of["minutes"], of["valid_mae"], look
             with styled():

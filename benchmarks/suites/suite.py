@@ -22,7 +22,6 @@ import nfsgeo_benchmarks
 from nfsgeo.config.errors import explained, unknown
 from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.unseen import mesh_columns
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.loading import merged, read_yaml
@@ -135,26 +134,6 @@ class Problem(Part):
         return self
 
 
-class Ratio(Part):
-    """An error of a variant over the smallest of others on the same problem, if any."""
-
-    variant: str
-    over: tuple[str, ...] = ()
-    measure: str = "mae"
-    over_measure: str | None = None  # the same if None
-
-
-class Claim(Ratio):
-    """A claim that a ratio of errors, divided by another one if any, has bounds."""
-
-    title: str
-    problems: tuple[str, ...] = ()  # all if empty
-    than: Ratio | None = None
-    at_least: float = 0.0
-    at_most: PositiveFloat = 1.0
-    tried: dict[str, str] = {}  # by problem, where it did not hold
-
-
 class Search(Part):
     """Short trials on validation samples, by which settings of variants are chosen."""
 
@@ -186,7 +165,6 @@ class Suite(Part):
     search: Search | None = None
     published: bool = False
     stations: bool = False
-    claims: tuple[Claim, ...] = ()
     path: Path | None = Field(None, exclude=True)  # of its file
 
     @property
@@ -208,6 +186,11 @@ class Suite(Part):
     def rolls(self) -> bool:
         """Whether its problems are scenarios of APEBench, scored over rollouts."""
         return any(problem.scenario for problem in self.problems.values())
+
+    @property
+    def base(self) -> str:
+        """The first variant, to whose error the report relates all others."""
+        return next(iter(self.variants))
 
     @property
     def rivals(self) -> tuple[str, ...]:
@@ -237,15 +220,6 @@ class Suite(Part):
             known("search", "a variant", named, variants)
             generated = [name for name, each in self.problems.items() if each.data]
             known("search", "a generated problem", search.problems, generated)
-        errors = (*self.measures, *mesh_columns(self.meshes), *BAND_COLUMNS)
-        for claim in self.claims:
-            for ratio in filter(None, (claim, claim.than)):
-                named = (ratio.variant, *ratio.over)
-                known("claims", "a variant", named, (*variants, *TRIVIAL.values()))
-                of = filter(None, (ratio.measure, ratio.over_measure))
-                known("claims", "an error", of, errors)
-            named = (*claim.problems, *claim.tried)
-            known("claims", "a problem", named, self.problems)
         return self
 
 
@@ -269,8 +243,7 @@ def find_suite(name: str) -> Path:
 
 def read_suite(path: Path) -> Suite:
     """A suite from its YAML file; what is wrong is told with the file and the key."""
-    parts: dict[str, type[Part]] = {"problems.*.": Problem, "claims.*.": Claim}
-    parts |= {"search.": Search, "": Suite}
+    parts = {"problems.*.": Problem, "search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
         content = read_yaml(path)

@@ -40,7 +40,6 @@ __all__ = [
     "UnseenAt",
     "evaluate_meshes",
     "evaluate_unseen",
-    "mesh_columns",
     "spread",
 ]
 
@@ -223,12 +222,6 @@ def evaluate_meshes(
         )
     write_rows(find_run(run).meshes, MESH_COLUMNS, rows)
     return rows
-
-
-def mesh_columns(names: Sequence[str]) -> list[str]:
-    """Column names of the errors on meshes."""
-    meshes, errors = (*names, "equispaced"), ("mae", "mae_unobserved")
-    return [f"{column}_{name}" for name in meshes for column in errors]
 
 
 def _drawn(name: str, used: RunData, sample: int) -> Mesh:

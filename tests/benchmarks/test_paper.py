@@ -7,7 +7,7 @@ import pytest
 
 import nfsgeo_benchmarks
 from nfsgeo_benchmarks.suites import read_suite, shipped_suites
-from nfsgeo_benchmarks.suites.sources import paper_values
+from nfsgeo_benchmarks.suites.printed_errors import paper_values
 
 FILE = Path(nfsgeo_benchmarks.__file__).parent / "paper.csv"
 

@@ -32,14 +32,12 @@ def test_a_suite_ends_as_tables_and_a_report(bench, small):
     references = [row["variant"] for row in rows if not row["model"]]
     assert references == ["persistence", "linear-extrapolation", "training-mean"]
     page = Path("o/report.html").read_text()
-    assert "1 of 2 runs finished" in page and "not known yet" in page
-    assert "more epochs" not in page and page.count("missing</td>") == 4
+    assert "1 of 2 runs finished" in page and page.count("missing</td>") == 4
     assert page.count("<img") == 2  # the course of training, and a prediction
     whole = json.loads(bench(*OPTIONS, "--json").stdout)["results"]
     assert [row["status"] for row in whole if row["model"]] == ["ok", "ok"]
     page = Path("o/report.html").read_text()
     assert page.count("<img") == 3 and "missing</td>" not in page
-    assert "does not hold" in page and "more epochs" in page
     assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
     assert page.count("Trained alike: ") == 1 and "data.batch_size=2" in page
@@ -47,7 +45,7 @@ def test_a_suite_ends_as_tables_and_a_report(bench, small):
     errors = pd.read_csv("o/samples.csv", index_col="folder").mean(axis=1)
     mae = {row["folder"]: row["mae"] for row in whole if row["model"]}
     assert errors.to_dict() == pytest.approx(mae, rel=1e-3)
-    assert re.search(r">[0-9.]+ \(95 %: [0-9.]+ to [0-9.]+\)<", page)
+    assert re.search(r">[0-9.]+ \([0-9.]+ to [0-9.]+\)<", page)
     # The tables alone are enough to go on from, and to draw the report again.
     shutil.rmtree("o/runs")
     plan = bench(*OPTIONS, "--dry-run").stdout.splitlines()
@@ -73,7 +71,7 @@ def test_help_says_what_each_suite_is(bench):
 @pytest.mark.slow
 def test_a_run_that_fails_is_recorded(bench, small):
     text = small.read_text().replace("dse: {}", "agcrn: {model.settings.max_gib: 1e-9}")
-    small.write_text(text.replace("- dse", "- agcrn"))
+    small.write_text(text)
     assert bench(*OPTIONS, "--only", "agcrn").exit_code == 0  # OOM is a result
     with open("o/results.csv") as file:
         assert next(csv.DictReader(file))["status"] == "OOM"

@@ -19,13 +19,13 @@ from nfsgeo_benchmarks.suites import finished
 ATTEMPT = """
 import multiprocessing
 import os
-from nfsgeo_benchmarks.suites import carry_out_all, work
+from nfsgeo_benchmarks.suites import carry_out_all, execution
 
 def attempt(runs, out, cache, group):
     os.setsid()
     os.environ["XDG_CACHE_HOME"] = cache
     if group:
-        work.CONTEXT = multiprocessing.get_context("fork")
+        execution.CONTEXT = multiprocessing.get_context("fork")
     carry_out_all(runs, out, jobs=2)
 """
 

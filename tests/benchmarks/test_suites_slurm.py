@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from nfsgeo_benchmarks.suites import carry_out_all, collect, work
+from nfsgeo_benchmarks.suites import carry_out_all, collect, execution
 
 pytest.importorskip("submitit", reason="the extra slurm is not installed")
 
@@ -13,9 +13,9 @@ pytest.importorskip("submitit", reason="the extra slurm is not installed")
 @pytest.fixture
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
     """No cluster, but this machine."""
-    monkeypatch.setattr(work, "CLUSTER", "local")
-    monkeypatch.setattr(work, "POLL_SECONDS", 0.2)
-    monkeypatch.setitem(work.DEFAULTS, "gpus_per_node", 0)
+    monkeypatch.setattr(execution, "CLUSTER", "local")
+    monkeypatch.setattr(execution, "POLL_SECONDS", 0.2)
+    monkeypatch.setitem(execution.DEFAULTS, "gpus_per_node", 0)
 
 
 @pytest.mark.slow

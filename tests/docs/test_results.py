@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from nfsgeo_benchmarks.suites.claims import paired_bootstrap, read_samples
+from nfsgeo_benchmarks.suites.ratios import ratio_interval, read_samples
+from nfsgeo_benchmarks.suites.suite import TRIVIAL
 from nfsgeo_benchmarks.suites.tables import learns
 
 ROOT = Path(__file__).parents[2]
@@ -218,8 +219,9 @@ def test_intervals_over_test_samples(suite, problem, own, over, share):
     """Also as the share of the error that the other variant is worth."""
     rows, apart = results(suite).to_dict("records"), suite == "data-seeds"
     samples = read_samples(rows, RESULTS / suite, apart=apart)
-    pair = samples[[(problem, own), (problem, over)]].dropna()
-    low, high = paired_bootstrap(*pair.to_numpy().T)
+    interval = ratio_interval(samples, problem, own, over)
+    assert interval is not None
+    low, high = interval
     text = f"{low:.3f} to {high:.3f}"
     if share:
         text = f"{100 * (1 - high):.0f} to {100 * (1 - low):.0f} %"
@@ -283,3 +285,56 @@ def test_errors_on_graded_meshes():
         spread = "" if math.isnan(std) or len(found) < 3 else f" ± {std:.2f}e-2"
         assert mae == f"{mean:.{2 if mean < 15 else 1}f}e-2{spread}", title
         assert rel_l2 == f"{found.rel_l2.mean():.3f}", title
+
+
+RIVALS = "mppde meshgraphnets rigno gcgru dcrnn agcrn dse gino neuralop-gino transolver"
+RIVALS += " transolver-long transolver-published flare flare-published nfs-vit-radii"
+PARTS = "nfs-one-mesh nfs-uniform nfs-direct nfs-norm nfs-no-norm nfs-mean"
+BASELINES = " ".join(TRIVIAL.values())
+STATIONS = "ozone wind rain lowest highest"
+HELD_OUT = " ".join(f"{name}-held-out" for name in STATIONS.split())
+ALL_STATIONS = f"{STATIONS} {HELD_OUT}"
+UNHELPED = "burgers-steep-noise-5 darcy-lognormal"
+NOISE = "navier-stokes-10-to-10 burgers-10-to-10"
+
+
+@pytest.mark.parametrize(
+    ("suite", "variant", "others", "measure", "bound", "above"),
+    [
+        ("accuracy", "nfs", RIVALS, "mae", 1, ""),
+        ("accuracy", "nfs-one-mesh", RIVALS, "mae", 1, ""),
+        ("accuracy", "nfs", BASELINES, "mae", 0.2, "navier-stokes-1e-5 darcy-3d euler"),
+        ("accuracy", "nfs", "fno-spline", "mae", 0.9, ""),
+        ("accuracy", "nfs", "fno-spline-deep", "mae", 0.9, "burgers-steep kdv-long"),
+        ("accuracy", "nfs", PARTS, "mae", 1, UNHELPED),
+        ("accuracy", "nfs-vit-radii", "nfs-vit", "mae", 1, ""),
+        ("accuracy", "nfs", "nfs-4-point-sets", "mae", 1, "burgers-steep"),
+        ("accuracy-in-equal-time", "nfs", RIVALS, "mae", 1, "elasticity"),
+        ("graded", "nfs", RIVALS, "mae", 0.9, ""),
+        ("data-seeds", "nfs", "gino dse", "mae", 1, ""),
+        ("foreign", "nfs", "neuralop-fno neuralop-fno-published", "rel_l2", 1, ""),
+        ("apebench", "nfs", "ape-fno ape-resnet ape-unet", "gmean_nrmse", 0.5, ""),
+        ("apebench", "nfs-small", "ape-fno ape-resnet ape-unet", "gmean_nrmse", 1, ""),
+        (
+            "stations",
+            "nfs",
+            f"{RIVALS} {BASELINES}",
+            "mae",
+            0.98,
+            f"{STATIONS} {HELD_OUT}",
+        ),
+        ("stations", "nfs", f"{RIVALS} {BASELINES}", "mae_unobserved", 0.95, HELD_OUT),
+        ("noise", "nfs", "nfs-paper", "mae_noise-1", 1, ""),
+        ("noise", "nfs", "nfs-paper", "mae_noise-10", 1, NOISE),
+        ("bands", "nfs", BASELINES, "interval_score", 1, "wind-held-out"),
+    ],
+)
+def test_ratios_of_errors(suite, variant, others, measure, bound, above):
+    """Ratios to the best of others have a bound, with the exceptions that are named."""
+    errors = results(suite).groupby(BY)[measure].mean().unstack()
+    rivals = errors.reindex(columns=others.split()).drop(
+        columns="constant-width", errors="ignore"
+    )
+    ratios = (errors[variant] / rivals.min(axis=1)).dropna()
+    assert len(ratios)
+    assert sorted(ratios.index[ratios > bound]) == sorted(above.split()), ratios

@@ -37,7 +37,7 @@ from nfsgeo.training import (
 from nfsgeo.training.artifacts import write_json
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.trainer import read_history
-from nfsgeo_benchmarks.processes import CONTEXT, begin_with
+from nfsgeo_benchmarks.forkserver import CONTEXT, begin_with
 from nfsgeo_benchmarks.suites.apebench import (
     Scenario,
     rollout_errors,
