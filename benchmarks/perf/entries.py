@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader
 from nfsgeo.config import OptimiserSection
 from nfsgeo.data.generation import generate
 from nfsgeo.data.windows import ConnectedBatches
-from nfsgeo.geometry import Domain, equispaced_grid, radius_edges
+from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, Problem, build_model
 from nfsgeo.training import Experiment, load_config, prepare
 from nfsgeo.training.module import make_optimiser
@@ -187,23 +187,6 @@ def _step(
     return run
 
 
-def search(folder: Path, device: str, *, own: bool) -> Callable[[], Tensor]:
-    """All pairs of random points in a square that are near each other.
-
-    They are found by our ``own`` search, or by torch-cluster with room for all of the
-    16 neighbours that a point has on average.
-    """
-    random = torch.Generator().manual_seed(0)
-    source, target = torch.rand(2, 65536, 2, generator=random)
-    radius = math.sqrt(16 / (math.pi * 65536))
-    if own:
-        box = Domain.unit(2, periodic=False)
-        return lambda: radius_edges(source, target, radius, box)
-    from torch_cluster import radius as theirs
-
-    return lambda: theirs(source, target, radius, max_num_neighbors=64)
-
-
 BATCH = Size(4096, 10, 2)
 CORE = {"norm": "channel"}
 
@@ -263,15 +246,6 @@ ENTRIES: dict[str, Entry] = {
             bound=round(16**1.1, 1),
             memory_bound=4,
             repeats=2,
-        ),
-        Entry(
-            name="search-torch-cluster",
-            variant=partial(search, own=True),
-            reference=partial(search, own=False),
-            bound=1.0,
-            repeats=5,
-            requires="torch_cluster",
-            cpu_only=True,
         ),
     )
 }

@@ -24,7 +24,7 @@ from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training.loading import merged, read_yaml
+from nfsgeo.training.loading import read_yaml
 
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
@@ -107,11 +107,7 @@ class Scale(Part):
 
 
 class Problem(Part):
-    """A column of the table: a data set, and what is predicted from what.
-
-    In a file, ``as_in`` names a suite whose problem of the same name it is, but for
-    what stands beside it and for the variants.
-    """
+    """A column of the table: a data set, and what is predicted from what."""
 
     data: str = ""  # a name in the scale
     files: tuple[str, ...] = ()  # that the user has, in place of it
@@ -246,25 +242,8 @@ def read_suite(path: Path) -> Suite:
     parts = {"problems.*.": Problem, "search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
-        content = read_yaml(path)
-        problems = content.get("problems")
-        if isinstance(problems, dict):
-            content["problems"] = {n: _whole(n, own) for n, own in problems.items()}
-        return Suite.model_validate(content).model_copy(update={"path": path})
-
-
-def _whole(name: str, own: Any) -> Any:
-    """A problem with what stands in the suite that it is ``as_in``."""
-    if not isinstance(own, dict) or not (other := own.get("as_in")):
-        return own
-    theirs = read_yaml(find_suite(str(other))).get("problems")
-    each = theirs.items() if isinstance(theirs, dict) else ()
-    theirs = {key: of for key, of in each if isinstance(of, dict)}
-    if name not in theirs:
-        wanted = f"a problem of the suite {other}"
-        raise unknown(f"problems.{name}", wanted, str(name), map(str, theirs))
-    found = merged(theirs[name] | {"variants": ()}, own)
-    return {key: found[key] for key in found if key != "as_in"}
+        suite = Suite.model_validate(read_yaml(path))
+        return suite.model_copy(update={"path": path})
 
 
 def read_scales(path: Path) -> dict[str, Scale]:

@@ -175,13 +175,3 @@ def test_an_empty_suite_is_told_what_it_lacks(tmp_path):
     with pytest.raises(UserError, match="title") as error:
         read_suite(tmp_path / "own.yaml")
     assert error.value.given == "own.yaml: {}"
-
-
-@pytest.mark.parametrize("theirs", ["null", "{other: {}}", "{p: null}"])
-def test_a_problem_as_in_a_suite_without_it_is_refused(tmp_path, theirs):
-    there, own = tmp_path / "there.yaml", tmp_path / "own.yaml"
-    there.write_text(f"title: a\nproblems: {theirs}\n")
-    own.write_text(f"title: a\nproblems: {{p: {{as_in: {there}}}}}\n")
-    with pytest.raises(UserError, match="problems.p") as error:
-        read_suite(own)
-    assert str(there) in error.value.expected
