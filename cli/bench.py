@@ -17,7 +17,9 @@ from nfsgeo_benchmarks import shipped_suites
 from nfsgeo_cli.terminal import option, progress_bar, report, table, verb
 
 if TYPE_CHECKING:
-    from nfsgeo_benchmarks.suites import Run
+    import pandas as pd
+
+    from nfsgeo_benchmarks.suites import Run, Suite
 
 
 class Suites(click.Group):
@@ -33,8 +35,8 @@ class Suites(click.Group):
         if path is None:
             return super().get_command(ctx, cmd_name)
         titled, text = copy(suite), path.read_text("utf-8", "replace")
-        found = re.search(r"^title: *(.+)", text, re.M)
-        titled.short_help = found[1] if found else ""
+        title = re.search(r"^title: *(.+)", text, re.M)
+        titled.short_help = title[1] if title else ""
         titled.help = f"{titled.short_help}.\n\n{suite.help}"
         return titled
 
@@ -74,9 +76,9 @@ def bench(
     failed = False
     for name, path in shipped_suites().items():
         content = read_suite(path)
-        lacks = all(of.files for of in content.problems.values())
-        lacks |= content.rolls and not find_spec("apebench")
-        if lacks or scale not in content.scales:
+        lacking = all(problem.files for problem in content.problems.values())
+        lacking |= content.rolls and not find_spec("apebench")
+        if lacking or scale not in content.scales:
             without = f"without its files, its extra or scale {scale}"
             click.echo(f"skipped  {name}, {without}", err=True)
             continue
@@ -86,15 +88,15 @@ def bench(
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of every command that carries out runs."""
-    for each in (
+    """Add the options of every command that carries out runs."""
+    for added in (
         option("--dry-run", bool, "Print the runs, and which are left."),
         option("--jobs", click.IntRange(1), "Runs at a time.", default=1),
         option("--only", str, "Variant or problem; repeatable.", multiple=True),
         option("--out", Path, "Results' folder.", required=True),
         option("--scale", str, "smoke, cpu, night or paper.", required=True),
     ):
-        command = each(command)
+        command = added(command)
     return command
 
 
@@ -140,52 +142,41 @@ def suite(
 
     if slurm and launcher == "local":
         raise click.UsageError(f"--slurm {slurm[0]} is for --launcher slurm")
-    name = str(context.info_name)
-    content = suites.read_suite(path := suites.find_suite(name))
-    named = any(problem.files for problem in content.problems.values())
-    if data_folder is not None and not named:
-        expected = "none, since the data of this suite are generated"
-        raise UserError(f"--data-folder {data_folder}", expected, "leave it out")
-    planned = suites.runs_of(content, scale, data_folder)
-    if data_seeds:
-        planned = suites.with_data_seeds(planned)
-    runs, absent = suites.with_files(planned, out)
-    for line in absent:
-        click.echo(f"skipped  {line}", err=as_json or not options["dry_run"])
-    if not runs:
-        given = f"the files of none of {len(absent)} problems in {data_folder}"
-        todo = "give --data-folder FOLDER with them"
-        raise UserError(given, "those of one or more", todo)
-    if equal_time is not None:
-        runs = suites.in_equal_time(runs, equal_time)
-
-    def write() -> None:
-        where = "" if data_folder is None else f" --data-folder {data_folder}"
-        where += " --data-seeds" * data_seeds
-        where += "" if equal_time is None else f" --equal-time {equal_time}"
-        about = {
-            "suite": name if path.stem == name else str(path.absolute()),
-            "scale": scale,
-            "command": f"nfsgeo bench {name} --scale {scale}{where} --out {out}",
-            "data_seeds": data_seeds,
-        }
-        suites.write_tables(suites.collect(runs, out), out, about)
-        suites.write_suite_report(out)
-
     if launcher == "slurm":
         options["slurm"] = parse_settings(slurm, "--slurm")
-    rows = suites.collect(_carry_out(runs, out, write, as_json=as_json, **options), out)
-    means = suites.seed_means(rows)
-    measure = content.measures[0]
-    errors = means.mean.get(measure, means.mean["mae"])
-    text = errors.map("{:.3e}".format).where(errors.notna(), means.first["status"])
-    shown = table(
-        suites.measure_title(measure), text.unstack("problem", sort=False).fillna("-")
+    name = str(context.info_name)
+    content = suites.read_suite(suites.find_suite(name))
+    sources = {"data_folder": data_folder, "data_seeds": data_seeds}
+    runs, absent = suites.planned_runs(
+        content, scale, out, equal_time=equal_time, **sources
     )
+    for line in absent:
+        click.echo(f"skipped  {line}", err=as_json or not options["dry_run"])
+    command = f"nfsgeo bench {name} --scale {scale} --out {out}"
+    command += "" if data_folder is None else f" --data-folder {data_folder}"
+    command += " --data-seeds" * data_seeds
+    command += "" if equal_time is None else f" --equal-time {equal_time}"
+
+    def write() -> None:
+        suites.write_tables(content, runs, out, scale, command, data_seeds)
+        suites.write_suite_report(out)
+
+    rows = suites.collect(_carry_out(runs, out, write, as_json=as_json, **options), out)
+    shown = table(suites.measure_title(content.measures[0]), error_texts(content, rows))
     files = f"results  {out / 'results.csv'}", f"report   {out / 'report.html'}"
     report(as_json, {"results": rows}, shown, *files)
     if any(row["status"] == "failed" for row in rows):
         context.exit(1)
+
+
+def error_texts(content: Suite, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Format mean errors, or the status, of variants (rows) on problems (columns)."""
+    from nfsgeo_benchmarks.suites import seed_means
+
+    means = seed_means(rows)
+    errors = means.mean.get(content.measures[0], means.mean["mae"])
+    text = errors.map("{:.3e}".format).where(errors.notna(), means.first["status"])
+    return text.unstack("problem", sort=False).fillna("-")
 
 
 @verb
@@ -303,7 +294,7 @@ def perf(
     columns |= {"memory_bound": "bound ", "variant_seconds": "s", "status": "status"}
     frame = pd.DataFrame(rows, columns=["name", *columns]).set_index("name")
     lines = [table("benchmark", frame.rename(columns=columns))]
-    lines += [f"skipped  {each}" for each in skipped]
+    lines += [f"skipped  {line}" for line in skipped]
     report(as_json, {"results": rows}, *lines, f"written  {out / 'results.csv'}")
     if failed or (check and any(row["status"] == "missed" for row in rows)):
         context.exit(1)
@@ -325,29 +316,22 @@ def _carry_out(
     as_json: bool,
     slurm: Mapping[str, Any] | None = None,
 ) -> list[Run]:
-    """Carries out the runs of chosen problems and variants, or prints them.
+    """Carry out the runs of chosen problems and variants, or print them.
 
-    Nobody else may work in the folder. ``write`` writes the tables in the end.
+    Args:
+        runs: All runs of the suite.
+        out: The folder, in which no other process may work.
+        write: Called in the end; writes the tables.
+        only: Names of the problems and variants; all of them if empty.
+        jobs: Number of runs at the same time.
+        dry_run: Whether to print the runs and exit.
+        as_json: Whether to print them as JSON.
+        slurm: Options of Slurm jobs; None for processes of this machine.
     """
-    from nfsgeo.config.errors import unknown
     from nfsgeo.files import only_here
-    from nfsgeo_benchmarks.suites import carry_out_all, finished, result_of
+    from nfsgeo_benchmarks.suites import carry_out_all, finished, result_of, selected
 
-    chosen = [*runs]
-    known = {part: {getattr(r, part) for r in runs} for part in ("problem", "variant")}
-    there = sorted(set.union(*known.values()))
-    for name in only:
-        if name not in there:
-            raise unknown(f"--only {name}", "a problem or variant", name, there)
-    for part, names in known.items():
-        if named := names.intersection(only):  # all of them where none is named
-            chosen = [run for run in chosen if getattr(run, part) in named]
-    if not chosen:
-        raise UserError(
-            f"--only {' --only '.join(only)}, of which this scale has no run",
-            "a variant of these problems, at a scale that has it",
-            "leave one out",
-        )
+    chosen = selected(runs, only)
     if dry_run:
         done = finished(chosen, out)
         states = {r.name: ("to run", "finished")[r.name in done] for r in chosen}
@@ -364,9 +348,9 @@ def _carry_out(
 
     out.mkdir(parents=True, exist_ok=True)
     with only_here(out, "a suite"), progress_bar() as progress:
-        say = {"progress": progress, "ended": ended}
+        callbacks = {"progress": progress, "ended": ended}
         try:
-            carry_out_all(chosen, out, jobs=jobs, slurm=slurm, **say)
+            carry_out_all(chosen, out, jobs=jobs, slurm=slurm, **callbacks)
         finally:
             write()
     return chosen

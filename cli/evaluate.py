@@ -1,4 +1,4 @@
-"""`nfsgeo evaluate`."""
+"""`nfsgeo evaluate` and `nfsgeo calibrate`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from nfsgeo_cli.terminal import (
     verb,
 )
 
-# Time steps of a rollout that are shown; the last ones, beside the very last.
-SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+# Time steps of a rollout that are shown, the last ones of them with the very last.
+SHOWN_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+SHOWN_COLUMNS = 5  # as many as 80 columns hold
 UNSEEN = {"all": "mae", "seen": "mae_seen", "unseen": "mae_unseen"}
-WHERE = {"file": "among the others", "off-grid": "between the points of the file"}
+PLACES = {"file": "among the others", "off-grid": "between the points of the file"}
 
 
 @verb
@@ -31,23 +32,21 @@ WHERE = {"file": "among the others", "off-grid": "between the points of the file
 @option(
     "--unseen factors",
     float,
-    "Also evaluate on unseen meshes with so many times as many points; repeatable.",
+    "Also evaluate on unseen meshes with this many times as many points; repeatable.",
     multiple=True,
 )
 @option("--repeats", click.IntRange(1), "Meshes to draw for each factor.", default=5)
 @option(
-    "--unseen-at",
-    ["off-grid", "file"],
-    "Where the further points of these meshes lie.",
+    "--unseen-at", ["off-grid", "file"], "Where the additional points of meshes lie."
 )
 @option(
     "--steps",
     click.IntRange(1),
-    "Also evaluate so many time steps ahead, by an autoregressive rollout.",
+    "Also evaluate this many time steps ahead, by an autoregressive rollout.",
 )
 @DEVICE
 def evaluate(run: Path, as_json: bool, **options: Any) -> None:
-    """Errors of a run and of the baselines.
+    """Compute the errors of a run and of the baselines.
 
     They are in the units of the data. Without --data these are errors on the test
     samples of the run, at its points.
@@ -70,35 +69,55 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
     if options["factors"]:
         points = summary["unseen_points"]
         seen = f"{points['trained']} of the file's {points['points']} points"
-        text = f"Training has seen {seen}; unseen points lie {WHERE[points['at']]}."
+        text = f"Training has seen {seen}; unseen points lie {PLACES[points['at']]}."
         lines += [unseen_table(summary), prose(text)]
     report(as_json, summary, *lines)
 
 
+@verb
+@click.argument("run", type=Path)
+@option("--data", Path, "Samples with known results.", required=True)
+@DEVICE
+def calibrate(run: Path, data: Path, device: str | None, as_json: bool) -> None:
+    """Fit the error bands of a run to samples of your own.
+
+    They replace those of the run and hold for further samples like these. n samples
+    serve for levels up to n / (n + 1).
+
+    Example:
+      nfsgeo calibrate runs/x --data measured.nc
+    """
+    from nfsgeo.evaluation import evaluate_run
+
+    summary = evaluate_run(run, data=data, calibrate=True, device=device)
+    num = summary["bands"]["samples"]
+    line = f"bands   {run}, of {num} samples: levels up to {num / (num + 1):.3g}"
+    report(as_json, summary, error_table(summary), line)
+
+
 def rollout_table(rollout: dict[str, Any]) -> str:
-    """MAE at some of the time steps of a rollout, by method."""
+    """Format the MAE at some of the time steps of a rollout, a row for each method."""
     import numpy as np
     import pandas as pd
 
     last = len(rollout["times"])
-    # As many as 80 columns hold.
-    shown = [*(step for step in SHOWN if step < last), last][-5:]
+    steps = [*(step for step in SHOWN_STEPS if step < last), last][-SHOWN_COLUMNS:]
     rows = {
-        name.replace("_", " "): [np.mean(mae[step - 1]) for step in shown]
+        name.replace("_", " "): [np.mean(mae[step - 1]) for step in steps]
         for name, mae in rollout["mae_by_step"].items()
     }
-    frame = pd.DataFrame.from_dict(rows, orient="index", columns=shown)
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=steps)
     return table("MAE at time step", frame)
 
 
 def unseen_table(summary: dict[str, Any]) -> str:
-    """Mean and standard deviation of the MAE on larger meshes."""
+    """Format the mean and standard deviation of the MAE on larger meshes."""
     import pandas as pd
 
     rows = {"1 x points": {"all points": f"{summary['test']['mae']:.3e}"}}
     for factor, errors in summary["unseen"].items():
         rows[f"{factor} x points"] = {
-            f"{points} points": f"{errors[of]['mean']:.3e} ± {errors[of]['std']:.0e}"
-            for points, of in UNSEEN.items()
+            f"{points} points": f"{errors[key]['mean']:.3e} ± {errors[key]['std']:.0e}"
+            for points, key in UNSEEN.items()
         }
     return table("MAE, unseen meshes", pd.DataFrame(rows).T.fillna(""))

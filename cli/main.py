@@ -17,22 +17,14 @@ import click
 from nfsgeo.errors import UserError
 from nfsgeo.version import __version__
 
-# In the order of a workflow; each is a module of this package.
-VERBS = (
-    "train",
-    "evaluate",
-    "predict",
-    "calibrate",
-    "export",
-    "plot",
-    "compare",
-    "generate",
-    "convert",
-    "info",
-    "models",
-    "datasets",
-    "bench",
-)
+# The module of each verb, in the order of a workflow.
+VERBS = {
+    **{"train": "train", "evaluate": "evaluate", "predict": "predict"},
+    **{"calibrate": "evaluate", "export": "predict", "plot": "plot"},
+    **{"compare": "plot", "generate": "generate", "convert": "convert"},
+    **{"info": "info", "models": "listings", "datasets": "listings"},
+    **{"bench": "bench"},
+}
 USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
 
 
@@ -99,5 +91,5 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for verb in VERBS:
-    main.add_command(getattr(import_module(f"nfsgeo_cli.{verb}"), verb))
+for verb, module in VERBS.items():
+    main.add_command(getattr(import_module(f"nfsgeo_cli.{module}"), verb))

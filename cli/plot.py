@@ -1,4 +1,4 @@
-"""`nfsgeo plot`."""
+"""`nfsgeo plot` and `nfsgeo compare`."""
 
 from __future__ import annotations
 
@@ -51,3 +51,21 @@ def plot(
             written = plot_file(file, folder)
     names = [str(path) for path in written]
     report(as_json, {"written": names}, *(f"written  {name}" for name in names))
+
+
+@verb
+@click.argument("runs", metavar="RUN...", type=Path, nargs=-1, required=True)
+@option("--out", Path, "Page to make.", default=Path("comparison.html"))
+def compare(runs: tuple[Path, ...], out: Path, as_json: bool) -> None:
+    """Compare runs on one page.
+
+    It has their errors and curves, and the settings that differ.
+
+    Examples:
+      nfsgeo compare runs/a runs/b
+      nfsgeo compare runs/* --out comparison.html
+    """
+    from nfsgeo.report import write_comparison
+
+    write_comparison(runs, out)
+    report(as_json, {"output": str(out)}, f"written  {out}")

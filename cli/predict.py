@@ -1,9 +1,9 @@
-"""`nfsgeo predict`."""
+"""`nfsgeo predict` and `nfsgeo export`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -70,9 +70,36 @@ def predict(
         raise click.UsageError("Give either RUN or --model")
     folder = run or FOLDER / str(model)
     with progress_bar() as progress:
-        found = predict_file(folder, source, target, progress=progress, **options)
-    with found as predicted:
-        first, last = predicted.times[[0, -1]].tolist()
-    span = span_text(first, last, predicted.time_unit)
+        fields = predict_file(folder, source, target, progress=progress, **options)
+    with fields:
+        first, last = fields.times[[0, -1]].tolist()
+    span = span_text(first, last, fields.time_unit)
     content = {"output": str(target), "times": [first, last]}
     report(as_json, content, f"written  {target}, {span}")
+
+
+@verb
+@click.argument("run", metavar="RUN|NAME", type=Path)
+@option("--out", Path, "File to make.", required=True)
+@option(
+    "--format",
+    ["torch-export", "onnx"],
+    "Kind of program.",
+    default="torch-export",
+)
+def export(
+    run: Path, out: Path, format: Literal["torch-export", "onnx"], as_json: bool
+) -> None:
+    """Export a run as a torch.export or ONNX program.
+
+    The program is for one sample on any mesh. That of nfs or one of its variants runs
+    without nfsgeo. Graphs are arguments: nfsgeo.evaluation.program_inputs makes them.
+
+    Examples:
+      nfsgeo export runs/x --out x.pt2
+      nfsgeo export runs/mixer --out mixer.onnx --format onnx
+    """
+    from nfsgeo.evaluation import export_run
+
+    export_run(run, out, format=format)
+    report(as_json, {"output": str(out), "format": format}, f"written  {out}")

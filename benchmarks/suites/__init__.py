@@ -3,8 +3,7 @@
 - :func:`shipped_suites`, :func:`find_suite`: their files, and those of one's own
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants
 - :func:`runs_of`, :func:`trials_of`: its :class:`Run` s, or the trials of its search
-- :func:`with_data_seeds`: the runs, each on samples of its own seed
-- :func:`in_equal_time`: the runs, each as long as the first variant trained
+- :func:`planned_runs`, :func:`selected`: those that can be carried out, or are named
 - :func:`carry_out_all`: trains and evaluates those that are not finished
 - :func:`collect`, :func:`write_tables`: what they found
 - :func:`write_suite_report`: the page about these tables, :func:`measure_title`
@@ -15,11 +14,10 @@ from nfsgeo_benchmarks.suites.execution import carry_out_all
 from nfsgeo_benchmarks.suites.report import measure_title, write_suite_report
 from nfsgeo_benchmarks.suites.runs import (
     Run,
-    in_equal_time,
+    planned_runs,
     runs_of,
+    selected,
     trials_of,
-    with_data_seeds,
-    with_files,
 )
 from nfsgeo_benchmarks.suites.suite import (
     Suite,
@@ -44,18 +42,17 @@ __all__ = [
     "collect",
     "find_suite",
     "finished",
-    "in_equal_time",
     "measure_title",
+    "planned_runs",
     "read_suite",
     "read_table",
     "result_of",
     "runs_of",
     "seed_means",
+    "selected",
     "shipped_scales",
     "shipped_suites",
     "trials_of",
-    "with_data_seeds",
-    "with_files",
     "write_choices",
     "write_suite_report",
     "write_tables",

@@ -22,6 +22,7 @@ from nfsgeo.evaluation import kept_states, relative_difference
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.trainer import read_history
+from nfsgeo_benchmarks import shipped_suites
 from nfsgeo_benchmarks.suites.suite import BANDS, TRIVIAL, Suite
 
 if TYPE_CHECKING:
@@ -123,17 +124,39 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, Any]) -> None:
-    """Writes the tables from which the report is drawn, ``results.csv`` and others.
+def write_tables(
+    suite: Suite,
+    runs: Sequence[Run],
+    folder: Path,
+    scale: str,
+    command: str,
+    data_seeds: bool = False,
+) -> None:
+    """Write the tables from which the report is drawn, ``results.csv`` and others.
 
     ``curves.csv`` has the errors of the first seed's runs in the course of training:
     ``minutes`` are those up to the end of the epoch, ``valid_mae`` is the MAE on
     validation samples. ``samples.csv`` has the MAE of each run, by its folder, on each
     test sample; their mean is that of ``results.csv``. Of runs without a folder the
-    rows of both stay as they are. ``suite.json`` says what the tables are ``about``:
-    name or file of the ``suite``, the ``scale``, the ``command`` that makes them again,
-    and whether ``data_seeds`` made samples for each seed.
+    rows of both stay as they are. ``suite.json`` says what the tables are about.
+
+    Args:
+        suite: The suite; one that is not shipped is stored by the path of its file.
+        runs: Its runs.
+        folder: Where the folders of runs are, and the tables are written.
+        scale: Name of the scale.
+        command: The command that makes the tables again.
+        data_seeds: Whether each seed has data of its own.
     """
+    rows, path = collect(runs, folder), suite.path
+    assert path is not None
+    shipped = path == shipped_suites().get(path.stem)
+    about = {
+        "suite": path.stem if shipped else str(path.absolute()),
+        "scale": scale,
+        "command": command,
+        "data_seeds": data_seeds,
+    }
     columns = dict.fromkeys(name for row in rows for name in row)
     write_rows(folder / RESULTS, list(columns), rows)
     write_json(folder / ABOUT, about)

@@ -1,0 +1,71 @@
+"""`nfsgeo models` and `nfsgeo datasets`."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from nfsgeo_cli.terminal import report, verb
+
+
+@verb
+def models(as_json: bool) -> None:
+    """List the models.
+
+    POINTS: takes irregular points. UNSEEN: works on meshes it was not trained on. The
+    last columns are numbers of parameters at the paper's setting for Navier-Stokes:
+    nfsgeo's and the paper's. Below each model is where it comes from.
+
+    Example:
+      nfsgeo models --json
+    """
+    from nfsgeo.models import MODELS, PAPER_PARAMETERS, parameters_at_paper_setting
+    from nfsgeo.pretrained import NAMES
+
+    line = "{:<14} {:<7} {:<7} {:>12} {:>12}".format
+    rows, lines = [], [line("name", "points", "unseen", "parameters", "paper's")]
+    for name, model in MODELS.items():
+        row = {"name": name, "points": model.points}
+        row |= {"unseen_meshes": model.unseen_meshes, "source": model.source}
+        ours, paper = parameters_at_paper_setting(name), PAPER_PARAMETERS.get(name)
+        rows.append(row | {"parameters_paper": paper})
+        points = "yes" if model.points else "grids"
+        unseen = "yes" if model.unseen_meshes else "no"
+        counts = f"{ours:,}", f"{paper:,}" if paper else ""
+        lines += [line(name, points, unseen, *counts).rstrip(), f"    {model.source}"]
+    lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
+    report(as_json, rows, *lines)
+
+
+@verb
+def datasets(as_json: bool) -> None:
+    """List equations and file formats.
+
+    Equations are those of `nfsgeo generate`, formats those that are read and written.
+
+    Example:
+      nfsgeo datasets --json
+    """
+    from nfsgeo.data.io import FORMATS
+    from nfsgeo.data.pde import EQUATIONS
+    from nfsgeo.data.writers import WRITERS
+
+    rows, lines = [], []
+    for equation in EQUATIONS.values():
+        row = {key: getattr(equation, key) for key in ("name", "title", "resolution")}
+        row |= {"num_steps": equation.num_steps, "options": equation.model_dump()}
+        rows.append(row)
+        size = " x ".join(map(str, equation.shape(equation.resolution)))
+        steps = f", {equation.num_steps} time steps" if equation.num_steps > 1 else ""
+        lines.append(f"{equation.name}: {equation.title}")
+        lines.append(f"    {size} points{steps}, {equation.samples} samples")
+        for name, option in type(equation).model_fields.items():
+            default = f"{name}={option.default}"
+            lines.append(f"    --option {default:<18}{option.description}")
+            if choices := get_args(option.annotation):
+                lines.append(f"{'':31}one of {', '.join(choices)}")
+    formats = [format.name for format in FORMATS]
+    written = [writer.name for writer in WRITERS]
+    lines += ["\nformats read", *(f"    {name}" for name in formats)]
+    lines += ["\nformats written", *(f"    {name}" for name in written)]
+    content = {"equations": rows, "formats": formats, "written": written}
+    report(as_json, content, *lines)
