@@ -48,11 +48,12 @@ def test_later_settings_override_earlier_ones(runs_with):
     assert only.variant == "wide"
 
 
-def test_each_seed_may_have_samples_of_its_own(runs_with):
+def test_each_seed_may_have_samples_of_its_own(runs_with, small, tmp_path):
     changes = {"scales/tiny/seeds": 2, "problems/waves/variants": ["wide"]}
     first, second = runs_with(**changes)
     assert first.data == second.data
-    same, other = suites.with_data_seeds([first, second])
+    suite, options = read_suite(small), {"data_seeds": True}
+    (same, other), _ = suites.planned_runs(suite, "tiny", tmp_path, **options)
     assert same == first and other.name != second.name
     assert other.data == first.data.model_copy(update={"seed": 1})
     assert other.settings == second.settings
@@ -156,7 +157,9 @@ def test_bands_have_columns_as_have_those_of_one_width(tmp_path):
 
 
 @pytest.mark.slow
-def test_other_meshes_memory_and_states_have_columns_of_their_own(runs_with, tmp_path):
+def test_other_meshes_memory_and_states_have_columns_of_their_own(
+    runs_with, small, tmp_path
+):
     own = {"model.name": "nfs", "data.point_sets": 1, "data.query_points": 0}
     found = runs_with(
         unseen=[1.5],
@@ -167,9 +170,7 @@ def test_other_meshes_memory_and_states_have_columns_of_their_own(runs_with, tmp
     )
     carry_out_all(found, tmp_path, jobs=2)
     rows = collect(found, tmp_path)
-    suites.write_tables(
-        rows, tmp_path, {"suite": "small", "scale": "tiny", "command": ""}
-    )
+    suites.write_tables(read_suite(small), found, tmp_path, "tiny", "")
     written = suites.read_table(tmp_path / "results.csv")
     for row, text in zip(rows[:2], written[:2], strict=True):
         assert row["mae_seen"] == pytest.approx(row["mae"], rel=1e-5)

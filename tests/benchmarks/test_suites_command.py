@@ -11,7 +11,7 @@ import pytest
 
 from nfsgeo.files import only_here
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo_benchmarks.suites import in_equal_time, read_suite, runs_of, shipped_suites
+from nfsgeo_benchmarks.suites import planned_runs, read_suite, shipped_suites
 from nfsgeo_benchmarks.suites.suite import shipped_results
 
 OPTIONS = ("small", "--scale", "tiny", "--out", "o")
@@ -141,8 +141,9 @@ def test_in_equal_time_slower_models_have_fewer_epochs(bench, small):
             rows.append(about | {"epochs": 6, "seconds_per_epoch": factor * seconds})
     folder.mkdir()
     write_rows(folder / "results.csv", list(rows[0]), rows)
-    runs = runs_of(read_suite(small), "tiny")
-    found = {r.variant: r.settings for r in in_equal_time(runs, folder)}
+    suite, times = read_suite(small), {"equal_time": folder}
+    runs, _ = planned_runs(suite, "tiny", Path("o"), **times)
+    found = {run.variant: run.settings for run in runs}
     assert {k: v["trainer.epochs"] for k, v in found.items()} == {"dse": 6, "wide": 24}
     options = ("--scale", "tiny", "--dry-run", "--out", "o", "--equal-time")
     assert len(bench("small", *options, "first").stdout.splitlines()) == len(runs)
