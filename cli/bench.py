@@ -93,7 +93,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         option("--dry-run", bool, "Print the runs, and which are left."),
         option("--jobs", click.IntRange(1), "Runs at a time.", default=1),
         option("--only", str, "Variant or problem; repeatable.", multiple=True),
-        option("--out", Path, "Results' folder.", required=True),
+        option("--out", Path, "Folder of the results.", required=True),
         option("--scale", str, "smoke, cpu, night or paper.", required=True),
     ):
         command = added(command)
@@ -102,7 +102,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @verb
 @run_options
-@option("--data-folder", Path, "Where the files are that the suite's problems name.")
+@option("--data-folder", Path, "Folder of the files that the suite's problems name.")
 @option("--data-seeds", bool, "Generate a data set from each seed.")
 @option(
     "--equal-time",
@@ -250,7 +250,7 @@ def perf(
     device: str,
     as_json: bool,
 ) -> None:
-    """Speed and memory, over references measured beside.
+    """Measure speed and memory relative to references.
 
     Both run alternately, on one thread each. A ratio must not exceed its bound.
     Results are written after each entry; one that fails does not stop the others.

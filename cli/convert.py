@@ -19,7 +19,7 @@ from nfsgeo_cli.terminal import (
 
 
 def _axis(given: str, text: str) -> tuple[float, float, bool]:
-    """The ends of an axis such as ``-180:180:periodic``, and whether it is that."""
+    """Read the ends of an axis ``-180:180:periodic``, and whether it is periodic."""
     try:
         low, high = map(float, text.removesuffix(":periodic").split(":"))
         if low < high:

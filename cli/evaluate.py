@@ -65,12 +65,12 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
         write_report(run)
     lines = [error_table(summary)]
     if options["steps"]:
-        lines.append(rollout_table(summary["rollout"]))
+        lines += ["", rollout_table(summary["rollout"])]
     if options["factors"]:
         points = summary["unseen_points"]
         seen = f"{points['trained']} of the file's {points['points']} points"
         text = f"Training has seen {seen}; unseen points lie {PLACES[points['at']]}."
-        lines += [unseen_table(summary), prose(text)]
+        lines += ["", unseen_table(summary), prose(text)]
     report(as_json, summary, *lines)
 
 

@@ -67,9 +67,9 @@ def generate(
     out.mkdir(parents=True, exist_ok=True)
     lines, paths = [], [out / f"{name}.nc" for name in EQUATIONS]
     with progress_bar() as progress:
-        for path, of in zip(paths, EQUATIONS.values(), strict=True):
+        for path, solver in zip(paths, EQUATIONS.values(), strict=True):
             lines.append(f"{'kept' if path.exists() else 'written':<9}{path}")
             if not path.exists():
-                its = size if of.spacing else size | {"num_steps": None}
-                generate_file(of.name, path, progress=progress, **its)
+                own = size if solver.spacing else size | {"num_steps": None}
+                generate_file(solver.name, path, progress=progress, **own)
     report(as_json, {"output": [*map(str, paths)]}, *lines)

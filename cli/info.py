@@ -30,7 +30,7 @@ LOOKED_AT = 8
 )
 @opening_options
 def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
-    """Describe data files or a folder of them, a run folder or a pretrained model.
+    """Describe data files, a run folder or a pretrained model.
 
     Examples:
       nfsgeo info ns.nc
@@ -61,7 +61,7 @@ def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
         few = f"{len(empty)} time steps, the first {empty[0]}" if empty else ""
         shown = facts | {"times": span, "time_unit": None, "without_values": few}
     names = {name: name.replace("records", "time steps") for name in shown}
-    shown = {names[name].replace("_", " "): of for name, of in shown.items()}
+    shown = {names[name].replace("_", " "): fact for name, fact in shown.items()}
     report(as_json, facts, listing(shown), *errors)
 
 
@@ -97,12 +97,12 @@ def _file_facts(file: Fields) -> dict[str, Any]:
     values = np.concatenate([file.read_all(s, slice(None)) for s in looked_at])
 
     def statistics(name: str, last: int) -> dict[str, Any]:
-        of = values[:, :last, names.index(name)]
-        known = of[~np.isnan(of)]
-        found: dict[str, Any] = {"unit": file.units.get(name)}
+        field = values[:, :last, names.index(name)]
+        finite = field[~np.isnan(field)]
+        facts: dict[str, Any] = {"unit": file.units.get(name)}
         for what in ("min", "max", "std"):
-            found[what] = float(getattr(known, what)()) if known.size else None
-        return found | {"missing": 1 - known.size / of.size}
+            facts[what] = float(getattr(finite, what)()) if finite.size else None
+        return facts | {"missing": 1 - finite.size / field.size}
 
     sizes = sorted({file.num_points(s) for s in samples})
     empty = np.isnan(values[:, :observed, : file.components]).all(axis=(0, 2))

@@ -26,7 +26,7 @@ def plot(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Draw the report of a run, or the fields of files or a folder of them.
+    """Draw the report of a run, or the fields of data files.
 
     Examples:
       nfsgeo plot runs/x

@@ -96,9 +96,9 @@ def _plain_type(annotation: Any) -> Any:
 
 def _first_sentence(docs: str, name: str) -> str:
     """The first sentence about an attribute in a docstring, without its markup."""
-    found = re.search(rf"^ +{name}: (.+(?:\n {{8}}.+)*)", docs, re.M)
-    assert found, f"{name} is not described"
-    text = re.sub(r"\bNone for\b", "by default", " ".join(found[1].split()))
+    match = re.search(rf"^ +{name}: (.+(?:\n {{8}}.+)*)", docs, re.M)
+    assert match, f"{name} is not described"
+    text = re.sub(r"\bNone for\b", "by default", " ".join(match[1].split()))
     text = re.sub(r", see :\w+:`[^`]+`", "", text)
     text = re.sub(r":\w+:`(?:~[\w.]*\.)?([^`]+)`", r"\1", text).replace("``", "")
     return text.partition(". ")[0].removesuffix(".")

@@ -1,4 +1,4 @@
-"""What commands share: their form and options, text on stdout, progress on stderr."""
+"""Form, options and output that commands share."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def _columns(given: str, text: str) -> dict[str, Any]:
     """``time=date,field=u,field=v`` as ``{"time": "date", "field": ["u", "v"]}``."""
     from nfsgeo.data.conventions import KINDS
 
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for part in text.split(","):
-        role, equals, name = (each.strip() for each in part.partition("="))
-        if not equals or (role in found and role not in KINDS):
+        role, equals, name = (text.strip() for text in part.partition("="))
+        if not equals or (role in columns and role not in KINDS):
             expected = "ROLE=NAME,... with each role once"
             raise UserError(given, expected, "for example time=date,x=lon,y=lat")
-        found[role] = [*found.get(role, ()), name] if role in KINDS else name
-    return found
+        columns[role] = [*columns.get(role, ()), name] if role in KINDS else name
+    return columns
 
 
 TIMES = Text("START:STOP:STEP|T,T,...", _times)
@@ -130,7 +130,7 @@ def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None
 
     if ((folder := sources[0]) / "config.yaml").is_file():
         beside = [str(source) for source in sources[1:]]
-        beside += [f"--{name}" for name, of in options.items() if of is not None]
+        beside += [f"--{k}" for k, value in options.items() if value is not None]
         if beside:
             what = f"{', '.join(beside)} beside the run {folder}"
             raise UserError(what, "a run alone", "leave them out, or the run")
@@ -188,17 +188,17 @@ def listing(facts: Mapping[str, Any]) -> str:
     """Facts by name as YAML, without those that are empty; four digits of a number."""
     import yaml
 
-    def told(fact: Any) -> Any:
+    def shortened(fact: Any) -> Any:
         if isinstance(fact, Mapping):
-            each = ((name, told(of)) for name, of in fact.items())
-            return {name: of for name, of in each if of not in (None, "", [], {})}
+            items = ((name, shortened(value)) for name, value in fact.items())
+            return {k: value for k, value in items if value not in (None, "", [], {})}
         if isinstance(fact, list):
-            return [told(each) for each in fact]
+            return [shortened(value) for value in fact]
         return float(f"{fact:.4g}") if isinstance(fact, float) else fact
 
     # Lines of YAML may be a third longer than its width.
     form: dict[str, Any] = {"default_flow_style": None, "width": 3 * _width() // 4}
-    text = yaml.safe_dump(told(facts), sort_keys=False, allow_unicode=True, **form)
+    text = yaml.safe_dump(shortened(facts), sort_keys=False, allow_unicode=True, **form)
     return text.rstrip()
 
 
@@ -217,19 +217,19 @@ def error_table(summary: Mapping[str, Any]) -> str:
         unit = f" ({summary['units']})"
     elif summary.get("components"):
         unit = ", pooled*"
-    found = [
+    tables = [
         (title + f", {remark}" * bool(remark), errors)
         for title, remark, errors in error_tables(summary)
     ]
-    found[0] = f"{'errors' if everything else 'test errors'}{unit}", found[0][1]
+    tables[0] = f"{'errors' if everything else 'test errors'}{unit}", tables[0][1]
     if bands := summary.get("bands"):
         rows = {summary["model"]: bands, **bands["references"]}
         scores = pd.DataFrame(rows).T[[*BAND_SCORES]].astype(float)
         scores = scores.rename(lambda name: name.replace("_", " "))
-        found.append((f"error bands of level {bands['level']:g}", scores))
+        tables.append((f"error bands of level {bands['level']:g}", scores))
     mean = "mean of these samples" if everything else "training mean"
     parts = []
-    for title, errors in found:
+    for title, errors in tables:
         named = errors.rename(str.lower).rename({"training mean": mean})
         parts.append(f"{title}\n{table('', named)}\n")
     parts += [prose(f"* {summary['pooled']}")] if "*" in unit else []
@@ -250,10 +250,10 @@ def _scored(summary: Mapping[str, Any]) -> str:
     """How many samples and points the errors are over, in a sentence."""
     scored = summary["scored"]
 
-    def share(of: str) -> str:
+    def share(kind: str) -> str:
         num, whole = (
-            " to ".join(map(str, each)) if isinstance(each, list) else each
-            for each in (scored[of], scored[f"of_{of}"])
+            " to ".join(map(str, count)) if isinstance(count, list) else count
+            for count in (scored[kind], scored[f"of_{kind}"])
         )
         if whole is None:
             return f"{num}"

@@ -32,7 +32,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
       nfsgeo train --model nfs --data ns.nc --points 4096 --n-out 40 --out runs/x
       nfsgeo train --resume runs/x
     """
-    given = {name: each for name, each in options.items() if each not in (None, ())}
+    given = {name: value for name, value in options.items() if value not in (None, ())}
     if resume is not None and given:
         raise UserError(
             f"--resume with --{next(iter(given)).replace('_', '-')}",
@@ -90,7 +90,7 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     split = f"{file.num_samples} series, split by time"
     if data.split_by != "time":
         used = RunData(config, file)
-        nums = (f"{len(used.samples(of))} {of}" for of in file.split)
+        nums = (f"{len(used.samples(part))} {part}" for part in file.split)
         split = f"{' + '.join(nums)} samples"
     where = device_of(config.trainer).type
     for line in (

@@ -75,8 +75,8 @@ class Scenario(Part):
 
     def file(self, name: str) -> Path:
         """The file of windows or of rollouts, in the user's cache."""
-        told = "-".join(f"{k}={v}" for k, v in self.arguments.items())
-        return cache_folder() / f"apebench-{self.scenario}-{told}-{name}.nc"
+        arguments = "-".join(f"{k}={v}" for k, v in self.arguments.items())
+        return cache_folder() / f"apebench-{self.scenario}-{arguments}-{name}.nc"
 
     def write(self, name: str, *parts: NDArray[Any]) -> None:
         """A file of the samples of each part ``[S, T, C, *grid]``."""
@@ -108,15 +108,15 @@ def rollout_errors(scenario: Scenario, folder: Path) -> dict[str, dict[str, floa
     data = config.data.changed(evaluation_stride=None)
     file = nfsgeo.data.open(scenario.file("rollouts"))
     scored = ScoredModel(forecaster, RunData(config.changed(data=data), file))
-    found: dict[str, list[NDArray[Any]]] = {"model": [], "persistence": []}
+    errors: dict[str, list[NDArray[Any]]] = {"model": [], "persistence": []}
     windows, size = scored.windows(n_out=STEPS), data.batch_size
     for batch, prediction in predictions(forecaster, windows, size, steps=STEPS):
         sizes, truth = batch.graphs.sizes, batch.y.cpu()
-        for name, of in zip(found, (prediction, batch.x), strict=True):
-            fields = of.cpu().expand_as(truth).split(sizes), truth.split(sizes)
-            each = zip(*fields, strict=True)
-            found[name] += [normalised_rmse(u.numpy(), v.numpy()) for u, v in each]
-    return {name: measures(np.mean(each, 0)) for name, each in found.items()}
+        for name, fields in zip(errors, (prediction, batch.x), strict=True):
+            samples = fields.cpu().expand_as(truth).split(sizes)
+            pairs = zip(samples, truth.split(sizes), strict=True)
+            errors[name] += [normalised_rmse(u.numpy(), v.numpy()) for u, v in pairs]
+    return {name: measures(np.mean(nrmse, 0)) for name, nrmse in errors.items()}
 
 
 def normalised_rmse(u: NDArray[Any], truth: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Carries out runs: in processes of this machine, or as jobs of a Slurm cluster."""
+"""Carry out runs in processes of this machine, or as jobs of a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -66,11 +66,10 @@ def carry_out(run: Run, folder: Path) -> None:
     """
     (folder / RESULT).unlink(missing_ok=True)
     if isinstance(run.data, Scenario) and run.network:
-        found = train_network(
-            run.data, run.network, run.settings["trainer.epochs"], run.seed
-        )
+        epochs = run.settings["trainer.epochs"]
+        row = train_network(run.data, run.network, epochs, run.seed)
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / RESULT, {"row": found})
+        write_json(folder / RESULT, {"row": row})
         return
     if RunPaths(folder).config.exists():
         experiment, paths = resume_run(folder)
@@ -102,15 +101,15 @@ def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
     summary = evaluate_run(folder, factors=run.unseen, **more)
     away = summary.get("unobserved", {}) if run.stations else {}
 
-    def errors(here: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
-        unobserved = {name: there.get(name.partition("_")[0]) for name in UNOBSERVED}
-        return {**here, **(unobserved if there else {})}
+    def errors(seen: Mapping[str, Any], unseen: Mapping[str, Any]) -> dict[str, Any]:
+        unobserved = {name: unseen.get(name.partition("_")[0]) for name in UNOBSERVED}
+        return {**seen, **(unobserved if unseen else {})}
 
     sizes = {name: summary[name] for name in OF_SUMMARY} | {"status": "ok"}
     row = sizes | errors(summary["test"], away)
-    config = experiment.config.model_dump(mode="json")
-    for part, keys in SETTINGS.items():
-        row |= {f"{part}.{key}": config[part][key] for key in keys}
+    for key in SETTINGS:
+        section, _, name = key.partition(".")
+        row[key] = experiment.config.model_dump(mode="json")[section][name]
     for factor, larger in summary.get("unseen", {}).items():
         row[f"mae_{factor}"] = larger["mae"]["mean"]
     for mesh in evaluate_meshes(folder, run.meshes) if run.meshes else ():
@@ -131,23 +130,23 @@ def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
     banded = bands.get("references", {})
     references = [
         {**same, "variant": TRIVIAL[name]}
-        | errors(of, away.get("baselines", {}).get(name, {}))
+        | errors(baseline, away.get("baselines", {}).get(name, {}))
         | rollouts.get(name, {})
         | band_columns(banded.get(name, {}))
-        for name, of in (dict.fromkeys(banded, {}) | summary["baselines"]).items()
+        for name, baseline in (dict.fromkeys(banded, {}) | summary["baselines"]).items()
     ]
     return {"row": row, "references": references}
 
 
 def band_columns(scores: Mapping[str, Any]) -> dict[str, float]:
     """Scores of error bands as columns of a table, none without them."""
-    found: dict[str, float] = {}
-    for condition, of in scores.get("by_condition", {}).items():
-        steps = of["by_time_step"]
-        each = of | {"coverage_lowest": min(steps), "coverage_highest": max(steps)}
+    columns: dict[str, float] = {}
+    for condition, own in scores.get("by_condition", {}).items():
+        steps = own["by_time_step"]
+        own = own | {"coverage_lowest": min(steps), "coverage_highest": max(steps)}
         where = "" if condition == "observed" else f"_{condition.replace(' ', '_')}"
-        found |= {key + where: each[key] for key in BANDS}
-    return {key: found[key] for key in BAND_COLUMNS if key in found}
+        columns |= {key + where: own[key] for key in BANDS}
+    return {key: columns[key] for key in BAND_COLUMNS if key in columns}
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ class GuardedRun:
         write_json(self.folder / RESULT, {"row": row})
 
     def checkpoint(self) -> Any:
-        """What ``submitit`` submits anew for a job that ran out of its time."""
+        """Submit the call again after a job ran out of its time (``submitit``)."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
@@ -260,12 +259,12 @@ def carry_out_all(
 
 
 def _executor(folder: Path, options: Mapping[str, Any]) -> Any:
-    given = {n if n in SHARED else f"slurm_{n}": v for n, v in options.items()}
+    named = {n if n in SHARED else f"slurm_{n}": v for n, v in options.items()}
     try:
         import submitit
 
         executor = submitit.AutoExecutor(folder / "slurm", cluster=CLUSTER)
-        executor.update_parameters(**DEFAULTS | given)
+        executor.update_parameters(**DEFAULTS | named)
     except (ImportError, RuntimeError, AssertionError, NameError) as error:
         reason = " ".join(str(error).split("\n")[0].split())
         raise UserError(

@@ -28,10 +28,10 @@ def paper_values(suite: Suite) -> dict[tuple[str, str], str]:
     ``OOM`` where a model ran out of memory; in brackets where it cannot be right. None
     for other equations than the paper's, such as those of another viscosity.
     """
-    found: dict[tuple[str, str], str] = {}
+    texts: dict[tuple[str, str], str] = {}
     runs = runs_of(suite, "paper") if "paper" in suite.scales else []
-    of = ["equation", "n_s", "n_t", "n_t_out", "points", "mesh_factor", "measure"]
-    table = _read("paper").set_index(of)
+    keys = ["equation", "n_s", "n_t", "n_t_out", "points", "mesh_factor", "measure"]
+    table = _read("paper").set_index(keys)
     for run in {run.problem: run for run in runs}.values():
         if not isinstance(run.data, DataSet) or run.data.options:
             continue
@@ -45,12 +45,12 @@ def paper_values(suite: Suite) -> dict[tuple[str, str], str]:
         key = (equation.name, *map(str, (points, *steps)), kind, "1", "mae")
         for row in table[table.index == key].itertuples():
             text = "OOM" if row.value == "OOM" else f"{float(row.value):.2e}"
-            found[run.problem, row.variant] = f"({text})" if row.doubt else text
-    return found
+            texts[run.problem, row.variant] = f"({text})" if row.doubt else text
+    return texts
 
 
 def published(problem: str) -> pd.DataFrame:
-    """What was published on a problem, in the order of the file, all of it text."""
+    """Published errors on a problem, in the order of the file, as text."""
     table = _read("published")
     return table[table.problem == problem]
 

@@ -38,7 +38,7 @@ from nfsgeo_benchmarks.suites.tables import (
     ABOUT,
     CURVES,
     RESULTS,
-    SETTINGS_COLUMNS,
+    SETTINGS,
     Means,
     Row,
     learns,
@@ -113,7 +113,7 @@ class _Page:
     folder: Path
 
     def section(self, problem: str) -> dict[str, Any]:
-        """What the template shows of a problem."""
+        """Values for the template's section about a problem."""
         suite, first = self.suite, self.means.first.loc[problem]
         done = [
             row
@@ -121,7 +121,7 @@ class _Page:
             if (row["problem"], row["seed"], row["status"]) == (problem, 0, "ok")
             and learns(row["variant"])
         ]
-        settings = first.loc[first["status"] == "ok", SETTINGS_COLUMNS]
+        settings = first.loc[first["status"] == "ok", [*SETTINGS]]
         settings = settings.dropna(how="all")
         settings = settings.map(lambda v: v if isinstance(v, str) else f"{v:g}")
         alike = settings.nunique() == 1
@@ -138,9 +138,7 @@ class _Page:
             "bands": self.further(problem, BAND_COLUMNS),
             "measure": measure_title(suite.measures[0]),
             "trivial": f"{trivial / best:.2g}".replace("nan", ""),
-            "alike": [
-                f"{k}={settings[k].iloc[0]}" for k in SETTINGS_COLUMNS if alike[k]
-            ],
+            "alike": [f"{k}={settings[k].iloc[0]}" for k in SETTINGS if alike[k]],
             "settings": settings.loc[:, ~alike] if len(settings) > 1 else settings[:0],
             "published": _published(problem) if suite.published else pd.DataFrame(),
             "pictures": list(self.pictures(problem, done)),
@@ -216,10 +214,10 @@ class _Page:
         if len(here):
             lines = {}
             runs = here.groupby("variant", sort=False)
-            for look, (variant, of) in zip(cycle(RUNS), runs, strict=False):
+            for look, (variant, curve) in zip(cycle(RUNS), runs, strict=False):
                 if variant == self.suite.base:
                     look = {**look, "zorder": 3, "lw": 2.5}
-                lines[str(variant)] = of["minutes"], of["valid_mae"], look
+                lines[str(variant)] = curve["minutes"], curve["valid_mae"], look
             with styled():
                 figure = curves({"validation MAE": lines}, "minutes of training")
                 figure.axes[0].set_xscale("log")
@@ -251,10 +249,10 @@ def _about(row: Row, suite: Suite) -> str:
 
 
 def _published(problem: str) -> pd.DataFrame:
-    """What others printed, as text by method."""
+    """Published errors as text, a row for each method."""
     table = published(problem).set_index("method").drop(columns="problem")
     ends = zip(table.pop("value"), table.pop("highest"), strict=True)
-    errors = [" to ".join(f"{float(end):.2e}" for end in of if end) for of in ends]
+    errors = [" to ".join(f"{float(e):.2e}" for e in pair if e) for pair in ends]
     table["measure"] = table["measure"].map(TITLES)
     table.insert(1, "error", errors)
     return table

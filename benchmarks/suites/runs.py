@@ -67,11 +67,11 @@ class DataFiles(Part):
         Raises:
             UserError: There are several of that name.
         """
-        found = sorted(self.folder.rglob(self.files[0])) if self.folder else []
-        if len(found) > 1:
-            given = f"{found[0]} and {found[1]}"
+        paths = sorted(self.folder.rglob(self.files[0])) if self.folder else []
+        if len(paths) > 1:
+            given = f"{paths[0]} and {paths[1]}"
             raise UserError(given, "one file of that name", "give its folder")
-        return found[0] if found else None
+        return paths[0] if paths else None
 
     def absent(self) -> str:
         """Which of the files is not there, empty where all are."""
@@ -296,7 +296,7 @@ class _AtScale:
             if name in content.at and content.data and content.data not in data:
                 given, expected = f"{here}.data={content.data}", f"data of {name}"
                 raise unknown(given, expected, content.data, data)
-        self.problems = [key for key, of in suite.problems.items() if name in of.at]
+        self.problems = [key for key, p in suite.problems.items() if name in p.at]
         if not self.problems:
             raise UserError(
                 f"--scale {name}",
@@ -310,14 +310,14 @@ class _AtScale:
     def data(
         self, problem: str, folder: Path | None = None
     ) -> DataSet | DataFiles | Scenario:
-        """What a problem is on; files are in a folder."""
-        of = self.suite.problems[problem]
-        if of.data:
-            return self.scale.data[of.data]
-        if of.scenario:
-            own = of.arguments.get(self.name, {})
-            return Scenario(scenario=of.scenario, arguments=own)
-        names = {"files": of.files, "columns": of.columns, "test_file": of.test_file}
+        """The data of a problem; files are in a folder."""
+        content = self.suite.problems[problem]
+        if content.data:
+            return self.scale.data[content.data]
+        if content.scenario:
+            arguments = content.arguments.get(self.name, {})
+            return Scenario(scenario=content.scenario, arguments=arguments)
+        names = content.model_dump(include={"files", "columns", "test_file"})
         return DataFiles(**names, folder=folder)
 
     def variants(self, problem: str) -> list[str]:
@@ -326,17 +326,17 @@ class _AtScale:
         return [name for name in self.suite.variants if not some or name in some]
 
     def choice(self, problem: str, variant: str) -> Settings:
-        """What the suite's search has chosen for a variant, in as many dimensions."""
+        """The settings that the suite's search chose in this number of dimensions."""
         search, data = self.suite.search, self.data(problem)
         if search is None or not data.equation:
             return {}
         dim = find_equation(data.equation).domain.dim
-        found = {
+        choices = {
             row["variant"]: json.loads(row["settings"])
             for row in self.choices
             if row["chosen"] and row["dim"] == dim
         }
-        return found.get(search.same.get(variant, variant), found.get(variant, {}))
+        return choices.get(search.same.get(variant, variant), choices.get(variant, {}))
 
     def settings(
         self, problem: str, variant: str, seed: int, chosen: Settings | None = None

@@ -1,4 +1,4 @@
-"""What a suite compares, and the sizes at which it runs: YAML files, checked."""
+"""Suites and scales: checked content of their YAML files."""
 
 from __future__ import annotations
 
@@ -53,14 +53,17 @@ BAND_COLUMNS = {
 
 # References without a network: their names in a summary and in tables.
 TRIVIAL = {
-    name: name.replace("_", "-")
-    for name in (
-        *("persistence", "linear_extrapolation", "quadratic_extrapolation"),
-        *("cubic_extrapolation", "climatology", "anomaly_persistence"),
-        *("damped_anomaly", "ridge", "ridge_each"),
-        *("nearest_neighbours", "boosted_trees"),
-    )
-} | {
+    "persistence": "persistence",
+    "linear_extrapolation": "linear-extrapolation",
+    "quadratic_extrapolation": "quadratic-extrapolation",
+    "cubic_extrapolation": "cubic-extrapolation",
+    "climatology": "climatology",
+    "anomaly_persistence": "anomaly-persistence",
+    "damped_anomaly": "damped-anomaly",
+    "ridge": "ridge",
+    "ridge_each": "ridge-each",
+    "nearest_neighbours": "nearest-neighbours",
+    "boosted_trees": "boosted-trees",
     "mean": "training-mean",
     "boosting": "gradient-boosting",
     "constant": "constant-width",  # bands of a model, but of one width
@@ -91,9 +94,9 @@ class DataSet(Part):
 
     def obtain(self, progress: Progress = silent) -> Settings:
         """Settings with the file, generated in the user's cache where it is not yet."""
-        given = self.model_dump()
-        about = {"num_steps": given.pop("records"), "workers": os.cpu_count() or 1}
-        return {"data.file": generate(out=None, **given, **about, progress=progress)}
+        sizes = self.model_dump()
+        sizes |= {"num_steps": sizes.pop("records"), "workers": os.cpu_count() or 1}
+        return {"data.file": generate(out=None, **sizes, progress=progress)}
 
 
 class Scale(Part):
@@ -201,21 +204,21 @@ class Suite(Part):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        def known(place: str, kind: str, names: Any, there: Iterable[str]) -> None:
+        def check(place: str, kind: str, names: Any, allowed: Iterable[str]) -> None:
             for name in names:
-                if name not in there:
-                    raise unknown(f"{place}: {name}", kind, name, there)
+                if name not in allowed:
+                    raise unknown(f"{place}: {name}", kind, name, allowed)
 
         variants, search = self.variants, self.search
-        known("references", "a variant", self.references, variants)
+        check("references", "a variant", self.references, variants)
         for name, problem in self.problems.items():
             place = f"problems.{name}.variants"
-            known(place, "a variant", problem.variants, variants)
+            check(place, "a variant", problem.variants, variants)
         if search is not None:
             named = (*search.variants, *search.same, *search.same.values())
-            known("search", "a variant", named, variants)
-            generated = [name for name, each in self.problems.items() if each.data]
-            known("search", "a generated problem", search.problems, generated)
+            check("search", "a variant", named, variants)
+            generated = [name for name, p in self.problems.items() if p.data]
+            check("search", "a generated problem", search.problems, generated)
         return self
 
 
@@ -231,10 +234,10 @@ def shipped_results(suite: str, scale: str) -> Path:
 
 def find_suite(name: str) -> Path:
     """The file of a suite: a YAML file of one's own, or one that comes along."""
-    known = nfsgeo_benchmarks.shipped_suites()
-    if not name.endswith((".yaml", ".yml")) and name not in known:
-        raise unknown(f"suite {name}", "the name of a suite", name, known)
-    return known.get(name) or Path(name)
+    shipped = nfsgeo_benchmarks.shipped_suites()
+    if not name.endswith((".yaml", ".yml")) and name not in shipped:
+        raise unknown(f"suite {name}", "the name of a suite", name, shipped)
+    return shipped.get(name) or Path(name)
 
 
 def read_suite(path: Path) -> Suite:

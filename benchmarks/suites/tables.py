@@ -43,15 +43,12 @@ COLUMNS = (
     *("mae", "rmse", "rel_l2", "rel_l1", "rel_l1_last_median"),
     *(*OF_SUMMARY[4:], "status", "message", "folder"),
 )
-# Settings of training that are not the model's, of which each has a column, too.
-SETTINGS = {
-    "model": ("prediction",),
-    "data": ("point_sets", "query_points", "batch_size"),
-    "loss": ("name", "weighting"),
-    "optimiser": ("name", "lr", "weight_decay", "schedule"),
-    "trainer": ("epochs",),
-}
-SETTINGS_COLUMNS = [f"{part}.{key}" for part, keys in SETTINGS.items() for key in keys]
+# Settings of training that are not the model's; each is a column, too.
+SETTINGS = (
+    *("model.prediction", "data.point_sets", "data.query_points", "data.batch_size"),
+    *("loss.name", "loss.weighting", "optimiser.name", "optimiser.lr"),
+    *("optimiser.weight_decay", "optimiser.schedule", "trainer.epochs"),
+)
 # How the names of the columns to average begin.
 ERRORS = ("mae", "rmse", "rel_l", "diff", "gmean", "nrmse", *BANDS)
 
@@ -67,7 +64,7 @@ def read_table(path: Path) -> list[dict[str, Any]]:
 
 
 def result_of(run: Run, folder: Path) -> dict[str, Any]:
-    """What a run has come to, empty if it has not ended in ``folder``."""
+    """The result of a run, with an empty row if it has not ended in ``folder``."""
     path = folder / "runs" / run.name / RESULT
     return json.loads(path.read_text()) if path.exists() else {"row": {}}
 
@@ -75,7 +72,7 @@ def result_of(run: Run, folder: Path) -> dict[str, Any]:
 def finished(runs: Iterable[Run], folder: Path) -> set[str]:
     """Names of the runs with results, in their folders or in a table of ``folder``."""
     measures = {RESULTS: ("mae", "gmean_nrmse"), CHOICES: ("valid_rmse",)}
-    known = {
+    tabulated = {
         row["folder"]
         for table, names in measures.items()
         for row in read_table(folder / table)
@@ -84,7 +81,7 @@ def finished(runs: Iterable[Run], folder: Path) -> set[str]:
     return {
         run.name
         for run in runs
-        if f"runs/{run.name}" in known
+        if f"runs/{run.name}" in tabulated
         or result_of(run, folder)["row"].get("status") == "ok"
     }
 
@@ -92,15 +89,15 @@ def finished(runs: Iterable[Run], folder: Path) -> set[str]:
 def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     """A row for each run, and after those of a problem and seed the references.
 
-    Columns are :data:`COLUMNS` and :data:`SETTINGS_COLUMNS`, with a gap for what is not
+    Columns are :data:`COLUMNS` and :data:`SETTINGS`, with a gap for what is not
     known, and those that keys of the suite add, such as ``mae_half``, ``kernel_bytes``
     or ``crps_gaps``, see ``docs/extending/suite.md``. The references are those of the
     first of the runs with the most of them. ``status`` is ``ok``, ``failed``, ``OOM``
     or ``missing``.
     """
     table, rows = read_table(folder / RESULTS), list[dict[str, Any]]()
-    known = {row["folder"]: row for row in table if row["status"] == "ok"}
-    empty = dict.fromkeys((*COLUMNS, *SETTINGS_COLUMNS)) | {"status": "missing"}
+    earlier = {row["folder"]: row for row in table if row["status"] == "ok"}
+    empty = dict.fromkeys((*COLUMNS, *SETTINGS)) | {"status": "missing"}
     for at, group in groupby(runs, key=lambda run: (run.problem, run.seed)):
         references: list[dict[str, Any]] = []
         for run in group:
@@ -110,13 +107,13 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
             row = empty | place | {"variant": run.variant, "folder": name}
             row["model"] = run.settings["model.name"]
             own = result["row"]
-            row |= own if own.get("status") == "ok" else known.get(name, own)
+            row |= own if own.get("status") == "ok" else earlier.get(name, own)
             if run.states and own.get("status") == "ok":
                 row |= _differences(run, runs, folder)
             rows.append(row)
-            here = [empty | place | each for each in result.get("references", ())]
-            references = max(references, here, key=len)
-        rows += references or [
+            own_references = result.get("references", ())
+            references = max(references, own_references, key=len)
+        rows += [empty | place | row for row in references] or [
             row
             for row in table
             if (row["problem"], row["seed"]) == at and not learns(row["variant"])
@@ -163,24 +160,24 @@ def write_tables(
     names = ["problem", "variant", "epoch", "minutes", "valid_mae"]
     earlier = pd.DataFrame(read_table(folder / CURVES), columns=names)
     curves = [earlier[:0]]
-    known = {row.pop("folder"): row for row in read_table(folder / SAMPLES)}
+    stored = {row.pop("folder"): row for row in read_table(folder / SAMPLES)}
     samples: dict[str, Row] = {}
     for row in rows:
         if row["status"] != "ok" or not learns(row["variant"]):
             continue
         paths = RunPaths(folder / row["folder"])
-        samples[row["folder"]] = known.get(row["folder"], {})
+        samples[row["folder"]] = stored.get(row["folder"], {})
         if paths.evaluation.exists():
             with np.load(paths.evaluation, allow_pickle=False) as arrays:
-                each = arrays.get("mae_by_sample", ())  # none of earlier versions
-            samples[row["folder"]] = {str(i): error for i, error in enumerate(each)}
+                errors = arrays.get("mae_by_sample", ())  # none of earlier versions
+            samples[row["folder"]] = {str(i): error for i, error in enumerate(errors)}
         if row["seed"] == 0:
-            of = {name: row[name] for name in ("problem", "variant")}
+            keys = {name: row[name] for name in ("problem", "variant")}
             curve = pd.DataFrame(read_history(paths.metrics))
             if len(curve):
-                curve = curve.assign(minutes=curve["seconds"].cumsum() / 60, **of)
+                curve = curve.assign(minutes=curve["seconds"].cumsum() / 60, **keys)
             else:
-                curve = earlier[(earlier[[*of]] == pd.Series(of)).all(axis=1)]
+                curve = earlier[(earlier[[*keys]] == pd.Series(keys)).all(axis=1)]
             curves.append(curve[names])
     table = pd.concat(curves).astype({"minutes": float, "valid_mae": float})
     text = table.to_csv(index=False, float_format="%.4g")
@@ -205,15 +202,16 @@ def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float
     ]
     if not alike:
         return {}
-    kept = [kept_states(folder / "runs" / r.name / STATES) for r in (run, *alike)]
-    epochs = set.intersection(*map(set, kept))
-    found = {}
+    states = [kept_states(folder / "runs" / r.name / STATES) for r in (run, *alike)]
+    epochs = set.intersection(*map(set, states))
+    differences = {}
     for when, epoch in (("_0", min(epochs)), ("", max(epochs))):
-        own, *others = (each[epoch] for each in kept)
+        own, *others = (by_epoch[epoch] for by_epoch in states)
         for place in ("begin", "end"):
-            states = [each[place] for each in others]
-            found[f"diff_{place}{when}"] = relative_difference(own[place], states)
-    return found
+            theirs = [other[place] for other in others]
+            name = f"diff_{place}{when}"
+            differences[name] = relative_difference(own[place], theirs)
+    return differences
 
 
 def write_choices(
@@ -227,22 +225,21 @@ def write_choices(
     nothing. Returns the rows of the file.
     """
     assert suite.search is not None
-    known = {row["folder"]: row for row in read_table(folder / CHOICES)}
+    earlier = {row["folder"]: row for row in read_table(folder / CHOICES)}
     rows = []
     for run in runs:
         name, own = f"runs/{run.name}", result_of(run, folder)["row"]
         row: dict[str, Any] = {"dim": find_equation(run.data.equation).domain.dim}
         row |= {key: getattr(run, key) for key in ("problem", "variant", "trial")}
         row["settings"] = json.dumps(suite.trials(run.variant)[run.trial])
-        measured = own if own.get("status") == "ok" else known.get(name, {})
+        measured = own if own.get("status") == "ok" else earlier.get(name, {})
         row |= {key: measured.get(key) for key in ("epochs", "seconds", "valid_rmse")}
         rows.append(row | {"chosen": 0, "folder": name})
     table = pd.DataFrame(rows).astype({"seconds": float, "valid_rmse": float})
     table = table[table["valid_rmse"].notna()]
     plain = table["seconds"].where(table["settings"] == "{}")
-    of = [table["problem"], table["variant"]]
-    most = suite.search.cost * plain.groupby(of).transform("min").fillna(math.inf)
-    cheap = table[table["seconds"] <= most]
+    plain = plain.groupby([table["problem"], table["variant"]]).transform("min")
+    cheap = table[table["seconds"] <= suite.search.cost * plain.fillna(math.inf)]
     for best in cheap.groupby(["problem", "variant"])["valid_rmse"].idxmin():
         rows[best]["chosen"] = 1
     write_rows(folder / CHOICES, list(rows[0]), rows)
@@ -264,8 +261,8 @@ class Means:
     ) -> pd.Series[float]:
         """Mean errors by variant, NaN where they are not known."""
         index = pd.MultiIndex.from_product([[problem], variants])
-        found = self.mean.reindex(index=index, columns=[measure])
-        return found[measure].astype(float).droplevel(0)
+        errors = self.mean.reindex(index=index, columns=[measure])
+        return errors[measure].astype(float).droplevel(0)
 
     def leader(
         self, problem: str, variants: Sequence[str], measure: str = "mae"

@@ -82,8 +82,8 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
             for name, values in zip(file.static_names, static, strict=False)
         }
         for c, name in enumerate(file.component_names):
-            each = zip(times, steps, strict=True)
-            panels[name] = {title: values[:, c] for title, values in each}
+            pairs = zip(times, steps, strict=True)
+            panels[name] = {title: values[:, c] for title, values in pairs}
         for name, fields in panels.items():
             labels, titles = [with_unit(name, file.units.get(name))], list(fields)
             u = np.stack(list(fields.values()))[:, None].astype(np.float64)
@@ -91,10 +91,10 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
                 labels, titles, u = titles, labels, u.swapaxes(0, 1)
             pairs = zip(titles, u, strict=True)
             columns = [Column(title, rows, name) for title, rows in pairs]
-            of = file.domain, file.coordinates(sample), columns, labels
+            pos = file.coordinates(sample)
             written.append(out_dir / f"sample-{sample}-{_slug(name)}.png")
             with styled():
-                figure = FieldFigure(*of, **look).figure
+                figure = FieldFigure(file.domain, pos, columns, labels, **look).figure
             picture = Picture(written[-1].stem, "fields", name, figure)
             write_bytes(written[-1], picture.png)
     return written
@@ -168,26 +168,26 @@ def _compared(
     truth: Doubles,
     prediction: Doubles,
     names: Sequence[str],
-    *given: Column,
+    *inputs: Column,
     rows: Sequence[int] | None = None,
     box: Domain | None = None,
 ) -> FieldFigure:
-    """Truth, prediction and error ``[rows, n]`` beside what is ``given``."""
+    """Truth, prediction and error ``[rows, n]`` beside columns of inputs."""
     error = prediction - truth
     shown = error
     if box is not None:
         inside = (e.pos >= box.lower) & (e.pos <= box.upper)
         shown = error[:, inside.all(axis=1)]
     columns = [
-        *given,
+        *inputs,
         Column("truth", truth, "field"),
         Column("prediction", prediction, "field"),
-        Column("error" if given else "prediction − truth", error, "error"),
+        Column("error" if inputs else "prediction − truth", error, "error"),
     ]
     pairs = zip(names, shown, strict=True)
-    labels = [f"{name}\n{mae_text(each)}" for name, each in pairs]
-    of = box or e.domain, e.pos, columns, labels, rows, e.axes, e.triangles
-    return FieldFigure(*of)
+    labels = [f"{name}\n{mae_text(field)}" for name, field in pairs]
+    look: dict[str, Any] = {"rows": rows, "axes": e.axes, "triangles": e.triangles}
+    return FieldFigure(box or e.domain, e.pos, columns, labels, **look)
 
 
 def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
@@ -196,7 +196,7 @@ def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
     (low,), (high,), (periodic,) = e.domain.lower, e.domain.upper, e.domain.periodic
     plane = Domain((low, times[0]), (high, times[-1]), (periodic, False))
     pos = np.stack(np.meshgrid(e.pos[:, 0], times), axis=-1).reshape(-1, 2)
-    flat = [replace(each, values=each.values.reshape(1, -1)) for each in columns]
+    flat = [replace(c, values=c.values.reshape(1, -1)) for c in columns]
     axes = e.axes[0], label.replace(" after", "\nafter")
     return FieldFigure(plane, pos, flat, [""], axes=axes, slope=1.2).figure
 
@@ -207,11 +207,11 @@ def _steady_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
     x, truth, prediction = (values[:SAMPLES_STEADY] for values in fields)
     num = e.x.shape[-1]  # of several inputs the first is shown
     title = "input" if num == 1 else f"input 1 of {num}"
-    given = Column("\n".join([title, *e.input_names[:1]]), x, "input")
+    column = Column("\n".join([title, *e.input_names[:1]]), x, "input")
     names = [f"sample {number}" for number in e.samples[:SAMPLES_STEADY]]
     # An input has other units than curves beside it.
-    shown = [given] * (e.domain.dim > 1)
-    return _compared(e, truth, prediction, names, *shown, box=box)
+    inputs = [column] * (e.domain.dim > 1)
+    return _compared(e, truth, prediction, names, *inputs, box=box)
 
 
 def _curves(run: RunFolder) -> Iterator[Picture]:
@@ -231,13 +231,13 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         }
         yield Picture("error-in-time", "errors", caption, curves(panels, label))
     if bands := run.summary.get("bands"):
-        of, steps = bands["reliability"], bands["by_time_step"]
+        by_level, steps = bands["reliability"], bands["by_time_step"]
         caption = "Share of values in error bands of each level. Of level "
         caption += f"{bands['level']:g} it is {min(steps):.2f} to {max(steps):.2f} "
         caption += "at the time steps."
         shares = {
-            "model": (of["levels"], of["coverage"], METHODS["model"]),
-            "level": (of["levels"], of["levels"], METHODS["persistence"]),
+            "model": (by_level["levels"], by_level["coverage"], METHODS["model"]),
+            "level": (by_level["levels"], by_level["levels"], METHODS["persistence"]),
         }
         figure = curves({"coverage": shares}, "level", "linear")
         yield Picture("bands", "errors", caption, figure)
@@ -272,7 +272,7 @@ def curves(
             ax.set_yscale(scale)
         ax.set_ylabel(fill(quantity, 20))  # about as many letters as a panel is high
         ax.grid(True, axis="y")
-    along = np.concatenate([x for each in panels.values() for x, *_ in each.values()])
+    along = np.concatenate([x for line in panels.values() for x, *_ in line.values()])
     if along.dtype.kind == "M":
         locator = AutoDateLocator()
         axes[-1].xaxis.set_major_locator(locator)

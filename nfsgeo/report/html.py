@@ -71,7 +71,7 @@ def write_report(run_dir: Path) -> Path:
         frames=frames_of(run.predictions),
         script=SCRIPT,
         script_hash=f"sha256-{SHA256}",
-        settings={title: rows for title, of in settings.items() if (rows := _flat(of))},
+        settings={k: rows for k, nested in settings.items() if (rows := _flat(nested))},
     )
     write_bytes(paths.report, page.encode())
     return paths.report
@@ -97,10 +97,10 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
     names = [path.resolve().name if own else str(path) for path in folders]
     runs = dict(zip(names, map(read_run_folder, folders), strict=True))
     summaries = {name: run.summary for name, run in runs.items()}
-    errors = {"": {name: of.get("test") or {} for name, of in summaries.items()}}
+    errors = {"": {name: s.get("test") or {} for name, s in summaries.items()}}
     for name, summary in summaries.items():
-        for component, each in (summary.get("components") or {}).items():
-            errors.setdefault(component, {})[name] = each
+        for component, own in (summary.get("components") or {}).items():
+            errors.setdefault(component, {})[name] = own
     tables = {title: error_table(methods) for title, methods in errors.items()}
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
@@ -156,10 +156,10 @@ def _cost(summary: Mapping[str, Any]) -> dict[str, str]:
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, str]:
     """Nested settings by their dotted names, as text."""
-    found = pd.json_normalize(dict(settings)).to_dict("records")[0]
+    flat = pd.json_normalize(dict(settings)).to_dict("records")[0]
     return {
         str(name): value if isinstance(value, str) else json.dumps(value, default=str)
-        for name, value in found.items()
+        for name, value in flat.items()
         if value is not None and value != []
     }
 

@@ -137,10 +137,10 @@ class FieldFigure:
             ax.set(xlim=_limits(self.domain), ylabel=self.labels[row])
             ax.grid(True, axis="y")
         self._updates.append((panels[0].set_ylabel, self.labels))
-        known = np.concatenate([v[np.isfinite(v)] for v in fields.values()])
-        if known.size:
-            room = 0.05 * float(np.ptp(known)) or 0.5
-            panels[0].set_ylim(known.min() - room, known.max() + room)
+        finite = np.concatenate([v[np.isfinite(v)] for v in fields.values()])
+        if finite.size:
+            room = 0.05 * float(np.ptp(finite)) or 0.5
+            panels[0].set_ylim(finite.min() - room, finite.max() + room)
         panels[-1].set_xlabel(self.axes[0])
         if len(fields) > 1:
             legend = panels[0].get_legend_handles_labels()
@@ -176,7 +176,10 @@ class FieldFigure:
         self._beside(panels[-1, -1], right, 1, 0.5)
 
     def _image(self) -> Callable[..., Callable[[Doubles], object]]:
-        """What draws a field on axes, and returns what shows another there."""
+        """Return ``draw(ax, field, colours)``, which maps a field in the plane.
+
+        It returns a function that shows another field in its place.
+        """
         domain, pos, extent = self.domain, self.pos, _limits(self.domain)
         raster = Raster(domain, pos, self.triangles)
 
@@ -196,7 +199,7 @@ class FieldFigure:
         return draw
 
     def _discs(self) -> Callable[..., Callable[[Doubles], object]]:
-        """The same of points in space, of which near ones hide others."""
+        """Return the same for points in space, where near points hide others."""
         pos, size = self.pos, np.ptp(self.pos, axis=0)
         distance = KDTree(pos).query(pos, min(4, len(pos)))[0][:, -1]
         distance = np.minimum(distance, 3 * np.median(distance))

@@ -71,20 +71,20 @@ def _in_mesh(pos: Doubles, triangles: Indices, pixels: Doubles) -> Indices | Non
         finder = Triangulation(pos[:, 0], pos[:, 1], triangles).get_trifinder()
     except (RuntimeError, ValueError):  # triangles overlap
         return None
-    found = np.asarray(finder(*pixels.T))
-    return np.where(found[:, None] < 0, -1, triangles[found])
+    number = np.asarray(finder(*pixels.T))
+    return np.where(number[:, None] < 0, -1, triangles[number])
 
 
 def _in_delaunay(points: Doubles, pixels: Doubles, longest: float) -> Indices | None:
-    """The same of Delaunay's triangles; None for fewer than three points or a line."""
+    """Corners ``[p, 3]`` of Delaunay's triangles; None where points span none."""
     try:
         mesh = Delaunay(points)
     except (QhullError, ValueError):
         return None
-    found, ends = mesh.find_simplex(pixels), points[mesh.simplices]
+    number, ends = mesh.find_simplex(pixels), points[mesh.simplices]
     edges = np.linalg.norm(ends - np.roll(ends, 1, axis=1), axis=2).max(axis=1)
-    none = (found < 0) | (edges > longest * np.median(edges))[found]
-    return np.where(none[:, None], -1, mesh.simplices[found])
+    none = (number < 0) | (edges > longest * np.median(edges))[number]
+    return np.where(none[:, None], -1, mesh.simplices[number])
 
 
 def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:
@@ -94,7 +94,7 @@ def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:
     if domain.curved:  # across a pole, the map goes on half a turn away
         turn, poles = lengths[0] / 2, (low[1], low[1] + lengths[1])
         copies += [pos * [1, -1] + [turn, 2 * pole] for pole in poles]
-    steps = product(*((-1, 0, 1) if each else (0,) for each in domain.periodic))
+    steps = product(*((-1, 0, 1) if periodic else (0,) for periodic in domain.periodic))
     moved = [copy + lengths * step for step in steps for copy in copies]
     points, origin = np.concatenate(moved), np.tile(np.arange(len(pos)), len(moved))
     margin = lengths * np.clip(4 / np.sqrt(len(pos)), 0.15, 1)

@@ -100,12 +100,12 @@ def read_run_folder(path: Path) -> RunFolder:
         "unseen": (paths.unseen, _numbers),
         "predictions": (paths.evaluation, _predictions),
     }
-    found = {}
+    content = {}
     for name, (file, read) in files.items():
         if file.is_file():
             with reading(file, "a file that nfsgeo wrote", "remove it and try again"):
-                found[name] = read(file)
-    return RunFolder(path, **found)
+                content[name] = read(file)
+    return RunFolder(path, **content)
 
 
 def _mapping(file: Path) -> dict[str, Any]:

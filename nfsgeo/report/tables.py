@@ -18,9 +18,9 @@ Errors = Mapping[str, Any]
 def _methods(summary: Errors, errors: Errors) -> dict[str, Errors]:
     """Errors of the model and, from ``errors``, of every baseline, by names to show."""
     methods = {str(summary.get("model", "model")): errors}
-    for name, each in (errors.get("baselines") or {}).items():
+    for name, baseline in (errors.get("baselines") or {}).items():
         label = "training mean" if name == "mean" else name.replace("_", " ")
-        methods[label.capitalize()] = each
+        methods[label.capitalize()] = baseline
     return methods
 
 

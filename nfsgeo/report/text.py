@@ -39,8 +39,8 @@ def error_text(value: Any) -> str:
 
 def mae_text(error: Doubles) -> str:
     """The MAE of differences from the truth, where that is known."""
-    known = np.abs(error[~np.isnan(error)])
-    return f"MAE {known.mean():#.2g}".rstrip(".") if known.size else "no truth"
+    size = np.abs(error[~np.isnan(error)])
+    return f"MAE {size.mean():#.2g}".rstrip(".") if len(size) else "no truth"
 
 
 def count_text(value: Any) -> str:
