@@ -200,11 +200,9 @@ def _load(name: str, bound: float, *, cached: bool) -> Entry:
 def _points(name: str, bound: float, *, graded: bool) -> Entry:
     """A training step of nfs, over one without learned layers beside the grid."""
     size = Size(1600, 10, 4)
-    works = [
-        partial(step, model=model, size=size, settings={}, graded=graded)
-        for model in ("nfs", "fno-spline")
-    ]
-    return Entry(f"nfs-{name}-points", *works, bound, 1.5)
+    both = partial(step, size=size, settings={}, graded=graded)
+    variant, reference = partial(both, model="nfs"), partial(both, model="fno-spline")
+    return Entry(f"nfs-{name}-points", variant, reference, bound, 1.5)
 
 
 def _nfs(

@@ -211,7 +211,8 @@ def planned_runs(
     done = finished(runs, out)
     runs = [r for r in runs if r.problem not in absent or r.name in done]
     if not runs:
-        given = f"the files of none of {len(absent)} problems in {data_folder}"
+        where = "without --data-folder" if data_folder is None else f"in {data_folder}"
+        given = f"the files of none of {len(absent)} problems {where}"
         todo = "give --data-folder FOLDER with them"
         raise UserError(given, "those of one or more", todo)
     for problem in {run.problem for run in runs}:
