@@ -1,4 +1,4 @@
-"""The command line of nfsgeo: one file per command."""
+"""The command line of nfsgeo: a function for each command."""
 
 from nfsgeo_cli.main import main
 

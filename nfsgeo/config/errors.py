@@ -1,4 +1,4 @@
-"""Turns what is wrong with a setting, or a name, into one line."""
+"""User errors about settings and names, each in one line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FEW = 5
 
 @contextmanager
 def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
-    """Re-raises the first error that pydantic finds inside the block.
+    """Re-raise the first error that pydantic finds inside the block.
 
     Args:
-        section: Dotted name of what is being checked.
-        known: Dotted names of all keys, to tell the nearest one.
+        section: Dotted name of the section that is checked.
+        known: Dotted names of all keys, to name the nearest one.
 
     Raises:
         UserError: In place of a ``ValidationError``.
@@ -48,21 +48,27 @@ def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
 
 
 def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a ``name`` that does not exist, with the nearest that is ``known``.
+    """Make the error for a name that does not exist, which names similar ones.
 
-    Of dotted names the last part counts, and the section where that is the same. Where
-    none is like it, a few of the section are named.
+    Dotted names are compared by their last part, and by the section where that is the
+    same. Where no name is similar, a few names of the section are listed.
+
+    Args:
+        given: What came, for the message.
+        expected: What would have been accepted, for the message.
+        name: The name that does not exist.
+        known: The names that do.
     """
     section, _, last = name.rpartition(".")
     names = sorted(known)
-    inside = [each for each in names if section and each.rpartition(".")[0] == section]
-    parts = {each.rpartition(".")[2]: each for each in [*names, *inside]}
+    siblings = [key for key in names if section and key.rpartition(".")[0] == section]
+    parts = {key.rpartition(".")[2]: key for key in [*names, *siblings]}
     near = [last] if last in parts else get_close_matches(last, parts, n=1)
     if near:
         return UserError(given, expected, f"the nearest is {parts[near[0]]}")
     if not names:
         return UserError(given, expected, "leave it out: there is none")
-    beside = {each: of for each, of in parts.items() if of in inside} or parts
-    few = [beside[each] for each in get_close_matches(last, beside, n=FEW, cutoff=0.0)]
+    close = {part: key for part, key in parts.items() if key in siblings} or parts
+    few = [close[part] for part in get_close_matches(last, close, n=FEW, cutoff=0.0)]
     todo = f"the nearest are {', '.join(few)}, of {len(names)} in all"
     return UserError(given, expected, todo)

@@ -51,13 +51,13 @@ class Section(BaseModel):
 
 
 class DataSection(Section):
-    """Which samples are learnt from, and the points at which they are observed.
+    """Samples for training, validation and test, and the points of observation.
 
     Attributes:
         file: Data in any format that :func:`nfsgeo.data.open` reads, also called
             ``train_file``; None for the demonstration's.
-        columns: What columns of the files are, where these do not tell, as
-            :func:`nfsgeo.data.open` takes it; also of files that a run predicts from.
+        columns: Roles of the files' columns, where their names do not tell, as
+            :func:`nfsgeo.data.open` takes them; also for files to predict from.
         test_file: A second file, whose samples are the test part; those of ``file`` are
             for training and validation then.
         split: Three fractions with the sum 1, or numbers of samples, of training,
@@ -72,8 +72,8 @@ class DataSection(Section):
             all points of a cloud.
         points: Number of points; None for a quarter of a grid's, all of a cloud's.
         grid: Points along each axis, for the sub-grid.
-        hold_out: Share of the points of a cloud that nothing is trained on, drawn by
-            ``mesh_seed``: errors there are the unobserved ones of a summary.
+        hold_out: Fraction of the points of a cloud that training never uses, drawn by
+            ``mesh_seed``: a summary has the errors there as those at unobserved points.
         mesh_per_sample: Whether each sample is observed at points of its own.
         point_sets: Number of point sets that training samples cycle through, one per
             epoch: an augmentation that keeps networks from fitting one mesh.
@@ -118,8 +118,8 @@ class DataSection(Section):
             type: ``[wall, inflow]``, ``{6: [velocity_0, velocity_1]}``. These are the
             values of the last input time step, or of a component ``u`` with a forcing
             ``forcing_u`` those of the forcing; also in every step of a rollout.
-        max_missing: Largest share of the values of a component that may be missing in
-            training and validation windows.
+        max_missing: Largest fraction of missing values of a component in training and
+            validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
         batch_size: Samples of a step, on each device. Where it is not given, a noisy
             series has 32, see :attr:`nfsgeo.forecast.transforms.SeriesFit.noisy`.
@@ -166,7 +166,7 @@ class DataSection(Section):
 
 
 class ModelSection(Section):
-    """Which network, and its own settings.
+    """The network and its settings.
 
     Attributes:
         name: Name of the network, see ``nfsgeo models``.
@@ -205,7 +205,7 @@ class ModelSection(Section):
 
 
 class LossSection(Section):
-    """What training minimises.
+    """The loss that training minimises.
 
     Attributes:
         name: ``mse``, ``relative_l2`` or ``mae``, see :mod:`nfsgeo.training.losses`.
@@ -222,7 +222,7 @@ class LossSection(Section):
 
 
 class OptimiserSection(Section):
-    """How the weights move.
+    """The optimiser and the schedule of its learning rate.
 
     Attributes:
         name: ``adam``, or ``adamw`` with its decoupled weight decay.
@@ -252,7 +252,7 @@ class OptimiserSection(Section):
 
 
 class TrainerSection(Section):
-    """How long training lasts, and on what.
+    """Length of training, devices, precision and logging.
 
     Attributes:
         epochs: Passes over the training samples.
@@ -263,7 +263,7 @@ class TrainerSection(Section):
         precision: Precision of the arithmetic; spectral layers stay in single
             precision.
         accumulate: Batches whose gradients are averaged for one step of the optimiser.
-        logger: Where the course of training is logged, besides ``metrics.csv``:
+        logger: Logger of training, besides ``metrics.csv``:
             ``tensorboard``, ``csv``, ``wandb`` or ``mlflow``, the last two if they are
             installed; ``none`` for nowhere.
         log_every: Steps between two entries of the log.
@@ -275,7 +275,7 @@ class TrainerSection(Section):
     devices: PositiveInt = 1
     precision: Annotated[
         Literal["32", "64", "16-mixed", "bf16-mixed"],
-        BeforeValidator(lambda given: str(given) if isinstance(given, int) else given),
+        BeforeValidator(lambda value: str(value) if isinstance(value, int) else value),
     ] = "32"
     accumulate: PositiveInt = 1
     logger: Literal["tensorboard", "csv", "wandb", "mlflow", "none"] = "tensorboard"
@@ -290,9 +290,9 @@ class RunConfig(Section):
         seed: Seed of points, weights and the order of the samples.
         data: Samples and points.
         model: The network.
-        loss: What training minimises.
-        optimiser: How the weights move.
-        trainer: For how long, and on what.
+        loss: The loss that training minimises.
+        optimiser: The optimiser and its schedule.
+        trainer: Length of training, devices, precision and logging.
 
     Raises:
         pydantic.ValidationError: A value is wrong;
