@@ -242,7 +242,8 @@ def find_suite(name: str) -> Path:
 
 def read_suite(path: Path) -> Suite:
     """A suite from its YAML file; what is wrong is told with the file and the key."""
-    parts = {"problems.*.": Problem, "search.": Search, "": Suite}
+    parts: dict[str, type[Part]] = {"problems.*.": Problem}
+    parts |= {"search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
         suite = Suite.model_validate(read_yaml(path))

@@ -82,8 +82,8 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
             for name, values in zip(file.static_names, static, strict=False)
         }
         for c, name in enumerate(file.component_names):
-            pairs = zip(times, steps, strict=True)
-            panels[name] = {title: values[:, c] for title, values in pairs}
+            timed = zip(times, steps, strict=True)
+            panels[name] = {title: values[:, c] for title, values in timed}
         for name, fields in panels.items():
             labels, titles = [with_unit(name, file.units.get(name))], list(fields)
             u = np.stack(list(fields.values()))[:, None].astype(np.float64)
