@@ -69,7 +69,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
         click.echo(f"To continue: nfsgeo train --resume {paths.root}", err=True)
         raise
     with progress_bar() as progress:
-        summary = evaluate_run(paths.root, progress=progress)
+        summary = evaluate_run(paths, progress=progress, experiment=experiment)
     page = write_report(paths.root)
     content = {"run": str(paths.root), "report": str(page)} | summary
     report(as_json, content, error_table(summary), f"report  {page}")
@@ -79,7 +79,6 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Prints on stderr what will be trained."""
     from nfsgeo.models import num_parameters
     from nfsgeo.training.processes import device_of
-    from nfsgeo.training.run_data import RunData
 
     config, file, task = experiment.config, experiment.file, experiment.task
     data, count = config.data, num_parameters(experiment.forecaster.model)
@@ -89,7 +88,7 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     steps += f", {len(experiment.data.parts['train'])} training windows"
     split = f"{file.num_samples} series, split by time"
     if data.split_by != "time":
-        used = RunData(config, file)
+        used = experiment.used
         nums = (f"{len(used.samples(part))} {part}" for part in file.split)
         split = f"{' + '.join(nums)} samples"
     where = device_of(config.trainer).type

@@ -41,7 +41,6 @@ from nfsgeo.evaluation.additions import ADDITIONS
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.training import Experiment, RunPaths, begin_run, load_config
-from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run
 
 __all__ = [
@@ -115,11 +114,11 @@ def fit(
         lines = nfsgeo.training.start_from(experiment.forecaster, folder)
         config = experiment.config
         config = config.changed(model=config.model.changed(start_from=folder))
-        experiment = replace(experiment, config=config, lines=lines)
+        used = experiment.used.completed(config)
+        experiment = replace(experiment, used=used, lines=lines)
     run = begin_run(experiment, None if out is None else Path(out))
     nfsgeo.training.fit(experiment, run, callbacks)
-    loaded = open_run(run)
-    scored = ScoredModel(loaded.forecaster, RunData(loaded.config, experiment.file))
+    scored = ScoredModel(open_run(run).forecaster, experiment.used)
     for kind in ADDITIONS.values():
         kind.of_run(scored, run)
     return run

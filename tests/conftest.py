@@ -187,6 +187,12 @@ class Formula(Model):
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         return self.formula(x, graphs)
 
+    def predict_forced(
+        self, x: Tensor, graphs: Graphs, forcing: Tensor | None
+    ) -> Tensor:
+        self.forcing = forcing
+        return self.predict(x, graphs)
+
 
 @pytest.fixture(scope="session")
 def forecaster_of() -> Callable[..., Forecaster]:

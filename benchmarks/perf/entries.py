@@ -25,7 +25,6 @@ from nfsgeo.models import MODELS, Problem, build_model
 from nfsgeo.training import Experiment, load_config, prepare
 from nfsgeo.training.module import make_optimiser
 from nfsgeo.training.processes import quiet_lightning
-from nfsgeo.training.run_data import RunData
 from nfsgeo_benchmarks.perf.measure import Entry
 
 DOMAIN = Domain.unit(2)
@@ -46,7 +45,7 @@ def read_batch(folder: Path, device: str, *, cached: bool) -> Callable[[], Any]:
     """
     experiment = _experiment(folder)
     data = experiment.config.data
-    train = RunData(experiment.config, experiment.file).windows("train")
+    train = experiment.used.windows("train")
     train.cache.max_bytes *= cached
     loader = DataLoader(
         train,

@@ -35,7 +35,6 @@ from nfsgeo.training import (
     resume_run,
 )
 from nfsgeo.training.artifacts import write_json
-from nfsgeo.training.run_data import RunData
 from nfsgeo.training.trainer import read_history
 from nfsgeo_benchmarks.forkserver import CONTEXT, begin_with
 from nfsgeo_benchmarks.suites.apebench import (
@@ -80,7 +79,7 @@ def carry_out(run: Run, folder: Path) -> None:
         paths = begin_run(experiment, folder)
     callbacks: list[Callback] = []
     if run.states:
-        test = RunData(experiment.config, experiment.file).windows("test")
+        test = experiment.used.windows("test")
         callbacks.append(KeepStates(folder / STATES, test[0], run.states))
     fit(experiment, paths, callbacks)
     if run.trial:
@@ -97,8 +96,13 @@ def carry_out(run: Run, folder: Path) -> None:
 
 def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
     """Rows of the table about a trained run, and about the references beside it."""
-    more = {"repeats": run.repeats, "boosting": run.boosting}
-    summary = evaluate_run(folder, factors=run.unseen, **more)
+    summary = evaluate_run(
+        folder,
+        factors=run.unseen,
+        repeats=run.repeats,
+        boosting=run.boosting,
+        experiment=experiment,
+    )
     away = summary.get("unobserved", {}) if run.stations else {}
 
     def errors(seen: Mapping[str, Any], unseen: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +116,10 @@ def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
         row[key] = experiment.config.model_dump(mode="json")[section][name]
     for factor, larger in summary.get("unseen", {}).items():
         row[f"mae_{factor}"] = larger["mae"]["mean"]
-    for mesh in evaluate_meshes(folder, run.meshes) if run.meshes else ():
+    meshes: list[dict[str, Any]] = []
+    if run.meshes:
+        meshes = evaluate_meshes(folder, run.meshes, experiment=experiment)
+    for mesh in meshes:
         row[f"mae_{mesh['mesh']}"] = mesh["mae_observed"]
         row[f"mae_unobserved_{mesh['mesh']}"] = mesh["mae_unobserved"]
     if run.memory:

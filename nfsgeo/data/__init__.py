@@ -5,7 +5,6 @@
 - :func:`convert`: files of fields into one file
 - :class:`Mesh` and the samplers in :mod:`nfsgeo.data.meshes`
 - :class:`WindowDataset`: samples as PyTorch Geometric graphs
-- :class:`FieldNormaliser`: mean zero and standard deviation one for each component
 - :func:`split_in_order`: training, validation and test samples
 - :mod:`nfsgeo.data.io`: formats that are read and written
 - :mod:`nfsgeo.data.pde`: solvers
@@ -16,12 +15,10 @@ from __future__ import annotations
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.opening import convert, open
 from nfsgeo.data.meshes import Mesh
-from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.data.windows import WindowDataset
 
 __all__ = [
-    "FieldNormaliser",
     "Fields",
     "Mesh",
     "WindowDataset",

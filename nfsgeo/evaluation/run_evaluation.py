@@ -23,7 +23,7 @@ from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training import RunPaths
+from nfsgeo.training import Experiment, RunPaths
 from nfsgeo.training.artifacts import write_arrays, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.run import is_finished
@@ -58,6 +58,7 @@ def evaluate_run(
     calibrate: bool = False,
     device: str | None = None,
     progress: Progress = silent,
+    experiment: Experiment | None = None,
 ) -> dict[str, Any]:
     """Errors of a run on its test samples, or on a file that is named.
 
@@ -84,6 +85,8 @@ def evaluate_run(
             conformal factors; the scores of bands are on the same samples then.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
         progress: Called with what is being done, how much is done and in all.
+        experiment: The experiment that trained the run, whose data need not be read
+            and fitted again.
 
     Returns:
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
@@ -116,48 +119,51 @@ def evaluate_run(
         raise UserError(
             f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
         )
-    with (
-        open_source(trained.data) if data is None else open_as(trained.data, kept(data))
-    ) as file:
-        file, task = matched(file, forecaster.task), forecaster.task
-        if own and task.fingerprint not in ("", file.fingerprint()):
-            raise UserError(
-                f"{file.path}, which has changed since training",
-                "the data that the run was trained on",
-                "put them back, or score the file as another one: --data FILE",
-            )
-        # Bands are to hold for predictions, whose inputs are at the points of the run
-        # where the file is a grid.
-        around = bool(factors) or (calibrate and file.shape is not None)
-        used, part = scoped(
-            trained, file, task.num_points, own=own, part=part, around=around
+    task = forecaster.task
+    if own and experiment is not None:
+        used = experiment.used
+    else:
+        if data is None:
+            file = open_source(trained.data)
+        else:
+            file = open_as(trained.data, kept(data))
+        used = RunData(trained, matched(file, task))
+    if own and task.fingerprint not in ("", used.file.fingerprint()):
+        raise UserError(
+            f"{used.file.path}, which has changed since training",
+            "the data that the run was trained on",
+            "put them back, or score the file as another one: --data FILE",
         )
-        scored = ScoredModel(forecaster, used)
-        references = References(scored, boosting=boosting)
-        found = score(scored, references, progress=progress)
-        summary = _costs(paths, scored)
-        summary["scored"] = describe_scored(trained, found.windows, part, found.points)
-        summary |= found.summary()
-        summary |= unobserved_errors(scored, references)
-        if steps is not None:
-            ahead = References(scored, steps=steps)
-            further = score(scored, ahead, steps=steps, progress=progress)
-            summary["rollout"] = further.rollout()
-        asked = {"own": own, "calibrate": calibrate}
-        for added in ADDITIONS.values():
-            made = added.of_run(scored, paths, references, **asked)
-            summary |= {} if made is None else made.scores(scored, references)
-        rows: list[dict[str, Any]] = []
-        if factors:
-            rows, points = evaluate_unseen(
-                scored, factors, repeats, at=unseen_at, progress=progress
-            )
-            summary |= {"unseen": spread(rows), "unseen_points": points}
-        if own:
-            _write(paths, used.file, found, _station_series(scored))
-            if rows:
-                write_rows(paths.unseen, COLUMNS, rows)
-            write_json(paths.summary, summary)
+    named = used
+    # Bands are to hold for predictions, whose inputs are at the points of the run where
+    # the file is a grid.
+    around = bool(factors) or (calibrate and used.file.shape is not None)
+    used, part = scoped(used, task.num_points, own=own, part=part, around=around)
+    scored = ScoredModel(forecaster, used)
+    references = References(scored, boosting=boosting)
+    found = score(scored, references, progress=progress)
+    summary = _costs(paths, scored)
+    summary["scored"] = describe_scored(named, found.windows, part, found.points)
+    summary |= found.summary()
+    summary |= unobserved_errors(scored, references)
+    if steps is not None:
+        ahead = References(scored, steps=steps)
+        further = score(scored, ahead, steps=steps, progress=progress)
+        summary["rollout"] = further.rollout()
+    for added in ADDITIONS.values():
+        made = added.of_run(scored, paths, references, own=own, calibrate=calibrate)
+        summary |= {} if made is None else made.scores(scored, references)
+    rows: list[dict[str, Any]] = []
+    if factors:
+        rows, points = evaluate_unseen(
+            scored, factors, repeats, at=unseen_at, progress=progress
+        )
+        summary |= {"unseen": spread(rows), "unseen_points": points}
+    if own:
+        _write(paths, used.file, found, _station_series(scored))
+        if rows:
+            write_rows(paths.unseen, COLUMNS, rows)
+        write_json(paths.summary, summary)
     return summary
 
 
@@ -238,11 +244,10 @@ def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
     names, n_in, n_out = file.stations(), data.n_in, data.n_out or 1
     if not (names and n_in and isinstance(mesh, Mesh)) or mesh.index is None:
         return {}
-    apart = data.changed(evaluation_stride=n_out * data.time_stride, max_test=1)
-    used = RunData(used.config.changed(data=apart), file)
-    windows = ScoredModel(forecaster, used).windows(noise=0.0)
+    stride = n_out * data.time_stride
+    windows = scored.windows(noise=0.0, stride=stride, max_samples=1)
     last = range(len(windows))[-max(1, TIME_STEPS // n_out) :]
-    starts = used.starts("test", n_in + n_out)[last.start :]
+    starts = used.starts("test", n_in + n_out, stride)[last.start :]
     at = (starts[:, None] + data.time_stride * np.arange(n_in, n_in + n_out)).ravel()
     truth = file.read(windows.samples[0], slice(int(at[-1]) + 1), mesh.index)[:, at]
     chosen = np.argsort(np.isnan(truth).sum((1, 2)), kind="stable")[:STATIONS]

@@ -7,13 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nfsgeo.data import Fields
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
-from nfsgeo.training import RunConfig
-from nfsgeo.training.run_data import RunData, open_source
+from nfsgeo.training.run_data import RunData, open_source, samples_of, with_parts
 
 __all__ = ["Part", "describe_scored", "scoped"]
 
@@ -23,24 +21,31 @@ SAME_POINT = 1e-5
 
 
 def scoped(
-    config: RunConfig,
-    file: Fields,
+    used: RunData,
     num_points: int,
     *,
     own: bool,
     part: Part | None,
     around: bool,
 ) -> tuple[RunData, Part]:
-    """What to score: the test part of the run's ``own`` file, or all of a named one.
+    """The data to score: the test part of the run's own file, or all of a named one.
 
-    Of a named file these are all points, but for a model that is tied to the
-    ``num_points`` of training, or where what is asked for is ``around`` the points of
-    the run. Where all samples are scored, they are the test part of the fields.
+    A named file is scored at all points, but for a model that is tied to those of
+    training, or where what is asked for is around the points of the run. Where all
+    samples are scored, they are the test part of the fields.
+
+    Args:
+        used: The file with the configuration of the run.
+        num_points: Number of points of a training sample.
+        own: Whether the file is that of the run.
+        part: The part to score; None for the usual one.
+        around: Whether meshes are around the points of the run.
 
     Raises:
         UserError: ``"all"`` of the run's own file, there is no test part, or a named
             file lacks the points that the model is tied to, or the grid that it needs.
     """
+    config, file = used.config, used.file
     info, data = MODELS[config.model.name], config.data
     part = part or ("test" if own else "all")
     if part == "all" and own:
@@ -49,7 +54,6 @@ def scoped(
             "the test part, since the model was trained on the others",
             "leave it out, or name the file to score with --data FILE",
         )
-    used = RunData(config, file)
     if part == "test" and not len(used.samples("test")):
         raise UserError(
             f"{file.path} without test samples, {file.num_samples} in all",
@@ -76,27 +80,34 @@ def scoped(
 
 
 def describe_scored(
-    config: RunConfig, test: WindowDataset, part: Part, points: tuple[int, int]
+    used: RunData, test: WindowDataset, part: Part, points: tuple[int, int]
 ) -> dict[str, Any]:
-    """What was scored: the entry ``"scored"`` of a summary.
+    """The entry ``"scored"`` of a summary.
 
     ``"points"`` is one number, or the smallest and the largest where samples differ;
     ``"of_points"`` is the number in the file, None where points lie between these.
     ``"trained_on"`` counts samples that the run was trained or validated on, and
     ``"windows"`` those that were scored, where samples have several.
+
+    Args:
+        used: The file with the configuration of the run.
+        test: The windows that were scored.
+        part: The part of the file.
+        points: Smallest and largest number of points of a sample.
     """
     file, samples = test.file, np.unique(test.samples).tolist()
-    found: dict[str, Any] = {"part": part, "samples": len(samples)}
-    found |= {"of_samples": file.num_samples, "points": _span(points)}
+    scored: dict[str, Any] = {"part": part, "samples": len(samples)}
+    scored |= {"of_samples": file.num_samples, "points": _span(points)}
     between, trained = test.mesh(samples[0]).index is None, 0
-    found["of_points"] = None if between else _span(map(file.num_points, samples))
-    if part == "all" and config.data.file == file.path.resolve():
-        with open_source(config.data) as own:
-            each = [RunData(config, own).samples(name) for name in ("train", "valid")]
-            trained = len(np.unique(np.concatenate(each)))
-    found |= {"trained_on": trained}
-    found["tied"] = not MODELS[config.model.name].unseen_meshes
-    return found | ({"windows": len(test)} if len(test) > len(samples) else {})
+    scored["of_points"] = None if between else _span(map(file.num_points, samples))
+    data = used.config.data
+    if part == "all" and data.file == file.path.resolve():
+        own = with_parts(data.changed(known=[]), used.file)
+        parts = [samples_of(data, own, name) for name in ("train", "valid")]
+        trained = len(np.unique(np.concatenate(parts)))
+    scored |= {"trained_on": trained}
+    scored["tied"] = not MODELS[used.config.model.name].unseen_meshes
+    return scored | ({"windows": len(test)} if len(test) > len(samples) else {})
 
 
 def _span(numbers: Iterable[int]) -> int | list[int]:
@@ -110,8 +121,8 @@ def _check_tied(used: RunData, num_points: int) -> None:
     config, file, pos = used.config, used.file, used.mesh(0).pos
     own, same = config.data.file, len(pos) == num_points
     if same and own is not None and own.exists() and own != file.path.resolve():
-        with open_source(config.data) as trained:
-            off = np.abs(RunData(config, trained).mesh(0).pos - pos)
+        trained = RunData(config, open_source(config.data))
+        off = np.abs(trained.mesh(0).pos - pos)
         same = bool((off <= SAME_POINT * np.array(file.domain.lengths)).all())
     if not same:
         raise UserError(

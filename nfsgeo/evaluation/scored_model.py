@@ -15,7 +15,6 @@ from nfsgeo.config.errors import explained
 from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.evaluation.additions import Addition, additions_of
 from nfsgeo.forecast import Forecaster, rollout
-from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import Observation, RunData
@@ -38,18 +37,31 @@ class ScoredModel:
         mesh: Observation | None = None,
         n_out: int | None = None,
         noise: float | None = None,
+        stride: int | None = None,
+        max_samples: int | None = None,
     ) -> WindowDataset:
         """Windows as those of training: without points that have no value at all.
 
-        ``noise`` is its standard deviation on the inputs, in that of the training data;
-        None for that of training, as for the others.
+        Args:
+            part: ``"train"``, ``"valid"`` or ``"test"``.
+            mesh: The points at which samples are observed; None for those of training.
+            n_out: Time steps to predict; None for those of training.
+            noise: Standard deviation of noise on the inputs, in that of the training
+                data; None for that of training.
+            stride: Time steps from one window to the next.
+            max_samples: Number of samples at most, the first ones.
         """
-        scale, absent = self.forecaster.find(Normalise), self.forecaster.drops_absent
-        found = self.used.windows(part, mesh, n_out=n_out, drop_absent=absent)
+        windows = self.used.windows(
+            part,
+            mesh,
+            n_out=n_out,
+            stride=stride,
+            max_samples=max_samples,
+            drop_absent=self.forecaster.drops_absent,
+        )
         if noise := self.used.config.data.input_noise if noise is None else noise:
-            assert scale is not None
-            found.noise = noise * scale.observed
-        return found
+            windows.noise = noise * self.forecaster.observed_std
+        return windows
 
     def errors(self) -> FieldErrors:
         """Errors of no sample yet."""

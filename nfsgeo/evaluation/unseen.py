@@ -30,6 +30,7 @@ from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.forecast import matched
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
+from nfsgeo.training import Experiment
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.run_data import RunData, open_source
 from nfsgeo.training.run_paths import Run, find_run
@@ -79,10 +80,23 @@ def evaluate_unseen(
     the run's seed, the factor and the repeat, :data:`DRAWS` times each, and samples
     cycle through the draws.
 
-    Returns a row of :data:`COLUMNS` for each mesh, in which ``mae_seen`` is the error
-    at the points of the training mesh, ``mae_unseen`` at the others; then where these
-    lie, ``at``, and of the ``points`` of a test sample how many any point set of
-    training contains, ``trained``.
+    Args:
+        scored: The model and its data.
+        factors: Numbers of points of the meshes, over that of the training mesh.
+        repeats: Number of meshes for each factor.
+        at: Where the further points lie: between those of the file, or among them; None
+            for between them where the fields are known there.
+        progress: Called with what is being done, how much is done and in all.
+
+    Returns:
+        A row of :data:`COLUMNS` for each mesh, in which ``mae_seen`` is the error at
+        the points of the training mesh, ``mae_unseen`` at the others; then where these
+        lie, ``at``, and of the ``points`` of a test sample how many any point set of
+        training contains, ``trained``.
+
+    Raises:
+        UserError: The model does not take other points, a factor is not above 1, or
+            the fields are not known between the points of the file.
     """
     used, rows = scored.used, []
     name, file, mesh = used.config.model.name, used.file, used.mesh
@@ -104,10 +118,11 @@ def evaluate_unseen(
 
     def larger(sample: int, factor: float, seed: int) -> Mesh:
         seen = mesh(sample)
-        known = None if limited else used.trained_points(sample)
+        trained = None if limited else used.trained_points(sample)
         # Without numbers in the file, others lie between the file's points.
-        of = Mesh(seen.pos, None) if limited else seen
-        return nested(of, file, round(factor * len(seen)), seed, sample, trained=known)
+        inner = Mesh(seen.pos, None) if limited else seen
+        num = round(factor * len(seen))
+        return nested(inner, file, num, seed, sample, trained=trained)
 
     for factor, repeat in product(factors, range(repeats)):
         seed = derived_seed(used.config.seed, round(1000 * factor), repeat)
@@ -127,18 +142,28 @@ def evaluate_unseen(
 
 
 def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and standard deviation of the errors over the repeats, by factor."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    """Mean and standard deviation of the errors over the repeats, by factor.
+
+    Args:
+        rows: The rows that :func:`evaluate_unseen` returns.
+    """
+    scores: dict[str, dict[str, dict[str, float]]] = {}
     for factor in sorted({row["factor"] for row in rows}):
-        of = found[f"{factor:g}"] = {}
-        for name in ERRORS:
-            errors = [row[name] for row in rows if row["factor"] == factor]
-            of[name] = {"mean": float(np.mean(errors)), "std": float(np.std(errors))}
-    return found
+        here = [row for row in rows if row["factor"] == factor]
+        columns = {name: [row[name] for row in here] for name in ERRORS}
+        scores[f"{factor:g}"] = {
+            name: {"mean": float(np.mean(errors)), "std": float(np.std(errors))}
+            for name, errors in columns.items()
+        }
+    return scores
 
 
 def evaluate_meshes(
-    run: Run, names: Sequence[str] = MESHES, *, device: str | None = None
+    run: Run,
+    names: Sequence[str] = MESHES,
+    *,
+    device: str | None = None,
+    experiment: Experiment | None = None,
 ) -> list[dict[str, Any]]:
     """Observes the test samples on other meshes; scores observed and other points.
 
@@ -161,6 +186,8 @@ def evaluate_meshes(
         run: The run, in whose folder ``meshes.csv`` is written.
         names: The meshes to evaluate on.
         device: In place of the run's own.
+        experiment: The experiment that trained the run, whose data need not be read
+            again.
 
     Returns:
         A row of :data:`MESH_COLUMNS` for each mesh; ``mae_observed`` at the observed
@@ -180,40 +207,43 @@ def evaluate_meshes(
     loaded = open_run(run, device)
     config, forecaster = loaded.config, loaded.forecaster
     rows: list[dict[str, Any]] = []
-    with open_source(config.data) as file:
-        used = RunData(config, matched(file, forecaster.task))
-        scored, first = ScoredModel(forecaster, used), _looked_at(used.file)
-        limited = is_band_limited(used.file, first)
+    if experiment is None:
+        file = matched(open_source(config.data), forecaster.task)
+        used = RunData(config, file)
+    else:
+        used = experiment.used
+    scored, first = ScoredModel(forecaster, used), _looked_at(used.file)
+    limited = is_band_limited(used.file, first)
 
-        def draw(sample: int, name: str) -> Mesh:
-            mesh = _drawn(name, used, sample)
-            stream = Stream.UNSEEN_POINTS
-            if limited:
-                others = off_grid(used.file, len(mesh), config.seed, sample, stream)
-                return replace(mesh, queries=others)
-            rng = philox(config.seed, stream, sample)
-            taken, known = mesh.index, used.trained_points(sample)
-            taken = known if taken is None else np.union1d(known, taken)
-            rest = np.setdiff1d(points_there(used.file, sample), taken)
-            chosen = rest[shuffled(len(rest), rng)[: len(mesh)]]
-            others = Mesh(used.file.coordinates(sample)[chosen], chosen)
+    def draw(sample: int, name: str) -> Mesh:
+        mesh = _drawn(name, used, sample)
+        stream = Stream.UNSEEN_POINTS
+        if limited:
+            others = off_grid(used.file, len(mesh), config.seed, sample, stream)
             return replace(mesh, queries=others)
+        rng = philox(config.seed, stream, sample)
+        taken, trained = mesh.index, used.trained_points(sample)
+        taken = trained if taken is None else np.union1d(trained, taken)
+        rest = np.setdiff1d(points_there(used.file, sample), taken)
+        chosen = rest[shuffled(len(rest), rng)[: len(mesh)]]
+        others = Mesh(used.file.coordinates(sample)[chosen], chosen)
+        return replace(mesh, queries=others)
 
-        for name in ("equispaced",) if config.data.mesh == "grid" else names:
-            if name == "off-grid" and not limited:
-                continue
-            mesh = partial(draw, name=name)
-            try:
-                size = len(mesh(int(first[0])))
-            except UserError as error:
-                logger.warning("mesh %s is left out: %s", name, error)
-                continue
-            kind, _, number = name.rpartition("-")
-            noise = float(number) / 100 if kind == "noise" else None
-            parts = scored.errors_in_parts(scored.windows(mesh=mesh, noise=noise))
-            mae, observed, unobserved = (errors["mae"] for errors in parts)
-            values = (name, size, observed, unobserved, mae)
-            rows.append(dict(zip(MESH_COLUMNS, values, strict=True)))
+    for name in ("equispaced",) if config.data.mesh == "grid" else names:
+        if name == "off-grid" and not limited:
+            continue
+        mesh = partial(draw, name=name)
+        try:
+            size = len(mesh(int(first[0])))
+        except UserError as error:
+            logger.warning("mesh %s is left out: %s", name, error)
+            continue
+        kind, _, number = name.rpartition("-")
+        noise = float(number) / 100 if kind == "noise" else None
+        parts = scored.errors_in_parts(scored.windows(mesh=mesh, noise=noise))
+        mae, observed, unobserved = (errors["mae"] for errors in parts)
+        values = (name, size, observed, unobserved, mae)
+        rows.append(dict(zip(MESH_COLUMNS, values, strict=True)))
     if not rows:
         raise UserError(
             f"meshes {', '.join(names)} of {config.data.file}",
@@ -230,13 +260,12 @@ def _drawn(name: str, used: RunData, sample: int) -> Mesh:
     if SAME.match(name):
         return seen
     kind, _, factor = name.rpartition("-")
-    known = used.trained_points(sample) if name in SHARES or kind == "nested" else None
     if name in SHARES:
-        num = int(SHARES[name] * len(seen))
-        return disjoint(seen, file, num, seed, sample, trained=known)
+        num, trained = int(SHARES[name] * len(seen)), used.trained_points(sample)
+        return disjoint(seen, file, num, seed, sample, trained=trained)
     if kind == "nested":
-        num = round(float(factor) * len(seen))
-        return nested(seen, file, num, seed, sample, trained=known)
+        num, trained = round(float(factor) * len(seen)), used.trained_points(sample)
+        return nested(seen, file, num, seed, sample, trained=trained)
     # The training mesh may be drawn by the same sampler from the same seed.
     sampler = MESH_KINDS["random-subset" if name == "own" else name].sampler
     return sampler(file, len(seen), seed + 1_000_003, sample)

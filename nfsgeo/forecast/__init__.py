@@ -6,8 +6,9 @@
 - :func:`rollout`: predictions further ahead than training
 """
 
-from nfsgeo.forecast.forecaster import Forecaster, rollout
+from nfsgeo.forecast.forecaster import Criterion, Forecaster
 from nfsgeo.forecast.matching import matched
+from nfsgeo.forecast.rollout import rollout
 from nfsgeo.forecast.statistics import Statistics
 
-__all__ = ["Forecaster", "Statistics", "matched", "rollout"]
+__all__ = ["Criterion", "Forecaster", "Statistics", "matched", "rollout"]

@@ -1,11 +1,10 @@
-"""Prediction by any model, in the units of the data, and further ahead by rollouts."""
+"""Prediction by any model, in the units of the data, and its loss."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 import torch
@@ -17,8 +16,8 @@ from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast.arrays import check_shapes, predict_samples
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
-    Given,
     MissingValues,
+    ModelInputs,
     Normalise,
     Residual,
     Transform,
@@ -27,9 +26,12 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Model, Task, build_model
 from nfsgeo.models.base import check_differentiable
 
-__all__ = ["Forecaster", "rollout"]
+__all__ = ["Criterion", "Forecaster"]
 
 T = TypeVar("T", bound=Transform)
+# Loss of predictions and targets, in the scale of the network, and the number of points
+# of each sample.
+Criterion = Callable[[Tensor, Tensor, Sequence[int]], Tensor]
 
 
 class Forecaster(nn.Module):
@@ -40,10 +42,10 @@ class Forecaster(nn.Module):
     Training, evaluation, prediction, rollout and export call this one composition.
 
     Args:
-        model: on normalised fields, built for :meth:`problem`.
-        name: of the model, a key of :data:`nfsgeo.models.MODELS`.
-        task: what it maps.
-        transforms: from the data to the network.
+        model: Network on normalised fields, of the sizes that the transforms ask for.
+        name: Name of the model, a key of :data:`nfsgeo.models.MODELS`.
+        task: Fields and time steps that are mapped.
+        transforms: Transforms from the data to the network.
     """
 
     def __init__(
@@ -58,9 +60,13 @@ class Forecaster(nn.Module):
     def build(
         cls, name: str, settings: Any, task: Task, transforms: Sequence[Transform]
     ) -> Self:
-        """With a fresh network, of the size that the transforms ask for.
+        """A forecaster with a fresh network, of the sizes that the transforms ask for.
 
-        Arguments as of the class, and ``settings`` of the model.
+        Args:
+            name: Name of the model.
+            settings: Settings of the model.
+            task: Fields and time steps that are mapped.
+            transforms: Transforms from the data to the network.
         """
         problem = task.problem()
         for transform in transforms:
@@ -81,11 +87,15 @@ class Forecaster(nn.Module):
 
     @classmethod
     def from_description(cls, content: Mapping[str, Any]) -> Self:
-        """The forecaster whose :meth:`description` is the content, without weights."""
+        """The forecaster of a description, with fresh weights.
+
+        Args:
+            content: What :meth:`description` returns.
+        """
         load_extensions()
         transforms = []
-        for each in content["transforms"]:
-            settings = dict(each)
+        for description in content["transforms"]:
+            settings = dict(description)
             transforms.append(TRANSFORMS[settings.pop("name")](**settings))
         task = Task.model_validate(content["task"])
         with torch.random.fork_rng(devices=[]):
@@ -94,6 +104,25 @@ class Forecaster(nn.Module):
     def find(self, kind: type[T]) -> T | None:
         """The transform of a kind, or ``None`` where the stack has none."""
         return next((each for each in self.stack if isinstance(each, kind)), None)
+
+    def take_scales(self, other: Forecaster) -> None:
+        """Scales fields as another forecaster does, whose weights this one has taken.
+
+        Args:
+            other: A forecaster of the same components.
+        """
+        for number, own in enumerate(self.stack):
+            theirs, settings = other.find(type(own)), dict(own.settings)
+            form = settings.get("form")
+            if not own.fitted or not theirs or theirs.settings.get("form") != form:
+                continue
+            settings |= {key: theirs.settings[key] for key in own.fitted}
+            for key in settings.keys() & {"std", "out_std"}:
+                # 0 is that of a component that is constant there alone.
+                pairs = zip(settings[key], own.settings[key], strict=True)
+                settings[key] = [std or here for std, here in pairs]
+            self.transforms[number] = made = type(own)(**settings)
+            made.sizes(self.model.problem)
 
     def connect(
         self,
@@ -164,38 +193,68 @@ class Forecaster(nn.Module):
             graphs = self.connect(pos, batch, query_pos, query_batch)
         arrays = {"x": x, "forcing": forcing, "times": times}
         arrays["query_static"] = query_static
-        there = {name: each for name, each in arrays.items() if each is not None}
-        check_shapes(self.task, graphs.num_samples, there, graphs.queries.size(0))
-        times = None if times is None else torch.atleast_2d(times)
-        given = Given(x.double(), graphs, forcing, times)
-        if query_static is not None:
-            if graphs.query_pos is None:
-                raise UserError(
-                    "query_static without query points",
-                    "query_pos, or graphs with query points",
-                    "give them: at observed points static inputs are in x",
-                )
-            first = len(self.task.components) * self.task.has_time
-            known = given.x.new_full((len(graphs.queries), x.size(-1)), torch.nan)
-            known[:, first : first + query_static.size(1)] = query_static
-            given = replace(given, query_x=known)
-        found = self._through(given, 0)
-        return found.to(torch.promote_types(x.dtype, torch.float32))
+        asked = {name: array for name, array in arrays.items() if array is not None}
+        check_shapes(self.task, graphs.num_samples, asked, graphs.queries.size(0))
+        if query_static is not None and graphs.query_pos is None:
+            raise UserError(
+                "query_static without query points",
+                "query_pos, or graphs with query points",
+                "give them: at observed points static inputs are in x",
+            )
+        inputs = self._of_arrays(x, graphs, forcing, times, query_static)
+        return self._predicted(inputs, x.dtype)
+
+    def loss(self, batch: Batch, criterion: Criterion) -> Tensor:
+        """The training loss of a batch, by the model's ``training_loss``.
+
+        Targets go through all transforms, and the prediction through none: the loss is
+        taken in the scale of the network.
+
+        Args:
+            batch: Windows with their targets ``y``, or ``query_y`` at query points.
+            criterion: Function of predictions and targets ``[M, T, C]``, and the number
+                of points of each sample.
+        """
+        # A single later time step leaves nothing to be fed back.
+        if self.task.any_time:
+            return self.validate(batch, criterion)[0]
+        handed_on = self._inputs(self._of_batch(batch))
+        inputs, kind = handed_on[-1], self._kind
+        target = self._targets(self._truth(batch), handed_on).to(kind)
+
+        def of_output(output: Tensor, target: Tensor) -> Tensor:
+            prediction = (inputs.base + inputs.factor * output).to(kind)
+            return criterion(prediction, target, self._sizes(inputs.graphs))
+
+        return self.model.training_loss(
+            inputs.x, target, inputs.graphs, of_output, inputs.forcing
+        )
+
+    def validate(self, batch: Batch, criterion: Criterion) -> tuple[Tensor, Tensor]:
+        """The loss of a batch as in evaluation, and the prediction it is of.
+
+        Arguments are those of :meth:`loss`. The prediction ``[M, n_out, C]`` is in the
+        units of the data.
+        """
+        inputs, truth = self._of_batch(batch), self._truth(batch)
+        predictions, normalised, targets = [], [], []
+        for number, step in enumerate(self._each_time(inputs)):
+            here = truth[:, number : number + 1] if self.task.any_time else truth
+            prediction, handed_on = self._normalised(step)
+            targets.append(self._targets(here, handed_on))
+            predictions.append(self._outputs(prediction, handed_on))
+            normalised.append(prediction)
+        kind = torch.promote_types(batch.x.dtype, torch.float32)
+        loss = criterion(
+            torch.cat(normalised, dim=1).to(self._kind),
+            torch.cat(targets, dim=1).to(self._kind),
+            self._sizes(inputs.graphs),
+        )
+        return loss, torch.cat(predictions, dim=1).to(kind)
 
     def predict_batch(self, batch: Batch) -> Tensor:
         """Predicted fields ``[M, n_out, C]`` of a batch, in the units of the data."""
-        known, graphs = self.known_ahead(batch), self.graphs_of(batch)
-        if graphs.query_pos is not None:
-            known["query_static"] = batch.get("query_static")
-        return cast(Tensor, self(batch.x, graphs=graphs, **known))
-
-    def network_inputs(self, batch: Batch) -> Tensor:
-        """What the network is given of a batch, ``[N, n_in, F]``."""
-        known, times = self.known_ahead(batch).values()
-        given = Given(batch.x.double(), self.graphs_of(batch), known, times)
-        for transform in self.stack:
-            given = transform.inputs(given)
-        return self._assembled(given)
+        return self._predicted(self._of_batch(batch), batch.x.dtype)
 
     def predict(
         self,
@@ -253,6 +312,13 @@ class Forecaster(nn.Module):
         return "direct" if residual is None else residual.form
 
     @property
+    def observed_std(self) -> Tensor:
+        """Standard deviation of the inputs in the training data ``[F]``."""
+        normalise = self.find(Normalise)
+        assert normalise is not None
+        return normalise.observed
+
+    @property
     def drops_absent(self) -> bool:
         """Whether windows leave out the points that have no value in them at all."""
         missing = self.find(MissingValues)
@@ -262,17 +328,6 @@ class Forecaster(nn.Module):
     def device(self) -> torch.device:
         """The device of its weights."""
         return next(self.parameters()).device
-
-    @property
-    def scale(self) -> tuple[Tensor, Tensor]:
-        """Mean of the training fields, and scale of what the network predicts, or 1.
-
-        Of each component ``[C]``, in the data's units.
-        """
-        normalise, residual = self.find(Normalise), self.find(Residual)
-        mean, std = normalise.results.mean, normalise.results.std  # type: ignore[union-attr]
-        std = std if residual is None else std * residual.std
-        return mean, std.where(std > 0, 1)
 
     def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
         """The ``forcing`` and the ``times`` of a batch, where they are needed."""
@@ -286,103 +341,111 @@ class Forecaster(nn.Module):
         own = batch.get("graphs")
         return own or self.connect(batch.pos, batch.batch, edge_index=edges)
 
-    def _through(self, given: Given, first: int) -> Tensor:
-        """The prediction from what the transforms before the ``first`` handed on."""
-        if first == len(self.transforms):
-            seen, graphs = self._assembled(given), given.graphs
-            if given.query_x is not None:
-                graphs = replace(graphs, query_x=self._known_at_queries(given))
-            return cast(Tensor, self.model(seen, graphs.pos, graphs=graphs))
-        behind: Callable[[Given], Tensor] = partial(self._through, first=first + 1)
-        return cast(Tensor, self.stack[first](given, behind))
-
-    def _assembled(self, given: Given) -> Tensor:
-        """The input of the network, in its precision."""
-        kind = next(self.model.parameters()).real.dtype
-        seen = torch.cat([given.x, *given.features], dim=-1).to(kind)
-        if given.known is None:
-            return seen
-        return self.model.problem.with_forcing(seen, given.known.to(kind))
-
-    def _known_at_queries(self, given: Given) -> Tensor:
-        """Inputs of the network at the query points ``[M, F]``, NaN where unknown."""
-        assert given.query_x is not None
-        queries = torch.cat([given.query_x, *given.query_features], dim=-1)
-        kind, known = next(self.model.parameters()).real.dtype, given.known
-        queries = queries.to(kind)[:, None]
-        if known is not None:
-            steps = queries.expand(-1, given.x.size(1), -1)
-            unknown = queries.new_full((len(queries), *known.shape[1:]), torch.nan)
-            queries = self.model.problem.with_forcing(steps, unknown)
-        return queries[:, 0]
-
-
-@torch.no_grad()
-def rollout(
-    forecaster: Forecaster,
-    x: Tensor,
-    pos: Tensor,
-    steps: int,
-    batch: Tensor | None = None,
-    *,
-    graphs: Graphs | None = None,
-    forcing: Tensor | None = None,
-    times: Tensor | None = None,
-    query_static: Tensor | None = None,
-) -> Tensor:
-    """Predicted fields ``[M, steps, C]``, further ahead than the model was trained for.
-
-    The predictions at the observed points are the inputs of the next window, together
-    with as many of the last inputs as it takes; static inputs stay. Each window has the
-    forcing of its own time steps, or the last one that is known where it reaches
-    further.
-
-    Args:
-        forecaster: trained on windows of ``n_in`` and ``n_out`` time steps.
-        x: fields ``[N, n_in, F]`` in the units of the data.
-        pos: positions ``[N, d]``.
-        batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
-        steps: number of time steps to predict.
-        graphs: from ``forecaster.connect``, with the query points if there are any.
-        forcing: what is known ahead, ``[N, n_in + steps, C_f]``.
-        times: ``[n_in + steps]`` or those of each sample.
-        query_static: static inputs at the query points ``[M, C_s]``.
-
-    Raises:
-        UserError: the model has no time.
-    """
-    task = forecaster.task
-    if not task.has_time:
-        raise UserError(
-            f"{steps} time steps of a problem without time",
-            "a model that was trained on fields in time",
-            "leave the number of time steps out",
+    def _of_batch(self, batch: Batch) -> ModelInputs:
+        """The inputs of a batch in the units of the data."""
+        graphs = self.graphs_of(batch)
+        static = None if graphs.query_pos is None else batch.get("query_static")
+        ahead = self.known_ahead(batch)
+        return self._of_arrays(
+            batch.x, graphs, ahead["forcing"], ahead["times"], static
         )
-    graphs = graphs or forecaster.connect(pos, batch)
-    observed = graphs
-    if graphs.query_pos is not None:
-        observed = forecaster.connect(pos, graphs.batch)
-    fields, num = len(task.components), task.n_in + task.n_out
-    window, found, done = x, [], 0
-    if times is not None and not task.any_time:  # the last window may end later
-        step = times[..., -1:] - times[..., -2:-1]
-        later = times[..., -1:] + step * torch.arange(1, num + 1).to(step)
-        times = torch.cat([times, later], dim=-1)
-    while True:
-        known: dict[str, Tensor | None] = {"forcing": None, "times": None}
-        if times is not None:
-            known["times"] = times[..., done : done + num]
-        if forcing is not None:
-            here = num if times is None else known["times"].size(-1)  # type: ignore[union-attr]
-            last = torch.arange(done, done + here).clamp(max=forcing.size(1) - 1)
-            known["forcing"] = forcing[:, last.to(forcing.device)]
-        asked = {"graphs": graphs, "query_static": query_static}
-        found.append(forecaster(window, **asked, **known))
-        done += found[-1].size(1)
-        if done >= steps:
-            return torch.cat(found, dim=1)[:, :steps]
-        at_points = found[-1]
-        if graphs is not observed:
-            at_points = forecaster(window, graphs=observed, **known)
-        joint = torch.cat([window[..., :fields], at_points], dim=1)[:, -x.size(1) :]
-        window = torch.cat([joint, x[..., fields:]], dim=-1)
+
+    def _of_arrays(
+        self,
+        x: Tensor,
+        graphs: Graphs,
+        forcing: Tensor | None,
+        times: Tensor | None,
+        query_static: Tensor | None,
+    ) -> ModelInputs:
+        """The inputs in the units of the data, as :meth:`forward` takes them."""
+        times = None if times is None else torch.atleast_2d(times)
+        batch = ModelInputs(x.double(), graphs, forcing, times)
+        if query_static is None:
+            return batch
+        first = len(self.task.components) * self.task.has_time
+        query_x = batch.x.new_full((len(graphs.queries), x.size(-1)), torch.nan)
+        query_x[:, first : first + query_static.size(1)] = query_static
+        return replace(batch, query_x=query_x)
+
+    def _predicted(self, inputs: ModelInputs, kind: torch.dtype) -> Tensor:
+        """The fields ``[M, n_out, C]``, in the precision of the data or float32."""
+        steps = self._each_time(inputs)
+        fields = [self._outputs(*self._normalised(step)) for step in steps]
+        return torch.cat(fields, dim=1).to(torch.promote_types(kind, torch.float32))
+
+    def _each_time(self, batch: ModelInputs) -> list[ModelInputs]:
+        """The inputs of each call of the network: one for each time, or for them all.
+
+        With lead times every time that is asked for is predicted by itself.
+        """
+        if not self.task.any_time:
+            return [batch]
+        assert batch.times is not None
+        n_in, num = batch.x.size(1), batch.times.size(1)
+
+        def until(values: Tensor, step: int) -> Tensor:
+            return torch.cat([values[:, :n_in], values[:, step : step + 1]], dim=1)
+
+        steps = []
+        for step in range(n_in, num):
+            forcing = None if batch.forcing is None else until(batch.forcing, step)
+            times = until(batch.times, step)
+            steps.append(replace(batch, times=times, forcing=forcing))
+        return steps
+
+    def _inputs(self, batch: ModelInputs) -> list[ModelInputs]:
+        """The inputs in the units of the data, as each transform hands them on, and as
+        the network takes them.
+        """
+        handed_on = [batch]
+        for transform in self.stack:
+            handed_on.append(transform.inputs(handed_on[-1]))
+        return [*handed_on, self._assembled(handed_on[-1])]
+
+    def _targets(self, target: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
+        """True fields ``[M, T, C]`` in the scale of the network."""
+        for transform, batch in zip(self.stack, handed_on[1:-1], strict=True):
+            target = transform.targets(target, batch)
+        return target
+
+    def _outputs(self, prediction: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
+        """The prediction ``[M, T, C]`` in the units of the data."""
+        pairs = [*zip(self.stack, handed_on[1:-1], strict=True)]
+        for transform, batch in reversed(pairs):
+            prediction = transform.outputs(prediction, batch)
+        return prediction
+
+    def _normalised(self, batch: ModelInputs) -> tuple[Tensor, list[ModelInputs]]:
+        """The prediction in the scale of the network, and the inputs on the way."""
+        handed_on = self._inputs(batch)
+        last = handed_on[-1]
+        known = {"graphs": last.graphs, "forcing": last.forcing}
+        output = self.model(last.x, last.graphs.pos, **known)
+        return last.base + last.factor * output, handed_on
+
+    def _assembled(self, batch: ModelInputs) -> ModelInputs:
+        """The inputs with all features in ``x``, in the precision of the network."""
+        kind, graphs, forcing = self._kind, batch.graphs, batch.forcing
+        x = torch.cat([batch.x, *batch.features], dim=-1).to(kind)
+        if batch.query_x is not None:
+            query_x = torch.cat([batch.query_x, *batch.query_features], dim=-1)
+            graphs = replace(graphs, query_x=query_x.to(kind))
+        forcing = None if forcing is None else forcing.to(kind)
+        return replace(batch, x=x, graphs=graphs, forcing=forcing)
+
+    @staticmethod
+    def _truth(batch: Batch) -> Tensor:
+        """True fields of a batch in double precision, where it asks for predictions."""
+        truth: Tensor = batch.query_y if "query_y" in batch else batch.y
+        return truth.double()
+
+    @staticmethod
+    def _sizes(graphs: Graphs) -> Sequence[int]:
+        """The number of points of each sample at which fields are predicted."""
+        return graphs.query_sizes or graphs.sizes
+
+    @property
+    def _kind(self) -> torch.dtype:
+        """The precision of the network."""
+        return next(self.model.parameters()).real.dtype

@@ -9,11 +9,53 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from nfsgeo.data.normalisers import Moments
-
-__all__ = ["Statistics"]
+__all__ = ["Moments", "Statistics"]
 
 POINTS = 64  # of a window, whose static inputs are kept
+
+
+class Moments:
+    """Mean and standard deviation of each component, added up tensor by tensor.
+
+    Missing values, NaN, do not count. In float64 and stable for any order and size, by
+    the update of Chan, Golub and LeVeque.
+    """
+
+    def __init__(self) -> None:
+        self.count, self.rounding = torch.zeros(1).double(), 0.0
+        self.mean = self.spread = torch.zeros((), dtype=torch.float64)
+
+    def add(self, field: Tensor) -> None:
+        """Adds a field ``[..., F]``."""
+        # Of the mean: a standard deviation that rounding amounts to.
+        rounding = 1e-12 if field.dtype == torch.float64 else 1e-7
+        self.rounding = max(self.rounding, rounding)
+        values = field.detach().to("cpu", torch.float64).flatten(0, -2)
+        num = (~values.isnan()).sum(dim=0).double()
+        here = values.nanmean(dim=0).nan_to_num()
+        total = self.count + num
+        step, least = here - self.mean, total.clamp_min(1)
+        self.spread = self.spread + (values - here).square().nansum(dim=0)
+        self.spread = self.spread + step.square() * (self.count * num / least)
+        self.mean = self.mean + step * (num / least)
+        self.count = total
+
+    @property
+    def std(self) -> Tensor:
+        """The standard deviation ``[F]``; 0 where it is no more than rounding.
+
+        Raises:
+            ValueError: there is no value of some component.
+        """
+        if not bool((self.count > 0).all()):
+            raise ValueError("a normaliser needs at least one value to be fitted on")
+        std = (self.spread / self.count).sqrt()
+        return std.masked_fill(std <= self.rounding * self.mean.abs(), 0)
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviation, or 1 of a component that never changes."""
+        return torch.where(self.std == 0, torch.ones_like(self.std), self.std)
 
 
 @dataclass

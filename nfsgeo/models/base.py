@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -222,6 +223,7 @@ class Model(nn.Module, ABC):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
         graphs: Graphs | None = None,
+        forcing: Tensor | None = None,
     ) -> Tensor:
         """Predict the fields at the query points.
 
@@ -234,6 +236,8 @@ class Model(nn.Module, ABC):
             query_batch: sample of each query point.
             graphs: result of :meth:`connect` for these positions, which are then
                 ignored; ``None`` to make them now.
+            forcing: what is known at all time steps, those of the result included,
+                ``[N, n_t + n_t', C_f]``; ``None`` where the problem has none.
 
         Raises:
             UserError: when a point is outside the domain, or the model cannot predict
@@ -241,6 +245,13 @@ class Model(nn.Module, ABC):
             ValueError: when shapes do not fit the problem or the graphs.
         """
         n_in, components = self.problem.n_in, self.problem.in_components
+        steps, forcings = n_in + self.problem.n_out, self.problem.forcings
+        shape = (steps, 0) if forcing is None else tuple(forcing.shape[1:])
+        if shape != (steps, forcings):
+            raise ValueError(
+                f"forcing has shape [N, {shape[0]}, {shape[1]}]; expected [N, {steps}, "
+                f"{forcings}]: points, all time steps, components"
+            )
         if x.shape[1:] != (n_in, components):
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; expected [N, {n_in}, {components}]: "
@@ -255,32 +266,64 @@ class Model(nn.Module, ABC):
                 f"x has {x.size(0)} points; expected the {graphs.pos.size(0)} that the "
                 "positions or graphs have"
             )
-        return self.predict(x, graphs)
+        return self.predict_forced(x, graphs, forcing)
 
     @abstractmethod
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """Predict at the query points of ``graphs``, by operations on tensors only.
 
         Args:
-            x: input fields at the observed points, already checked.
+            x: input fields at the observed points, already checked, and the forcing
+                among them, see :meth:`Problem.with_forcing`.
             graphs: result of :meth:`connect`.
         """
 
-    def training_loss(
-        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+    def predict_forced(
+        self, x: Tensor, graphs: Graphs, forcing: Tensor | None
     ) -> Tensor:
-        """Return the training loss of an ``autoregressive`` model.
+        """The result, as of :meth:`predict`, with the forcing apart.
 
-        It may use true time steps after the input as further inputs (the pushforward
-        trick). Validation and test do not differ from those of other models.
+        By default the forcing joins the input. Models that step through time take it
+        step by step.
 
         Args:
-            x: input fields, as for :meth:`predict`.
-            target: normalised time steps after them, ``[N, n_t' or more, F']``.
+            x: input fields at the observed points, checked.
+            graphs: from :meth:`connect`.
+            forcing: what is known at all time steps, or ``None``.
+        """
+        if forcing is None:
+            return self.predict(x, graphs)
+        if (queries := graphs.query_x) is not None:  # where no forcing is known
+            unknown = queries.new_full((), torch.nan)
+            shape = len(queries), *forcing.shape[1:]
+            steps = queries[:, None].expand(-1, x.size(1), -1)
+            joined = self.problem.with_forcing(steps, unknown.expand(shape))
+            graphs = replace(graphs, query_x=joined[:, 0])
+        return self.predict(self.problem.with_forcing(x, forcing), graphs)
+
+    def training_loss(
+        self,
+        x: Tensor,
+        target: Tensor,
+        graphs: Graphs,
+        loss: BatchLoss,
+        forcing: Tensor | None = None,
+    ) -> Tensor:
+        """Return the training loss: by default the loss of a prediction.
+
+        An ``autoregressive`` model may use true time steps after the input as further
+        inputs (the pushforward trick). Validation and test do not differ from those of
+        other models.
+
+        Args:
+            x: input fields, as for :meth:`forward`.
+            target: normalised time steps after them, ``[M, n_t' or more, F']``.
             graphs: result of :meth:`connect`.
             loss: loss of predictions and true fields at the points of this batch.
+            forcing: as for :meth:`forward`.
         """
-        return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
+        prediction = self(x, graphs.pos, graphs=graphs, forcing=forcing)
+        return loss(prediction, target[:, : self.problem.n_out])
 
     @outside_inference
     def connect(

@@ -65,9 +65,8 @@ class MPPDE(Model):
         self.builder = settings.builder(problem)
         self.window = settings.window if problem.has_time else 1
         fields = problem.out_components if problem.has_time else problem.in_components
-        coefficients = problem.step_components - fields - problem.forcings
         forcings = 2 * self.window * problem.forcings
-        variables = coefficients + forcings + problem.has_time
+        variables = problem.in_components - fields + forcings + problem.has_time
         width, sizes = settings.width, (self.window * fields, problem.dim, variables)
         self.step = nn.ModuleDict(
             {
@@ -96,7 +95,13 @@ class MPPDE(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """Predict at the observed points; see :class:`Model`."""
-        fields, *inputs = self._split(x)
+        return self.predict_forced(x, graphs, None)
+
+    def predict_forced(
+        self, x: Tensor, graphs: Graphs, forcing: Tensor | None
+    ) -> Tensor:
+        """Predict with what is known at each time step; see :class:`Model`."""
+        fields, *inputs = self._split(x, forcing)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):
             time = x.new_full((len(x),), start)
@@ -104,16 +109,21 @@ class MPPDE(Model):
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
     def training_loss(
-        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+        self,
+        x: Tensor,
+        target: Tensor,
+        graphs: Graphs,
+        loss: BatchLoss,
+        forcing: Tensor | None = None,
     ) -> Tensor:
         """Return the mean loss of windows drawn from ``x`` and ``target``.
 
         The number of windows is that of the result; see :class:`Model`.
         """
-        fields, *inputs = self._split(x)
+        fields, *inputs = self._split(x, forcing)
         choices = fields.size(1) + target.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
-            return super().training_loss(x, target, graphs, loss)
+            return super().training_loss(x, target, graphs, loss, forcing)
         true = torch.cat([fields, target], dim=1)
         filled = fill_in_time(true)
         batch, num_samples = graphs.batch, graphs.num_samples
@@ -134,7 +144,9 @@ class MPPDE(Model):
             losses.append(loss(after, truth))
         return torch.stack(losses).mean()
 
-    def _split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _split(
+        self, x: Tensor, forcing: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Split inputs into fields, coefficients and forcing.
 
         Fields have at least the time steps of a window. The forcing begins with them
@@ -142,7 +154,9 @@ class MPPDE(Model):
         """
         if not self.problem.has_time:
             return x, x[:, -1, :0], x[..., :0]
-        fields, forcing, rest = self.problem.split(x)
+        fields, rest = x.tensor_split([self.problem.out_components], dim=-1)
+        if forcing is None:
+            forcing = x.new_empty(len(x), self.problem.n_in + self.problem.n_out, 0)
         lacking = max(0, self.window - x.size(1))
         fields, forcing = (
             torch.cat([series[:, :1].expand(-1, lacking, -1), series], dim=1)

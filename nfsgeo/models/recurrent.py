@@ -76,7 +76,7 @@ class RecurrentOperator(Model):
     def __init__(self, problem: Problem, **settings: Any) -> None:
         super().__init__(problem, **settings)
         width = self.settings.width
-        first = problem.step_components
+        first = problem.in_components + problem.forcings
         if self.settings.coordinates:
             first += problem.dim
         inputs = [first] + [width] * (self.settings.depth - 1)
@@ -96,14 +96,23 @@ class RecurrentOperator(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """Predict at the observed points; see :class:`Model`."""
-        matrices = self.matrices(graphs)
-        fields, forcing, rest = self.problem.split(x)
+        return self.predict_forced(x, graphs, None)
+
+    def predict_forced(
+        self, x: Tensor, graphs: Graphs, forcing: Tensor | None
+    ) -> Tensor:
+        """Predict with what is known at each time step; see :class:`Model`."""
+        matrices, problem = self.matrices(graphs), self.problem
+        num = problem.out_components * problem.has_time
+        fields, rest = x.tensor_split([num], dim=-1)
+        if forcing is None:
+            forcing = x.new_empty(len(x), problem.n_in + problem.n_out, 0)
         if self.settings.coordinates:
             # Like coefficients, positions are the same at all time steps.
             pos = graphs.pos.to(x.dtype)[:, None].expand(-1, x.size(1), -1)
             rest = torch.cat([rest, pos], dim=-1)
         hidden = [x.new_zeros(len(x), self.settings.width) for _ in self.cells]
-        here, ahead = forcing[:, : x.size(1)], forcing[:, x.size(1) :]
+        here, ahead = forcing.tensor_split([x.size(1)], dim=1)
         for step_input in torch.cat([fields, here, rest], dim=-1).unbind(1):
             hidden = self._step(step_input, hidden, matrices)
         last = torch.zeros_like(fields[:, -1])

@@ -21,7 +21,7 @@ class Problem:
     Attributes:
         domain: domain of the points, in the units of the data. Networks compute in
             ``domain.normalised``.
-        in_components: components of the input, ``F``.
+        in_components: components of the input, ``F``, without the forcing.
         out_components: components of the result, ``F'``.
         n_in: input time steps, ``n_t``; 1 without time.
         n_out: predicted time steps, ``n_t'``; 1 without time.
@@ -52,13 +52,8 @@ class Problem:
         """Number of input lengths that cover the time steps of a forcing."""
         return -(-(self.n_in + self.n_out) // self.n_in) if self.forcings else 0
 
-    @property
-    def step_components(self) -> int:
-        """Components of the input at one time step, with the forcing at this step."""
-        return self.in_components - max(0, self.folds - 1) * self.forcings
-
     def with_forcing(self, x: Tensor, forcing: Tensor) -> Tensor:
-        r"""Return the input of a model, with a forcing.
+        r"""Return the input of a network without time steps, with a forcing.
 
         .. math:: x_t = (u_t, f_t, f_{t + n_t}, f_{t + 2 n_t}, \dots, a),
             \qquad 0 \le t < n_t
@@ -77,28 +72,10 @@ class Problem:
         fields = self.out_components
         return torch.cat([x[..., :fields], folded, x[..., fields:]], dim=-1)
 
-    def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Split the input of a model into its parts.
-
-        Args:
-            x: result of :meth:`with_forcing`, ``[N, n_t, in_components]``.
-
-        Returns:
-            The fields ``[N, n_t, F']``, without components if there is no time, the
-            forcing ``[N, n_t + n_t', C_f]``, and the other inputs ``[N, n_t, C_s]``.
-        """
-        num, steps = self.out_components * self.has_time, self.n_in + self.n_out
-        if not self.forcings:
-            return x[..., :num], x.new_empty(len(x), steps, 0), x[..., num:]
-        ends = [num, num + self.folds * self.forcings]
-        fields, folded, rest = x.tensor_split(ends, dim=-1)
-        forcing = folded.unflatten(-1, (self.folds, self.forcings)).transpose(1, 2)
-        return fields, forcing.flatten(1, 2)[:, :steps], rest
-
     @property
     def num_features(self) -> int:
-        """Number of inputs at each point: time steps times components."""
-        return self.n_in * self.in_components
+        """Input values at each point, those of the forcing included."""
+        return self.n_in * (self.in_components + self.folds * self.forcings)
 
 
 def _domain(value: Any) -> Domain:

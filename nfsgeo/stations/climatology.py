@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms import Given, Transform, Wanted
+from nfsgeo.forecast.transforms import ModelInputs, Transform, TransformOptions
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along
@@ -68,8 +68,8 @@ class Climatology(Transform):
     coefficients: Tensor
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        if (series := wanted.series) is None:
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
+        if (series := options.series) is None:
             return None
         pos, values = series.pos.tolist(), series.coefficients.tolist()
         return cls(pos=pos, periods=[*series.periods], coefficients=values)
@@ -95,19 +95,22 @@ class Climatology(Transform):
             return made
         return made.with_edges("climatology_queries", lambda _, pos: edges(pos))
 
-    def inputs(self, given: Given) -> Given:
-        num, steps = self.coefficients.size(-1), given.x.size(1)
-        mean = self.mean(given.graphs, given.times, slice(steps))
-        x = torch.cat([given.x[..., :num] - mean, given.x[..., num:]], dim=-1)
-        return replace(given, x=x)
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        num, steps = self.coefficients.size(-1), batch.x.size(1)
+        mean = self.mean(batch.graphs, batch.times, slice(steps))
+        x = torch.cat([batch.x[..., :num] - mean, batch.x[..., num:]], dim=-1)
+        return replace(batch, x=x)
 
-    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
-        steps, asked = slice(given.x.size(1), None), given.graphs.query_pos is not None
-        return prediction + self.mean(given.graphs, given.times, steps, asked)
+    def targets(self, target: Tensor, batch: ModelInputs) -> Tensor:
+        return target - self._ahead(batch)
 
-    def anomalies(self, fields: Tensor, given: Given) -> Tensor:
-        steps = slice(given.x.size(1), None)
-        return fields - self.mean(given.graphs, given.times, steps)
+    def outputs(self, prediction: Tensor, batch: ModelInputs) -> Tensor:
+        return prediction + self._ahead(batch)
+
+    def _ahead(self, batch: ModelInputs) -> Tensor:
+        """The climatology at the predicted times, at the points of the prediction."""
+        steps, graphs = slice(batch.x.size(1), None), batch.graphs
+        return self.mean(graphs, batch.times, steps, graphs.query_pos is not None)
 
     def unaware_of(self, queries: Tensor) -> Climatology:
         there = (torch.cdist(self.pos.cpu(), queries).amin(1) > 1e-6).tolist()

@@ -99,8 +99,7 @@ class StationReferences:
         data, num = used.config.data, self.n_in + n_out
         points, _, components = self.anomalies.shape
         every = max(1, self.anomalies.size * num // MOST_VALUES)
-        dense = used.config.changed(data=data.changed(window_stride=every))
-        starts = RunData(dense, used.file).starts("train", num)
+        starts = used.starts("train", num, every)
         numbers = starts[:, None] + data.time_stride * np.arange(num)
         windows = self.anomalies[:, numbers - used.steps["train"].start]
         lags, targets = _filled(windows[:, :, : self.n_in]), windows[:, :, self.n_in :]

@@ -175,6 +175,10 @@ class SeriesClimatology:
 
 def fitted_climatology(used: RunData) -> SeriesClimatology | None:
     """The climatology of a series that is split in time, None of other data."""
+    return used.once("climatology", lambda: _fitted_climatology(used))
+
+
+def _fitted_climatology(used: RunData) -> SeriesClimatology | None:
     data, file = used.config.data, used.file
     if data.split_by != "time" or file.num_samples > 1 or not data.n_in:
         return None

@@ -18,7 +18,6 @@ from nfsgeo.config.errors import unknown
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.matching import same_names
-from nfsgeo.forecast.transforms import Normalise, Residual
 from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.run_paths import find_run
@@ -199,18 +198,5 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
         if not same_names(here, there, stem):
             own = f"scales of the fields fitted to these data, whose {kind} differ"
             return [*lines, own]
-    for number, here in enumerate(forecaster.stack):
-        there = other.find(type(here))
-        if there is None or not isinstance(here, Normalise | Residual):
-            continue
-        if here.settings.get("form") == there.settings.get("form"):
-            settings, of_data = {**there.settings}, {"covariance", "observed"}
-            settings |= {k: here.settings[k] for k in here.settings.keys() & of_data}
-            # 0 of components that are constant there alone.
-            for key in settings.keys() & {"std", "out_std"}:
-                pairs = zip(settings[key], here.settings[key], strict=True)
-                settings[key] = [std or own for std, own in pairs]
-            made = type(here)(**settings)
-            made.sizes(forecaster.model.problem)
-            forecaster.transforms[number] = made
+    forecaster.take_scales(other)
     return [*lines, "scales of the fields taken as well"]

@@ -73,9 +73,8 @@ def fitted_covariance(
     if not data.query_points or used.file.domain.curved:
         return None
     # Gaps are what it is about: more query points than training needs fall into them.
-    queried = used.config.changed(data=data.changed(query_points=QUERIES))
-    used = RunData(queried, used.file)
-    sets = _sets(used.windows("train", used.training_mesh), mean, scale)
+    observed = used.training_observation(QUERIES)
+    sets = _sets(used.windows("train", observed), mean, scale)
     return covariance_of(sets, domain, mean, scale)
 
 

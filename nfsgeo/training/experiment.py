@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from nfsgeo.forecast import Forecaster, Statistics
 from nfsgeo.forecast.matching import task_of
 from nfsgeo.forecast.transforms import (
     SeriesFit,
-    Wanted,
+    TransformOptions,
     fitted,
     imposed_values,
 )
@@ -35,7 +34,7 @@ from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
 from nfsgeo.training.processes import check_device
 from nfsgeo.training.resolution import for_series, resolved
-from nfsgeo.training.run_data import RunData, open_source
+from nfsgeo.training.run_data import RunData, open_source, samples_of
 from nfsgeo.training.trainer import check_logger, find_learning_rate
 
 __all__ = ["CHECKS", "SERIES_FITS", "Experiment", "check_observed", "prepare"]
@@ -54,18 +53,26 @@ class Experiment:
     """A run before its first step.
 
     Attributes:
-        config: Resolved.
-        file: The data.
+        used: The data, with the complete configuration.
         data: Training and validation windows.
-        module: What Lightning trains.
-        lines: What was taken from another run, in lines for the user.
+        module: The module that Lightning trains.
+        lines: Lines for the user that say what was taken from another run.
     """
 
-    config: RunConfig
-    file: Fields
+    used: RunData
     data: WindowData
     module: TrainingModule
     lines: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration with nothing left open."""
+        return self.used.config
+
+    @property
+    def file(self) -> Fields:
+        """The fields, with boundary inputs where the run has them."""
+        return self.used.file
 
     @property
     def forecaster(self) -> Forecaster:
@@ -94,50 +101,53 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     load_extensions()
     check_device(config.trainer)
     check_logger(config.trainer.logger)
-    file, asked = open_source(config.data, progress), config
-    used = RunData(resolved(config, file), file)
+    asked, file = config, open_source(config.data, progress)
+    config = resolved(config, file)
     boundary = None
-    if used.config.data.boundary_inputs and file.domain.walls is None:
-        boundary = boundary_kinds(file, used.samples("train"))
+    if config.data.boundary_inputs and file.domain.walls is None:
+        boundary = boundary_kinds(file, samples_of(config.data, file, "train"))
         file = with_boundary(file, boundary or ())
-        used = RunData(used.config, file)
-    parts = {"train": used.training_windows(), "valid": used.windows("valid")}
-    if len(used.samples("test")):
-        parts["test"] = used.windows("test")
-    statistics, gaps = _read(parts, used.config, progress)
+    used = RunData(config, file)
+    train, valid = used.training_windows(), used.windows("valid")
+    statistics, gaps = _read(used, train, valid, progress)
     _check_categories(used, statistics)
     fits = (fit(used) for fit in SERIES_FITS)
     series = next((found for found in fits if found is not None), None)
-    if (config := for_series(asked, used.config, series)) != used.config:
-        used = RunData(config, file)
-    train, valid = parts["train"], parts["valid"]
-    first, times = used.mesh(train.samples[0]), valid[0].times.tolist()
-    seasonal, shape = series is not None and bool(series.periods), first.grid_shape
-    facts: dict[str, Any] = {"seasonal": seasonal, "boundary": boundary}
-    facts["cells"] = "edge_index" in train[0]
-    task = task_of(file, times, statistics, len(first), shape, **facts)
+    used = used.completed(for_series(asked, config, series))
+    first = used.mesh(train.samples[0])
+    task = task_of(
+        file,
+        valid[0].times.tolist(),
+        statistics,
+        len(first),
+        first.grid_shape,
+        seasonal=series is not None and bool(series.periods),
+        boundary=boundary,
+        cells="edge_index" in train[0],
+    )
     for check in CHECKS:
         check(used.config, task, len(valid))
     forecaster = _forecaster(used, task, statistics, gaps, series)
-    settings = forecaster.model.settings.model_dump(mode="json")
-    model = used.config.model.changed(settings=settings)
-    config = used.config.changed(model=model)
+    model = used.config.model
     lines = start_from(forecaster, model.start_from, model.freeze)
+    settings = forecaster.model.settings.model_dump(mode="json")
+    config = used.config.changed(model=model.changed(settings=settings))
+    if (beyond := forecaster.model.steps_beyond) and not task.any_time:
+        train = used.training_windows(beyond)
+    train.pairs = task.any_time
+    for windows in (train, valid):
+        windows.drop_absent = forecaster.drops_absent
+        if config.data.input_noise:
+            scale = statistics.inputs.scale.clone()
+            scale[[*statistics.categories]] = 0.0
+            windows.noise = config.data.input_noise * scale
+    data = WindowData({"train": train, "valid": valid}, forecaster.connect, config)
     loss, seed = LOSSES[config.loss.name], config.seed
     module = TrainingModule(forecaster, config.optimiser, loss=loss, seed=seed)
-    if module.own_loss and (beyond := module.own_loss.steps_beyond):
-        train = used.training_windows(beyond)
-    train.drop_absent = valid.drop_absent = forecaster.drops_absent
-    train.pairs = task.any_time
-    if config.data.input_noise:
-        scale = statistics.inputs.scale.clone()
-        scale[[*statistics.categories]] = 0.0
-        train.noise = valid.noise = config.data.input_noise * scale
-    data = WindowData({"train": train, "valid": valid}, forecaster.connect, config)
     if config.optimiser.find_lr:
         config = find_learning_rate(config, module, data)
     module.hparams.update(config.model_dump(mode="json"))  # in each checkpoint
-    return Experiment(config, file, data, module, lines)
+    return Experiment(used.completed(config), data, module, lines)
 
 
 def _forecaster(
@@ -153,7 +163,7 @@ def _forecaster(
     if task.has_time and form != "direct" and series is None:
         mean = statistics.inputs.mean[: len(task.components)]
         covariance = fitted_covariance(used, mean, statistics.changes.scale)
-    wanted = Wanted(
+    options = TransformOptions(
         prediction=form,
         gaps=gaps,
         boundary=data.boundary_inputs and task.boundary is None,
@@ -162,7 +172,7 @@ def _forecaster(
         series=series,
         imposed=imposed_values(used.file, data.impose, task.n_in),
     )
-    transforms = fitted(statistics, wanted)
+    transforms = fitted(statistics, options)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(used.config.seed)
         try:
@@ -178,13 +188,16 @@ def _forecaster(
 
 
 def _read(
-    parts: Mapping[str, WindowDataset], config: RunConfig, progress: Progress
+    used: RunData, train: WindowDataset, valid: WindowDataset, progress: Progress
 ) -> tuple[Statistics, bool]:
     """Statistics of the training windows, and whether the fields have gaps.
 
-    In one pass over all windows, which finds out what would stop training later.
+    One pass over all windows, which finds out what would stop training later.
     """
-    file, data = parts["train"].file, config.data
+    file, data = used.file, used.config.data
+    parts = {"train": train, "valid": valid}
+    if len(used.samples("test")):
+        parts["test"] = used.windows("test")
     one_each = np.unique(file.sample_mesh, return_index=True)[1]
     places = map(file.coordinates, one_each)
     check_within(file.domain, places, file.path, axes=file.axes)

@@ -18,9 +18,7 @@ from nfsgeo.config import OptimiserSection, RunConfig
 from nfsgeo.data.streams import derived_seed, epoch_order
 from nfsgeo.data.windows import Connect, ConnectedBatches, WindowDataset
 from nfsgeo.errors import UserError
-from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.transforms import Given
-from nfsgeo.models import BatchLoss, Model
+from nfsgeo.forecast import Criterion, Forecaster
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 
@@ -76,14 +74,13 @@ class TrainingModule(LightningModule):
     """Training and validation of a forecaster.
 
     Trained on ``loss``, with quadrature weights where batches carry them and uniform
-    weights elsewhere. Gaps in a target leave the loss. A model with a loss of its own
-    (``autoregressive``) is trained on that.
+    weights elsewhere. Gaps in a target leave the loss.
 
     Args:
         forecaster: Predicts fields in the units of the data.
         optimiser: How the weights move.
-        loss: Of normalised fields; see :mod:`nfsgeo.training.losses`.
-        seed: Of what is drawn at random in training.
+        loss: Loss of normalised fields; see :mod:`nfsgeo.training.losses`.
+        seed: Seed of the random numbers of training.
     """
 
     trainer: Any
@@ -102,13 +99,6 @@ class TrainingModule(LightningModule):
         self.errors = FieldErrors(**forecaster.task.statistics)
         self._losses: list[tuple[Tensor, Tensor]] = []
 
-    @property
-    def own_loss(self) -> Model | None:
-        """The model, where it is trained on a loss of its own."""
-        # A single later time step leaves nothing to be fed back.
-        model, any_time = self.forecaster.model, self.forecaster.task.any_time
-        return model if model.autoregressive and not any_time else None
-
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         # A run that is resumed draws what it would have drawn undisturbed, and no
         # generator has a state worth storing.
@@ -117,15 +107,7 @@ class TrainingModule(LightningModule):
             seed_everything(derived_seed(*words), verbose=False)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        forecaster, own = self.forecaster, self.own_loss
-        if own is not None:
-            graphs = forecaster.graphs_of(batch)
-            of_batch = self._loss_of(batch, graphs.sizes)
-            seen = forecaster.network_inputs(batch)
-            target = self._normalised(self._anomalies(batch))
-            loss = own.training_loss(seen, target, graphs, of_batch)
-        else:
-            loss = self._loss(forecaster.predict_batch(batch), batch)
+        loss = self.forecaster.loss(batch, self._criterion(batch))
         self._losses.append((loss.detach(), batch.sample))
         self.log("train_loss_step", loss)
         mean: dict[str, Any] = {"on_step": False, "on_epoch": True, "sync_dist": True}
@@ -133,8 +115,7 @@ class TrainingModule(LightningModule):
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        prediction = self.forecaster.predict_batch(batch)
-        loss = self._loss(prediction, batch)
+        loss, prediction = self.forecaster.validate(batch, self._criterion(batch))
         self._losses.append((loss, batch.sample))
         self._check_losses()
         self.errors.update(prediction, batch.y, batch.batch)
@@ -163,41 +144,18 @@ class TrainingModule(LightningModule):
         if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
             self._check_losses()
 
-    def _anomalies(self, batch: Batch) -> Tensor:
-        """Targets ``[N, T, C]``, less what is known of them without a network."""
-        known, times = self.forecaster.known_ahead(batch).values()
-        given = Given(batch.x, self.forecaster.graphs_of(batch), known, times)
-        targets = batch.y
-        for transform in self.forecaster.stack:
-            targets = transform.anomalies(targets, given)
-        return targets
+    def _criterion(self, batch: Batch) -> Criterion:
+        """The loss with the weights of a batch, without gaps in the target."""
+        weight = batch.get("volume")
 
-    def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """The loss at the query points of a batch, or else at the observed points."""
-        graphs = self.forecaster.graphs_of(batch)
-        truth, sizes = batch.y, graphs.sizes
-        if "query_y" in batch:
-            assert graphs.query_sizes is not None
-            truth, sizes = batch.query_y, graphs.query_sizes
-        loss = self._loss_of(batch, sizes)
-        return loss(self._normalised(prediction), self._normalised(truth))
-
-    def _loss_of(self, batch: Batch, sizes: Sequence[int]) -> BatchLoss:
-        """The loss as a function of normalised predictions and targets alone."""
-        weight = batch.volume if "volume" in batch else None
-
-        def loss(prediction: Tensor, target: Tensor) -> Tensor:
+        def criterion(
+            prediction: Tensor, target: Tensor, sizes: Sequence[int]
+        ) -> Tensor:
             observed = ~target.isnan()
             target = torch.where(observed, target, prediction.detach())
             return self.loss(prediction, target, LossPoints(sizes, weight, observed))
 
-        return loss
-
-    def _normalised(self, fields: Tensor) -> Tensor:
-        """Fields without their mean, which may be large, in the model's precision."""
-        kind = next(self.forecaster.model.parameters()).dtype
-        mean, std = self.forecaster.scale
-        return ((fields - mean) / std).to(kind)
+        return criterion
 
     def _check_losses(self) -> None:
         """Makes sure that all losses since the last time are finite."""

@@ -16,7 +16,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.forecast.transforms import SeriesFit
 from nfsgeo.models import MODELS, Model
 from nfsgeo.training.loading import paper_learning_rate
-from nfsgeo.training.run_data import RunData
+from nfsgeo.training.run_data import samples_of, steps_of
 
 __all__ = ["for_series", "resolved"]
 
@@ -39,7 +39,7 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         UserError: The file cannot serve: too few samples or time steps.
     """
     info, data = MODELS[config.model.name], _with_time_steps(config.data, file)
-    data = _with_windows(config.changed(data=data), file)
+    data = _with_windows(data, file)
     if data.query_points is None:
         data = data.changed(query_points=info.query_points)
     config = config.changed(data=_with_points(data, file, info))
@@ -82,8 +82,8 @@ def for_series(
 
 def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
     """Makes sure that settings go together, and with the data."""
-    data, form, used = config.data, config.model.prediction, RunData(config, file)
-    if not all(len(used.samples(part)) for part in SPLITS):
+    data, form = config.data, config.model.prediction
+    if not all(len(samples_of(data, file, part)) for part in SPLITS):
         by_time = ", or split by time: --set data.split_by=time" * bool(data.n_in)
         raise UserError(
             f"{file.path} with {file.num_samples} samples",
@@ -93,7 +93,7 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
     if (
         data.boundary_inputs
         and file.domain.walls is None
-        and boundary_kinds(file, used.samples("train")) is None
+        and boundary_kinds(file, samples_of(data, file, "train")) is None
     ):
         raise UserError(
             f"data.boundary_inputs=true with {file.path}, which tells none",
@@ -149,8 +149,8 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
     return data.changed(file=path, test_file=test_file, n_in=n_in, n_out=n_out)
 
 
-def _with_windows(config: RunConfig, file: Fields) -> DataSection:
-    data, n_in, n_out = config.data, config.data.n_in or 0, config.data.n_out or 1
+def _with_windows(data: DataSection, file: Fields) -> DataSection:
+    n_in, n_out = data.n_in or 0, data.n_out or 1
     by_time = not all(len(file.split[part]) for part in SPLITS)
     if data.window_stride is None:
         # No part of a file that has parts of its own is training data of another.
@@ -158,7 +158,7 @@ def _with_windows(config: RunConfig, file: Fields) -> DataSection:
         by_time = undivided and n_in > 0
     data = data.changed(split_by=data.split_by or ("time" if by_time else "series"))
     # Says so where there are too few.
-    steps = RunData(config.changed(data=data), file).steps["train"]
+    steps = steps_of(data, file)["train"]
     if data.split_by == "series":
         return data
     # As many steps from window to window as leave about WINDOWS of a long series, but

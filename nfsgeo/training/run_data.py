@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -33,8 +34,11 @@ from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 
 __all__ = ["Observation", "RunData", "open_as", "open_source", "queried"]
+__all__ += ["samples_of", "steps_of", "with_parts"]
 
-# Of a mesh that stays, which training samples cycle through.
+T = TypeVar("T")
+
+# Sets of query points that training samples on one mesh cycle through.
 QUERY_SETS = 16
 
 # From a sample to its mesh; the mesh itself where all samples share one.
@@ -43,59 +47,71 @@ Observation = Callable[[int], Mesh]
 
 @dataclass(frozen=True)
 class RunData:
-    """What of a file a run uses, a function of its configuration alone.
+    """The data of a run: its file, and what of it the configuration uses.
 
-    The configuration is resolved as far as a question needs it. On access, a file
-    that does not have such points or time steps is a user error.
+    What is computed once is kept in :meth:`once`, also for a completed configuration.
+
+    Args:
+        config: The configuration, as far as it is known; the sections ``data`` and
+            ``loss.weighting``, the name of the model and the seed are used.
+        file: The fields.
+
+    Raises:
+        UserError: On access, where the file does not have such points or time steps.
     """
 
     config: RunConfig
     file: Fields
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The object that ``make`` returned at the first call with this ``key``.
+
+        Args:
+            key: Name of the object.
+            make: Makes it of the data, and of settings that no longer change.
+        """
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
+
+    def completed(self, config: RunConfig) -> Self:
+        """The same data with further settings, and all that has been computed.
+
+        Args:
+            config: The configuration, with the same samples, windows and points.
+        """
+        return replace(self, config=config)
 
     def samples(self, part: str) -> Indices:
-        """Numbers of the samples of a part; where parts differ in time, of all."""
-        data, file = self.config.data, self.file
-        by_time = data.split_by == "time"
-        samples = np.arange(file.num_samples) if by_time else file.split[part]
-        return samples[: getattr(data, f"max_{part}")]
+        """The numbers of the samples of a part.
+
+        Args:
+            part: ``"train"``, ``"valid"`` or ``"test"``.
+        """
+        return samples_of(self.config.data, self.file, part)
 
     @property
     def steps(self) -> dict[str, range]:
-        """The time steps of the file that the windows of each part lie in.
+        """The time steps of the file that the windows of each part lie in."""
+        return steps_of(self.config.data, self.file)
 
-        Where samples are split by time, training, validation and test follow each other
-        with 0.7/0.1/0.2 of the time steps, none of them shorter than a window. Time
-        steps at the end that hold forcings alone belong to none.
-        """
-        data, file = self.config.data, self.file
-        steps = range(data.first_step, file.num_observed())
-        if data.split_by != "time":
-            return dict.fromkeys(SPLITS, steps)
-        least = data.length((data.n_in or 0) + (data.n_out or 1))
-        if len(steps) < 3 * least:
-            few = file.num_samples < len(SPLITS)
-            raise UserError(
-                f"{len(steps)} time steps of {file.path}, split by time"
-                + f" for lack of {len(SPLITS)} samples" * few,
-                f"at least {3 * least}, for windows of {least} of each part",
-                "ask for fewer time steps (--n-in, --n-out, --steps), or use a longer "
-                "file" + " or more samples" * few,
-            )
-        parts = split_in_order(len(steps))
-        valid, test = (max(least, len(parts[part])) for part in ("valid", "test"))
-        cuts = [steps.start, steps.stop - test - valid, steps.stop - test, steps.stop]
-        return {part: range(*cuts[i : i + 2]) for i, part in enumerate(SPLITS)}
-
-    def starts(self, part: str, num_steps: int) -> Indices:
-        """First time steps of the windows of ``num_steps`` that a sample of a part has.
+    def starts(self, part: str, num_steps: int, stride: int | None = None) -> Indices:
+        """First time steps of the windows that a sample of a part has.
 
         But for lead times, windows in which the file lacks time steps are left out
         where there are others.
+
+        Args:
+            part: ``"train"``, ``"valid"`` or ``"test"``.
+            num_steps: Number of time steps of a window.
+            stride: Time steps from one window to the next; None for that of the run.
         """
         data, file = self.config.data, self.file
         times, _ = clock(file.times, file.time_unit)
-        stride = data.window_stride if part == "train" else data.evaluation_stride
-        if stride is None:
+        own = data.window_stride if part == "train" else data.evaluation_stride
+        if (stride := stride or own) is None:
             return np.array([data.first_step])
         steps, apart = self.steps[part], data.time_stride
         starts = np.arange(steps.start, steps.stop - data.length(num_steps) + 1, stride)
@@ -113,6 +129,8 @@ class RunData:
         *,
         n_out: int | None = None,
         beyond: int = 0,
+        stride: int | None = None,
+        max_samples: int | None = None,
         volumes: bool = False,
         drop_absent: bool = False,
     ) -> WindowDataset:
@@ -123,6 +141,8 @@ class RunData:
             mesh: The points at which samples are observed; None for :attr:`mesh`.
             n_out: Time steps to predict, where they are not those of training.
             beyond: Further time steps after these, as far as there are any.
+            stride: Time steps from one window to the next, as for :meth:`starts`.
+            max_samples: Number of samples at most, the first ones.
             volumes: Whether batches carry the quadrature weights of their points.
             drop_absent: Whether windows leave out points without any value in them.
         """
@@ -136,7 +156,8 @@ class RunData:
                 "ask for fewer (--steps), or use a longer file",
             )
         n_out += max(0, min(beyond, most - n_out))
-        samples, starts = self.samples(part), self.starts(part, n_in + n_out)
+        samples = self.samples(part)[:max_samples]
+        starts = self.starts(part, n_in + n_out, stride)
         return WindowDataset(
             file,
             np.repeat(samples, len(starts)),
@@ -151,27 +172,53 @@ class RunData:
         )
 
     def training_windows(self, beyond: int = 0) -> WindowDataset:
-        """Those of training, on its meshes, with so many time steps ``beyond``."""
-        weighted = self.config.loss.weighting == "quadrature"
-        of = "train", self.training_mesh
-        return self.windows(*of, beyond=beyond, volumes=weighted)
+        """The windows of training, on its meshes.
 
-    @cached_property
+        Args:
+            beyond: Further time steps after the predicted ones.
+        """
+        weighted = self.config.loss.weighting == "quadrature"
+        return self.windows(
+            "train", self.training_mesh, beyond=beyond, volumes=weighted
+        )
+
+    @property
     def mesh(self) -> Observation:
-        """Where samples are observed; the same file and seed give the same points.
+        """The points where samples are observed, a function of the file and the seed.
 
         Training samples that cycle through several point sets begin with this one.
         """
-        if MESH_KINDS[self.config.data.mesh or ""].size is None and self._many:
+        return self.once("mesh", lambda: self.observation(self._seed))
+
+    def observation(self, seed: int) -> Observation:
+        """The points where samples are observed.
+
+        Args:
+            seed: Seed of the points, where they are drawn.
+        """
+        kind = MESH_KINDS[self.config.data.mesh or ""]
+        if kind.size is None and self._many:
             return MeshOfFile(self.file)
-        return self._draw if self._own else self._draw(0)
+        draw = self._draw(seed)
+        each = kind.drawn and (self.config.data.mesh_per_sample or self._many)
+        return draw if each else draw(0)
 
-    @cached_property
+    @property
     def training_mesh(self) -> Observation:
-        """Where training samples are observed: in every epoch each on another mesh.
+        """The points where training samples are observed, each on another mesh in every
+        epoch where there are several.
+        """
+        queries = self.config.data.query_points or 0
+        return self.once("training mesh", lambda: self.training_observation(queries))
 
-        Meshes have unobserved query points where the configuration asks for them and
-        the file has any: each mesh its own, and a single one others in every turn.
+    def training_observation(self, query_points: int) -> Observation:
+        """The points where training samples are observed, and their query points.
+
+        Each of several meshes has its own unobserved query points, and a single one
+        others in every turn, where the file has any.
+
+        Args:
+            query_points: Number of unobserved query points of a sample at most.
         """
         data, file = self.config.data, self.file
         # Of more meshes than windows, the others would serve none.
@@ -179,9 +226,9 @@ class RunData:
         if data.window_stride is not None:
             most *= len(range(0, len(file.times), data.window_stride))
         num = min(data.point_sets or 1, most)
-        queries = 0 if data.mesh == "all" else data.query_points or 0
+        queries = 0 if data.mesh == "all" else query_points
         if num > 1 and not (data.mesh_per_sample or self._many):
-            meshes = [*map(self._draw, range(num))]
+            meshes = [*map(self._draw(self._seed), range(num))]
         elif not queries:
             return self.mesh
         elif isinstance(self.mesh, Mesh):
@@ -194,24 +241,27 @@ class RunData:
         return MeshesInTurn(tuple(meshes))
 
     def trained_points(self, sample: int) -> Indices:
-        """Numbers of the points of a sample that training has seen, on any point set.
+        """The points of a sample that training has seen, on any point set.
 
-        Also as query points. Of samples on several meshes they are told by their
-        coordinates, so that meshes of the file that share points are one.
+        Query points count as seen. Points of samples on several meshes are told by
+        their coordinates, so that meshes of the file that share points are one.
+
+        Args:
+            sample: Number of the sample.
         """
         mesh = int(self.file.sample_mesh[sample])
-        if mesh not in self._by_mesh:
-            numbers = [each.index for each in self._seen if each.index is not None]
-            if not self._many and len(numbers) == len(self._seen):
-                self._by_mesh[mesh] = np.unique(np.concatenate(numbers))
-            else:
-                away = self._trained.query(self.file.coordinates(sample))[0]
-                self._by_mesh[mesh] = np.flatnonzero(away == 0)
-        return self._by_mesh[mesh]
+        return self.once(("trained points", mesh), lambda: self._trained_points(sample))
 
-    @cached_property
-    def _seen(self) -> list[Mesh]:
-        """All training meshes."""
+    def _trained_points(self, sample: int) -> Indices:
+        seen = self.once("training meshes", self._training_meshes)
+        numbers = [mesh.index for mesh in seen if mesh.index is not None]
+        if not self._many and len(numbers) == len(seen):
+            return np.unique(np.concatenate(numbers))
+        pos = [mesh.pos for mesh in seen]
+        tree = self.once("training points", lambda: cKDTree(np.concatenate(pos)))
+        return np.flatnonzero(tree.query(self.file.coordinates(sample))[0] == 0)
+
+    def _training_meshes(self) -> list[Mesh]:
         observation = self.training_mesh
         meshes = getattr(observation, "meshes", None)
         if meshes is None:
@@ -219,15 +269,6 @@ class RunData:
             samples = samples if len(samples) else np.arange(self.file.num_samples)
             meshes = {observation(int(sample)) for sample in samples}
         return [mesh.with_queries_joined() for mesh in meshes]
-
-    @cached_property
-    def _trained(self) -> cKDTree:
-        """All training points."""
-        return cKDTree(np.concatenate([mesh.pos for mesh in self._seen]))
-
-    @cached_property
-    def _by_mesh(self) -> dict[int, Indices]:
-        return {}
 
     @property
     def _seed(self) -> int:
@@ -239,18 +280,57 @@ class RunData:
         """Whether samples live on meshes of their own."""
         return bool(self.file.sample_mesh.any())
 
-    @property
-    def _own(self) -> bool:
-        """Whether each sample is observed at points that are drawn for it."""
-        drawn = MESH_KINDS[self.config.data.mesh or ""].drawn
-        return drawn and (self.config.data.mesh_per_sample or self._many)
-
-    @property
-    def _draw(self) -> Observation:
+    def _draw(self, seed: int) -> Observation:
         """The points of a number."""
         kind = MESH_KINDS[self.config.data.mesh or ""]
         size = getattr(self.config.data, kind.size) if kind.size else None
-        return partial(kind.sampler, self.file, size, self._seed)
+        return partial(kind.sampler, self.file, size, seed)
+
+
+def samples_of(data: DataSection, file: Fields, part: str) -> Indices:
+    """The numbers of the samples of a part; where parts differ in time, of all.
+
+    Args:
+        data: Settings of the data.
+        file: The fields.
+        part: ``"train"``, ``"valid"`` or ``"test"``.
+    """
+    by_time = data.split_by == "time"
+    samples = np.arange(file.num_samples) if by_time else file.split[part]
+    return samples[: getattr(data, f"max_{part}")]
+
+
+def steps_of(data: DataSection, file: Fields) -> dict[str, range]:
+    """The time steps of the file that the windows of each part lie in.
+
+    Where samples are split by time, training, validation and test follow each other
+    with 0.7/0.1/0.2 of the time steps, none of them shorter than a window. Time steps
+    at the end that hold forcings alone belong to none.
+
+    Args:
+        data: Settings of the data.
+        file: The fields.
+
+    Raises:
+        UserError: There are too few time steps to split.
+    """
+    steps = range(data.first_step, file.num_observed())
+    if data.split_by != "time":
+        return dict.fromkeys(SPLITS, steps)
+    least = data.length((data.n_in or 0) + (data.n_out or 1))
+    if len(steps) < 3 * least:
+        few = file.num_samples < len(SPLITS)
+        raise UserError(
+            f"{len(steps)} time steps of {file.path}, split by time"
+            + f" for lack of {len(SPLITS)} samples" * few,
+            f"at least {3 * least}, for windows of {least} of each part",
+            "ask for fewer time steps (--n-in, --n-out, --steps), or use a longer file"
+            + " or more samples" * few,
+        )
+    parts = split_in_order(len(steps))
+    valid, test = (max(least, len(parts[part])) for part in ("valid", "test"))
+    cuts = [steps.start, steps.stop - test - valid, steps.stop - test, steps.stop]
+    return {part: range(*cuts[i : i + 2]) for i, part in enumerate(SPLITS)}
 
 
 def open_source(data: DataSection, progress: Progress = silent) -> Fields:
@@ -268,7 +348,20 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
         workers=os.cpu_count() or 1,
         progress=progress,
     )
-    fields, split = nfsgeo.data.open(path, columns=data.columns), data.split
+    return with_parts(data, nfsgeo.data.open(path, columns=data.columns))
+
+
+def with_parts(data: DataSection, fields: Fields) -> Fields:
+    """The fields of ``data.file`` with the parts and the known fields of a run.
+
+    Args:
+        data: Settings of the data.
+        fields: The content of the file as it is.
+
+    Raises:
+        UserError: The parts do not fit to the file.
+    """
+    split, path = data.split, fields.path
     if data.test_file is not None:
         num, share = fields.num_samples, split[1] if split else 1 / 8
         fields = concatenated([path, data.test_file], partial(open_as, data), "samples")

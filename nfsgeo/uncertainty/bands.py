@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.forecast.transforms import Given, MissingValues
+from nfsgeo.forecast.transforms import MissingValues, ModelInputs
 from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
@@ -96,7 +96,7 @@ class Surroundings:
 
         # Inputs as the network sees them, but for gaps; the prediction likewise.
         times = None if times is None else torch.atleast_2d(times)
-        given, done = Given(x.double(), graphs, known, times), []
+        given, done = ModelInputs(x.double(), graphs, known, times), []
         for transform in forecaster.stack:
             given = transform.inputs(given)
             if isinstance(transform, MissingValues):

@@ -17,7 +17,7 @@ from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import with_given
 from nfsgeo.models import MODELS
-from nfsgeo.training.run_data import Observation, RunData, queried
+from nfsgeo.training.run_data import Observation, queried
 from nfsgeo.uncertainty.bands import Bands, Scale, Surroundings, conformal
 
 __all__ = ["Errors", "LEVEL", "band_scores", "crps", "fit_bands", "interval_score"]
@@ -146,8 +146,7 @@ def _conditions(scored: ScoredModel, part: str) -> Iterator[tuple[Any, ...]]:
     drawn = MESH_KINDS[data.mesh or "all"].drawn and not data.hold_out
     if drawn and info.unseen_meshes:
         seed = config.seed if data.mesh_seed is None else data.mesh_seed
-        other = config.changed(data=data.changed(mesh_seed=seed + 1 + test))
-        yield RunData(other, file).mesh, 0.0, (4,), every[2]
+        yield used.observation(seed + 1 + test), 0.0, (4,), every[2]
     others = seen(sample).queries
     if anywhere and not (others and len(others)) and len(mesh(sample)) >= 2 * PARTS:
         for k in range(PARTS):  # each leaves out points in every fifth window

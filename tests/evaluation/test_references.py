@@ -12,7 +12,6 @@ from nfsgeo.data import WindowDataset
 from nfsgeo.data.meshes import random_subset
 from nfsgeo.evaluation import References, extrapolation, persistence, training_mean
 from nfsgeo.evaluation.scored_model import ScoredModel
-from nfsgeo.training.run_data import RunData
 
 
 def test_persistence_repeats_the_last_record():
@@ -48,5 +47,5 @@ def test_training_mean(waves, shared):
 def test_a_reference_without_its_time_steps_is_left_out(waves):
     small = {"model.settings.width": 4, "data.n_in": 1, "data.n_out": 3}
     e = nfsgeo.prepare(waves, small)
-    scored = ScoredModel(e.forecaster, RunData(e.config, e.file))
+    scored = ScoredModel(e.forecaster, e.used)
     assert set(References(scored).predictors) == {"persistence", "mean"}

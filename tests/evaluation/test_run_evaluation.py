@@ -1,14 +1,19 @@
 """What evaluating a run finds and writes."""
 
 import json
+from collections import Counter
+from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
 import nfsgeo.data
+import nfsgeo.training.experiment as training_experiment
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.scored_model import open_run
+from nfsgeo.stations import series
 from nfsgeo.training import FieldErrors, read_config
 from nfsgeo.training.run_data import RunData
 
@@ -115,7 +120,7 @@ def test_the_mean_error_of_samples_is_that_of_all(tiny, tmp_path, components):
         each = arrays["mae_by_sample"]
     assert each.mean() == pytest.approx(summary["test"]["mae"], rel=1e-12)
     forecaster = open_run(run).forecaster
-    test = RunData(experiment.config, experiment.file).windows("test")
+    test = experiment.used.windows("test")
     for window, error in zip(map(test.__getitem__, range(6)), each, strict=True):
         errors = FieldErrors(**forecaster.task.statistics)
         with torch.no_grad():
@@ -146,3 +151,31 @@ def test_errors_at_unobserved_points_are_those_of_queries(run, waves):
             errors.update(found, u[others, 10:])
     expected = {"num_points": 192} | errors.compute()
     assert summary["unobserved"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_table_is_read_once_and_fitted_once(tiny, tmp_path, monkeypatch):
+    """In a training with its evaluation, which gives what another reading gives."""
+    random, times = np.random.default_rng(0), np.arange(120.0)
+    u = random.normal(size=(1, 12, 120, 1)) + np.sin(times / 4)[:, None]
+    fields = nfsgeo.from_arrays(u, random.random((12, 2)), times)
+    counts = Counter[str]()
+
+    def count(name: str, owner: Any, attribute: str) -> None:
+        original = getattr(owner, attribute)
+
+        def counted(*arguments: Any, **options: Any) -> Any:
+            counts[name] += 1
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(owner, attribute, counted)
+
+    count("read", pandas, "read_csv")
+    count("climatology", series, "SeriesClimatology")
+    count("statistics", training_experiment, "Statistics")
+    table = fields.write(tmp_path / "a.csv")
+    chosen = {"data.n_in": 4, "data.n_out": 2, "data.points": None}
+    experiment = nfsgeo.prepare(table, tiny | {"trainer.epochs": 1} | chosen)
+    run = nfsgeo.fit(experiment, tmp_path / "run")
+    summary = nfsgeo.evaluate(run, experiment=experiment)
+    assert counts == {"read": 1, "climatology": 1, "statistics": 1}
+    assert nfsgeo.evaluate(run) == summary

@@ -19,7 +19,6 @@ from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.geometry import Domain
 from nfsgeo.report.tables import error_tables
 from nfsgeo.testing.fields import Array, build
-from nfsgeo.training.run_data import RunData
 from nfsgeo.uncertainty.fitting import errors_of
 from nfsgeo_benchmarks.suites.suite import TRIVIAL
 
@@ -185,7 +184,7 @@ def test_bands_see_them_on_unseen_meshes(tiny):
     fields = steady(INPUT[..., None])
     settings = tiny | {"data.points": 40, "data.mesh": "random-subset"}
     e = nfsgeo.prepare(fields, settings)
-    scored = ScoredModel(e.forecaster, RunData(e.config, e.file))
+    scored = ScoredModel(e.forecaster, e.used)
     found = errors_of(scored, "test", References(scored))
     there = {n: found.condition[~u.isnan().all((1, 2))] for n, u in found.of.items()}
     assert 4 in there["nearest_neighbours"] and 4 not in there["mean"]

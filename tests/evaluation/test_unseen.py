@@ -86,7 +86,7 @@ def unseen(
                 points.update(places(item.pos[num_first(int(item.sample)) :]))
             return super().errors_in_parts(windows, num_first)
 
-    scored = Watched(e.forecaster, RunData(e.config, e.file))
+    scored = Watched(e.forecaster, e.used)
     rows, told = evaluate_unseen(scored, factors, 2, **options)
     assert points and all(np.isfinite(row["mae_unseen"]) for row in rows)
     return points, told

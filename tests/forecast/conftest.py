@@ -1,9 +1,12 @@
 """Forecasters around networks whose predictions are known."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
 from nfsgeo.forecast import Forecaster, transforms
 from nfsgeo.geometry import Domain
@@ -30,3 +33,27 @@ def everything() -> Forecaster:
     sizes = {"width": 8, "modes": 2, "time_modes": 2, "depth": 1, "hidden": 8}
     torch.manual_seed(0)
     return Forecaster.build("nfs", sizes | {"grid": 8}, task, stack).eval()
+
+
+class Reached(Exception):
+    """Carries the inputs of a network."""
+
+
+@pytest.fixture(scope="session")
+def network_inputs() -> Callable[[Forecaster, Tensor, Tensor], Tensor]:
+    """Finds what the network behind the transforms gets of fields at points."""
+
+    def look(forecaster: Forecaster, x: Tensor, pos: Tensor) -> Tensor:
+        def stop(model: object, arguments: tuple[Tensor, ...]) -> None:
+            raise Reached(arguments[0])
+
+        graphs = forecaster.connect(pos)
+        with (
+            forecaster.model.register_forward_pre_hook(stop),
+            pytest.raises(Reached) as reached,
+        ):
+            forecaster.predict_batch(Data(x=x, graphs=graphs))
+        found: Tensor = reached.value.args[0]
+        return found
+
+    return look

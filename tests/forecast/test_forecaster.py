@@ -17,10 +17,10 @@ from nfsgeo.forecast import Forecaster, Statistics
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
     Categories,
-    Given,
+    ModelInputs,
     SeriesFit,
     Transform,
-    Wanted,
+    TransformOptions,
     fitted,
 )
 from nfsgeo.geometry import Domain, Region
@@ -37,11 +37,11 @@ class Affine(Transform):
         super().__init__(factor=factor, number=number)
         self.factor, self.number = factor, number
 
-    def inputs(self, given: Given) -> Given:
-        return replace(given, x=self.factor * given.x + self.number)
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        return replace(batch, x=self.factor * batch.x + self.number)
 
-    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
-        return self.factor * prediction + given.x[:, -1:]
+    def outputs(self, prediction: Tensor, batch: ModelInputs) -> Tensor:
+        return self.factor * prediction + batch.x[:, -1:]
 
 
 def test_the_first_transform_is_next_to_the_data(forecaster_of):
@@ -87,7 +87,7 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
     form["series"] = "linear"
     # Where the static input is 1, and the field is known ahead.
     imposed = {"column": 1, "types": [1], "components": [[0]], "forcings": [1]}
-    wanted = Wanted(
+    options = TransformOptions(
         prediction=form.get(kind, kind),
         gaps=kind in ("change", "damped", "series"),
         boundary=True,
@@ -96,7 +96,7 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         series=series,
         imposed=imposed if kind == "rate" else None,
     )
-    transforms = fitted(statistics, wanted)
+    transforms = fitted(statistics, options)
     task = Task(
         domain=domain,
         components=("u",),
@@ -169,6 +169,36 @@ def test_a_batch_is_a_loop_over_its_samples(stack):
         for number, each in enumerate(samples):
             alone = stack(**each)
             torch.testing.assert_close(found[at == number], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_a_prediction_is_a_target_without_error(stack):
+    """Targets go the way back of outputs; nothing is to be learned where imposed."""
+    samples = []
+    for num in (30, 27):
+        arrays = inputs_of(stack, num)
+        arrays["times"] = arrays.get("times", torch.arange(5.0))
+        samples.append(Data(**arrays))
+    batch = Batch.from_data_list(samples)
+    batch.times = torch.cat([sample.times for sample in samples])
+    batch.y = stack.predict_batch(batch)
+    compared: list[Any] = []
+
+    def criterion(*arguments: Any) -> Tensor:
+        compared.append(arguments)
+        return arguments[0].sum()
+
+    with torch.no_grad():
+        loss, prediction = stack.validate(batch, criterion)
+        torch.testing.assert_close(stack.loss(batch, criterion), loss)
+    torch.testing.assert_close(prediction, batch.y)
+    for normalised, target, sizes in compared:
+        assert list(sizes) == [30, 27]
+        away = target.isnan()
+        imposed = (batch.x[:, 0, 1] == 1) & ("ImposedValues" in str(stack))
+        assert not away[~imposed].any()
+        torch.testing.assert_close(
+            target[~away], normalised[~away], rtol=1e-4, atol=1e-4
+        )
 
 
 def test_every_transform_is_in_one_of_these_stacks():

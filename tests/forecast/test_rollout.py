@@ -62,8 +62,8 @@ def test_each_window_has_its_own_forcing(forecaster_of, n_in, n_out, steps):
     """The last value, 100 times the forcing there, and that at the window's start."""
 
     def predict(x: Tensor, graphs: Graphs) -> Tensor:
-        fields, forcing, _ = module.model.problem.split(x)
-        return fields[:, -1:] + 100 * forcing[:, n_in:] + forcing[:, :1]
+        forcing = module.model.forcing
+        return x[:, -1:] + 100 * forcing[:, n_in:] + forcing[:, :1]
 
     unit = Forcings(mean=[0.0], std=[1.0])
     chosen: dict[str, Any] = {"n_in": n_in, "n_out": n_out, "forcings": ("f",)}
@@ -85,7 +85,7 @@ def test_windows_begin_at_their_own_times(forecaster_of):
     """Ten times the lead time, plus the time of the first input."""
 
     def predict(x: Tensor, graphs: Graphs) -> Tensor:
-        time = module.model.problem.split(x)[1]
+        time = module.model.forcing
         return 10 * time[:, -1:] + time[:, :1]
 
     stack = LeadTimes(), Forcings(mean=[0.0], std=[1.0])

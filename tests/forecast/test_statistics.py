@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from nfsgeo.data.normalisers import Moments
 from nfsgeo.forecast import Statistics
+from nfsgeo.forecast.statistics import Moments
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,6 +1,5 @@
 """Forcings reach every model, each at the time step where it acts."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,23 +15,25 @@ N_IN, N_OUT = 4, 6
 
 def problem_of(n_in: int, n_out: int, forcings: int, static: int) -> Problem:
     sizes = 2 + static, 2, n_in, n_out, 64, (8, 8)
-    problem = Problem(Domain.unit(2), *sizes, True, forcings)
-    known = problem.folds * forcings
-    return replace(problem, in_components=2 + known + static)
+    return Problem(Domain.unit(2), *sizes, True, forcings)
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 3), st.integers(0, 2))
-def test_what_is_put_into_the_input_can_be_had_back(n_in, n_out, forcings, static):
+def test_the_forcing_joins_the_fields_at_all_its_time_steps(
+    n_in, n_out, forcings, static
+):
     problem = problem_of(n_in, n_out, forcings, static)
     x = torch.randn(5, n_in, 2 + static)
     forcing = torch.randn(5, n_in + n_out, forcings)
     joined = problem.with_forcing(x, forcing) if forcings else x
-    assert joined.shape == (5, n_in, problem.in_components)
-    fields, known, rest = problem.split(joined)
+    assert joined.numel() == 5 * problem.num_features
+    fields, known, rest = joined.split([2, joined.size(-1) - 2 - static, static], -1)
     assert torch.equal(fields, x[..., :2]) and torch.equal(rest, x[..., 2:])
-    assert torch.equal(known, forcing)
-    assert problem.step_components == 2 + forcings + static
+    for step in range(n_in + n_out if forcings else 0):
+        first = forcings * (step // n_in)
+        there = known[:, step % n_in, first : first + forcings]
+        assert torch.equal(there, forcing[:, step])
 
 
 def small(name: str, **changes: Any) -> tuple[Model, Problem]:
@@ -50,7 +51,7 @@ def test_every_model_depends_on_the_forcing_at_every_time_step(name):
     model, problem = small(name)
     pos, x = equispaced_grid(problem.domain, (8, 8)), torch.randn(64, N_IN, 3)
     forcing = torch.randn(64, N_IN + N_OUT, 2, requires_grad=True)
-    result = model(problem.with_forcing(x, forcing), pos)
+    result = model(x, pos, forcing=forcing)
     assert result.shape == (64, N_OUT, 2)
     result.square().sum().backward()
     reached = forcing.grad.abs().amax(dim=0)
@@ -67,9 +68,9 @@ def test_time_steps_do_not_depend_on_later_forcings(name):
     pos, x = torch.rand(64, 2), torch.randn(64, N_IN, 3)
     forcing = torch.randn(64, N_IN + N_OUT, 2)
     graphs = model.connect(pos)
-    first = model(problem.with_forcing(x, forcing), pos, graphs=graphs)
+    first = model(x, pos, graphs=graphs, forcing=forcing)
     forcing[:, N_IN + 3] += 1
-    later = model(problem.with_forcing(x, forcing), pos, graphs=graphs)
+    later = model(x, pos, graphs=graphs, forcing=forcing)
     assert torch.equal(first[:, :3], later[:, :3])
     assert not torch.isclose(first[:, 3], later[:, 3]).all()
 
@@ -86,9 +87,11 @@ def test_windows_of_mppde_in_training_have_their_own_forcing():
 
     vars(model)["network"] = sums
     x = torch.cat([true[:, :N_IN], torch.zeros(64, N_IN, 1)], dim=-1)
-    x, graphs = problem.with_forcing(x, forcing), model.connect(torch.rand(64, 2))
-    torch.testing.assert_close(model.predict(x, graphs), true[:, N_IN:])
+    pos = torch.rand(64, 2)
+    graphs = model.connect(pos)
+    found = model(x, pos, graphs=graphs, forcing=forcing)
+    torch.testing.assert_close(found, true[:, N_IN:])
     assert model.steps_beyond == 0
     for _ in range(8):
-        loss = model.training_loss(x, true[:, N_IN:], graphs, torch.dist)
+        loss = model.training_loss(x, true[:, N_IN:], graphs, torch.dist, forcing)
         assert loss < 1e-5

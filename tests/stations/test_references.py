@@ -107,9 +107,7 @@ def test_models_know_the_climatology_of_each_of_two_stations_at_one_place(
     given |= {"data.hold_out": unobserved, "model.settings.width": 4}
     e = nfsgeo.prepare(stations(u), given)
     forecaster = e.forecaster.eval()
-    for batch in batches(
-        RunData(e.config, e.file).windows("test"), 4, forecaster.connect
-    ):
+    for batch in batches(e.used.windows("test"), 4, forecaster.connect):
         known = ~batch.y.isnan()
         assert (forecaster.predict_batch(batch) - batch.y)[known].abs().max() < 8
     x = np.stack(np.broadcast_arrays(u[-7:-3].T, HEIGHT), axis=2)
@@ -124,7 +122,7 @@ def test_a_series_that_some_stations_leave_for_a_while():
     given |= {"data.query_points": 0, "data.point_sets": 1, "data.window_stride": 9}
     given |= {"data.input_noise": 0.5, "model.prediction": "linear"}
     e = nfsgeo.prepare(stations(u), given | {"model.settings.width": 4})
-    scored = ScoredModel(e.forecaster, RunData(e.config, e.file))
+    scored = ScoredModel(e.forecaster, e.used)
     references, noise = References(scored), scored.windows().noise
     # Noise is that of training, though the network sees anomalies.
     assert noise is not None and torch.equal(noise, e.data.parts["train"].noise)

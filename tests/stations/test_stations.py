@@ -9,7 +9,6 @@ import pytest
 
 import nfsgeo
 from nfsgeo.training import RunPaths
-from nfsgeo.training.run_data import RunData
 
 NAMES = [f"{number:03d}" for number in range(10)]
 COLUMNS = {"static": "height"}
@@ -104,7 +103,7 @@ def test_a_held_out_station_is_unseen_where_another_is_observed(months, settings
     pairs = places[frame["station"].astype(int) // 2]
     frame.assign(lon=pairs[:, 0], lat=pairs[:, 1]).to_csv(table, index=False)
     experiment = nfsgeo.prepare(table, settings | {"data.hold_out": 0.2})
-    used = RunData(experiment.config, experiment.file)
+    used = experiment.used
     assert used.trained_points(0).tolist() == used.mesh(0).index.tolist()
     assert len(used.mesh(0)) == 8
 

@@ -52,7 +52,7 @@ def test_predict_asks_for_them_by_name(tiny, refuses):
     experiment = nfsgeo.prepare(data, chosen)
     assert experiment.forecaster.model.problem.forcings == 1
     # The field, a scalar, and a forcing at two folds of the input.
-    assert experiment.forecaster.model.problem.in_components == 1 + 1 + 2
+    assert experiment.forecaster.model.problem.num_features == 4 * (1 + 1 + 2)
     run = nfsgeo.fit(experiment, "run")
     summary = nfsgeo.evaluate(run, steps=6)
     assert len(summary["rollout"]["times"]) == 6

@@ -20,7 +20,6 @@ from nfsgeo.evaluation import References
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import score
 from nfsgeo.geometry import Domain
-from nfsgeo.training.run_data import RunData
 from nfsgeo_cli import main
 
 LEADS = {"data.lead_times": True, "data.n_in": 3, "data.n_out": 4}
@@ -117,7 +116,7 @@ def test_windows_of_the_test_part_may_reach_further(tiny):
     times = np.append(np.arange(26.0), 26 + 3 * np.arange(8.0))
     chosen = tiny | LEADS | {"data.split_by": "time"}
     e = nfsgeo.prepare(unequal(times=times), chosen)
-    scored = ScoredModel(e.forecaster, RunData(e.config, e.file))
+    scored = ScoredModel(e.forecaster, e.used)
     found = score(scored, References(scored))
     assert found.windows.times[-1] - found.windows.times[2] > e.task.longest_lead
     assert np.isfinite(found.pooled()["model"]["mae"])

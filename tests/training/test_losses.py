@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.forecast.transforms import FieldNormaliser
 from nfsgeo.training.losses import FLOOR, LOSSES, LossPoints
 
 # Two samples of one and of three points, one time step, two components.

@@ -120,7 +120,9 @@ def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(module_of):
     module, seen = module_of(last, 2.0), []
     model = module.forecaster.model
 
-    def training_loss(x: Tensor, target: Tensor, graphs: Any, loss: Any) -> Tensor:
+    def training_loss(
+        x: Tensor, target: Tensor, graphs: Any, loss: Any, forcing: Any
+    ) -> Tensor:
         seen.extend([x, target, graphs.batch])
         return loss(torch.full_like(target, 5.0), target)
 

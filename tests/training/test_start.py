@@ -37,7 +37,11 @@ def test_weights_and_scales_are_taken_for_other_points_and_times(run, tiny, othe
         assert found is not None and theirs is not None
         for key in ("mean", "std", "out_mean", "out_std"):
             assert found.settings.get(key) == theirs.settings.get(key)
-    assert mine.forecaster.scale[1] < 0.2 * fresh.forecaster.scale[1]
+    scales = [
+        forecaster.find(Normalise).results.std * forecaster.find(Residual).std
+        for forecaster in (mine.forecaster, fresh.forecaster)
+    ]
+    assert scales[0] < 0.2 * scales[1]
     # Errors are still in the units of the new data, and the task is theirs.
     assert mine.task == fresh.task
     num = len(trained.model.state_dict())

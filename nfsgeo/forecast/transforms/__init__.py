@@ -33,29 +33,30 @@ from nfsgeo.forecast.transforms.inputs import (
 from nfsgeo.forecast.transforms.ranks import Ranks
 from nfsgeo.forecast.transforms.residual import Residual
 from nfsgeo.forecast.transforms.transform import (
-    Given,
+    ModelInputs,
     SeriesFit,
     Transform,
-    Wanted,
+    TransformOptions,
 )
-from nfsgeo.forecast.transforms.values import MissingValues, Normalise
+from nfsgeo.forecast.transforms.values import FieldNormaliser, MissingValues, Normalise
 
 __all__ = [
     "TRANSFORMS",
     "BoundaryInputs",
     "Categories",
+    "FieldNormaliser",
     "Forcings",
-    "Given",
     "ImposedValues",
     "LeadTimes",
     "MissingValues",
+    "ModelInputs",
     "Normalise",
     "Ranks",
     "Residual",
     "SeriesFit",
     "TrainingNoise",
     "Transform",
-    "Wanted",
+    "TransformOptions",
     "add_transform",
     "fitted",
     "imposed_values",
@@ -79,21 +80,23 @@ def add_transform(name: str, kind: type[Transform], before: str) -> None:
     """Names a further transform.
 
     Args:
-        name: Under which checkpoints have it.
+        name: Name under which checkpoints have it.
         kind: Its class.
         before: Name of the one that comes next in the stack.
     """
     rest = {key: TRANSFORMS.pop(key) for key in [*TRANSFORMS]}
-    for key, each in rest.items():
+    for key, following in rest.items():
         if key == before:
             TRANSFORMS[name] = kind
-        TRANSFORMS[key] = each
+        TRANSFORMS[key] = following
 
 
-def fitted(statistics: Statistics, wanted: Wanted) -> list[Transform]:
-    """The stack of a run: of its ``statistics``, and what its configuration ``wanted``.
+def fitted(statistics: Statistics, options: TransformOptions) -> list[Transform]:
+    """The transforms of a run, from the data to the network.
 
-    From the data to the network.
+    Args:
+        statistics: Statistics of the training windows.
+        options: Options from the configuration of the run.
     """
-    made = (kind.fit(statistics, wanted) for kind in TRANSFORMS.values())
+    made = (kind.fit(statistics, options) for kind in TRANSFORMS.values())
     return [transform for transform in made if transform is not None]

@@ -11,7 +11,11 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.forecast.transforms.transform import (
+    ModelInputs,
+    Transform,
+    TransformOptions,
+)
 from nfsgeo.models import Problem
 
 __all__ = ["Categories"]
@@ -40,16 +44,16 @@ class Categories(Transform):
     ) -> None:
         super().__init__(columns=columns, names=names, values=values)
         self.columns, self.names = tuple(columns), tuple(names)
-        for number, each in enumerate(values):
-            known = torch.tensor(each, dtype=torch.float64)
-            self.register_buffer(f"values_{number}", known, persistent=False)
+        for number, numbers in enumerate(values):
+            seen = torch.tensor(numbers, dtype=torch.float64)
+            self.register_buffer(f"values_{number}", seen, persistent=False)
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        if not (known := statistics.categories):
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
+        if not (names := statistics.categories):
             return None
-        values = [sorted(statistics.values[column]) for column in known]
-        return cls(columns=[*known], names=[*known.values()], values=values)
+        values = [sorted(statistics.values[column]) for column in names]
+        return cls(columns=[*names], names=[*names.values()], values=values)
 
     @property
     def values(self) -> list[Tensor]:
@@ -60,32 +64,32 @@ class Categories(Transform):
         more = sum(len(values) - 1 for values in self.values)
         return replace(problem, in_components=problem.in_components + more)
 
-    def inputs(self, given: Given) -> Given:
-        others = [n for n in range(given.x.size(-1)) if n not in self.columns]
-        x, queries = given.x, given.query_x
-        given = replace(given, x=x[..., others])
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        others = [n for n in range(batch.x.size(-1)) if n not in self.columns]
+        x, queries = batch.x, batch.query_x
+        batch = replace(batch, x=x[..., others])
         if queries is not None:
-            given = replace(given, query_x=queries[..., others])
+            batch = replace(batch, query_x=queries[..., others])
         for column, name, values in zip(
             self.columns, self.names, self.values, strict=True
         ):
-            found = self._indicators(name, values, x[..., column])
-            known = None
+            at_queries = None
             if queries is not None:
-                known = self._indicators(name, values, queries[..., column])
-            given = given.with_feature(found, known)
-        return given
+                at_queries = self._indicators(name, values, queries[..., column])
+            at_points = self._indicators(name, values, x[..., column])
+            batch = batch.with_feature(at_points, at_queries)
+        return batch
 
     def _indicators(self, name: str, values: Tensor, x: Tensor) -> Tensor:
-        """Of every value of the category ``x [...]``, ``[..., k]``; NaN remains."""
-        there = x[..., None] == values
+        """Indicators ``[..., k]`` of the values of a category ``x``; NaN remains."""
+        equal = x[..., None] == values
         # Training data are known; asking would wait for the device.
         if not (self.training or torch.compiler.is_compiling()):
-            self._check(name, values, x, there)
-        return there.to(x).where(~x.isnan()[..., None], torch.nan)
+            self._check(name, values, x, equal)
+        return equal.to(x).where(~x.isnan()[..., None], torch.nan)
 
-    def _check(self, name: str, values: Tensor, x: Tensor, there: Tensor) -> None:
-        if bool((seen := there.any(-1) | x.isnan()).all()):
+    def _check(self, name: str, values: Tensor, x: Tensor, equal: Tensor) -> None:
+        if bool((seen := equal.any(-1) | x.isnan()).all()):
             return
         few = x[~seen].unique()[:SHOWN].tolist()
         odd = ", ".join(f"{value:g}" for value in few)

@@ -15,7 +15,11 @@ from nfsgeo.data.boundary import types_of
 from nfsgeo.data.conventions import FORCING
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.forecast.transforms.transform import (
+    ModelInputs,
+    Transform,
+    TransformOptions,
+)
 from nfsgeo.geometry import BipartiteGraph, Domain, Graphs
 from nfsgeo.geometry.search import Search
 from nfsgeo.models import Problem
@@ -61,8 +65,8 @@ class ImposedValues(Transform):
     chosen: Tensor
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        return None if wanted.imposed is None else cls(**wanted.imposed)
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
+        return None if options.imposed is None else cls(**options.imposed)
 
     def sizes(self, problem: Problem) -> Problem:
         self.domain = problem.domain.normalised
@@ -73,30 +77,37 @@ class ImposedValues(Transform):
             return graphs
         return graphs.with_edges("imposed", partial(_nearest, domain=self.domain))
 
-    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
-        num, steps = prediction.size(-1), prediction.size(1)
-        n_in = given.x.size(1)
-        values = given.x[:, -1:, :num].expand(-1, steps, -1)
+    def targets(self, target: Tensor, batch: ModelInputs) -> Tensor:
+        # There is nothing to learn where values are imposed.
+        return target.masked_fill(self._imposed(target, batch)[1], torch.nan)
+
+    def outputs(self, prediction: Tensor, batch: ModelInputs) -> Tensor:
+        values, mask = self._imposed(prediction, batch)
+        return torch.where(mask, values.to(prediction), prediction)
+
+    def _imposed(self, fields: Tensor, batch: ModelInputs) -> tuple[Tensor, Tensor]:
+        """Imposed values, and where they take the place of ``fields [M, T, C]``."""
+        steps, num, n_in = fields.size(1), fields.size(2), batch.x.size(1)
+        values = batch.x[:, -1:, :num].expand(-1, steps, -1)
         if any(number >= 0 for number in self.forcings):
-            assert given.known is not None
-            ahead = given.known[:, n_in : n_in + steps].to(values)
+            assert batch.forcing is not None
+            ahead = batch.forcing[:, n_in : n_in + steps].to(values)
             columns = [
                 values[..., c] if number < 0 else ahead[..., number]
                 for c, number in enumerate(self.forcings)
             ]
             values = torch.stack(columns, dim=-1)
-        types = given.x[:, 0, self.column]
-        marks = torch.zeros_like(types[:, None], dtype=torch.bool)
-        marks = marks.expand(-1, num)
+        types = batch.x[:, 0, self.column]
+        mask = torch.zeros_like(types[:, None], dtype=torch.bool).expand(-1, num)
         for kind, chosen in zip(self.types, self.chosen, strict=True):
-            marks = marks | ((types == kind)[:, None] & chosen)
-        marks = marks[:, None] & ~values.isnan()
-        if given.graphs.query_pos is not None:
-            edges = given.graphs.edges["imposed"]
+            mask = mask | ((types == kind)[:, None] & chosen)
+        mask = mask[:, None] & ~values.isnan()
+        if batch.graphs.query_pos is not None:
+            edges = batch.graphs.edges["imposed"]
             source = edges.edge_index[0]
             near = edges.displacement.square().sum(1) <= SAME**2
-            values, marks = values[source], marks[source] & near[:, None, None]
-        return torch.where(marks, values.to(prediction), prediction)
+            values, mask = values[source], mask[source] & near[:, None, None]
+        return values, mask
 
 
 def _nearest(pos: Tensor, queries: Tensor, domain: Domain) -> BipartiteGraph:

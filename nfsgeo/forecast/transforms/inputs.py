@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
 import torch
-from torch import Tensor
 
-from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.forecast.transforms.transform import (
+    ModelInputs,
+    Transform,
+    TransformOptions,
+)
+from nfsgeo.forecast.transforms.values import FieldNormaliser
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 
@@ -22,8 +25,8 @@ class TrainingNoise(Transform):
     """Adds Gaussian noise to the fields of the input, in training alone.
 
     Args:
-        std: standard deviation, in those of the training data.
-        components: how many components of the input are fields; the static inputs
+        std: Standard deviation, in those of the training data.
+        components: Number of components of the input that are fields; the static inputs
             behind them have no noise.
     """
 
@@ -32,25 +35,25 @@ class TrainingNoise(Transform):
         self.std, self.components = std, components
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
         noisy = statistics.fields if statistics.n_in else statistics.inputs
-        std, num = wanted.training_noise, len(noisy.mean)
+        std, num = options.training_noise, len(noisy.mean)
         return cls(std=std, components=num) if std else None
 
-    def inputs(self, given: Given) -> Given:
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
         if not self.training:
-            return given
-        fields, static = given.x.tensor_split([self.components], dim=-1)
+            return batch
+        fields, static = batch.x.tensor_split([self.components], dim=-1)
         noisy = fields + self.std * torch.randn_like(fields)
-        return replace(given, x=torch.cat([noisy, static], dim=-1))
+        return replace(batch, x=torch.cat([noisy, static], dim=-1))
 
 
 class BoundaryInputs(Transform):
     """Adds distance and direction from each point to the boundary, ``1 + d`` inputs."""
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        return cls() if wanted.boundary else None
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
+        return cls() if options.boundary else None
 
     def sizes(self, problem: Problem) -> Problem:
         self.domain = problem.domain.normalised
@@ -60,51 +63,44 @@ class BoundaryInputs(Transform):
     def connect(self, graphs: Graphs) -> Graphs:
         return replace(graphs, boundary=self.domain.to_boundary(graphs.pos))
 
-    def inputs(self, given: Given) -> Given:
-        assert given.graphs.boundary is not None
-        boundary = given.graphs.boundary.to(given.x)[:, None]
-        boundary = boundary.expand(-1, given.x.size(1), -1)
-        return given.with_feature(boundary)
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        assert batch.graphs.boundary is not None
+        boundary = batch.graphs.boundary.to(batch.x)[:, None]
+        return batch.with_feature(boundary.expand(-1, batch.x.size(1), -1))
 
 
 class LeadTimes(Transform):
-    """Predicts each time that is asked for by itself, with the times as an input.
+    """Makes the lead time an input; each time that is asked for is predicted by itself.
 
     The times of the inputs and of the prediction, relative to the last input, become
-    the last of what is known ahead.
+    the last component of the forcing.
     """
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
         return cls() if statistics.any_time else None
 
     def sizes(self, problem: Problem) -> Problem:
         return replace(problem, n_out=1)
 
-    def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
-        assert given.times is not None
-        n_in, graphs = given.x.size(1), given.graphs
-        leads = given.times - given.times[:, n_in - 1 : n_in]
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        assert batch.times is not None
+        n_in, graphs = batch.x.size(1), batch.graphs
+        leads = batch.times - batch.times[:, n_in - 1 : n_in]
         leads = leads.expand(graphs.num_samples, -1)
         at_points = leads if graphs.batch is None else leads[graphs.batch]
-        known = at_points.to(given.x)[..., None].expand(given.x.size(0), -1, -1)
-        if given.known is not None:
-            known = torch.cat([given.known.to(known), known], dim=-1)
-        found = []
-        for step in range(n_in, leads.size(1)):
-            here = torch.cat([known[:, :n_in], known[:, step : step + 1]], dim=1)
-            found.append(predict(replace(given, known=here, lead=leads[:, step])))
-        return found[0] if len(found) == 1 else torch.cat(found, dim=1)
+        forcing = at_points.to(batch.x)[..., None].expand(batch.x.size(0), -1, -1)
+        if batch.forcing is not None:
+            forcing = torch.cat([batch.forcing.to(forcing), forcing], dim=-1)
+        return replace(batch, forcing=forcing, lead=leads[:, -1])
 
 
 class Forcings(Transform):
     """Normalises what is known at all time steps, those of the prediction included.
 
-    The network has it in its input, see :meth:`nfsgeo.models.Problem.with_forcing`.
-
     Args:
-        mean: mean of each of the ``C_f`` components, the lead time the last.
-        std: their standard deviations.
+        mean: Mean of each of the ``C_f`` components, the lead time the last.
+        std: Their standard deviations.
     """
 
     def __init__(self, *, mean: Sequence[float], std: Sequence[float]) -> None:
@@ -112,17 +108,15 @@ class Forcings(Transform):
         self.scale = FieldNormaliser(mean, std)
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        known = statistics.forcings
-        if not known.mean.ndim:
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
+        moments = statistics.forcings
+        if not moments.mean.ndim:
             return None
-        return cls(mean=known.mean.tolist(), std=known.scale.tolist())
+        return cls(mean=moments.mean.tolist(), std=moments.scale.tolist())
 
     def sizes(self, problem: Problem) -> Problem:
-        problem = replace(problem, forcings=len(self.scale.mean))
-        known = problem.folds * problem.forcings
-        return replace(problem, in_components=problem.in_components + known)
+        return replace(problem, forcings=len(self.scale.mean))
 
-    def inputs(self, given: Given) -> Given:
-        assert given.known is not None
-        return replace(given, known=self.scale.normalise(given.known))
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        assert batch.forcing is not None
+        return replace(batch, forcing=self.scale.normalise(batch.forcing))

@@ -11,7 +11,11 @@ import torch
 from torch import Tensor
 
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.forecast.transforms.transform import (
+    ModelInputs,
+    Transform,
+    TransformOptions,
+)
 from nfsgeo.models import Problem
 
 __all__ = ["Ranks"]
@@ -51,7 +55,7 @@ class Ranks(Transform):
     knots: Tensor
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
         first, columns, knots = statistics.first_static, [], []
         scale = statistics.inputs.scale
         for number, values in enumerate(statistics.static().T, first):
@@ -69,10 +73,10 @@ class Ranks(Transform):
         more = len(self.columns)
         return replace(problem, in_components=problem.in_components + more)
 
-    def inputs(self, given: Given) -> Given:
-        queries = given.query_x
-        return given.with_feature(
-            self._ranks(given.x), None if queries is None else self._ranks(queries)
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        queries = batch.query_x
+        return batch.with_feature(
+            self._ranks(batch.x), None if queries is None else self._ranks(queries)
         )
 
     def _ranks(self, x: Tensor) -> Tensor:
@@ -87,7 +91,9 @@ class Ranks(Transform):
             above = above + (at[:, None] <= flat)
         low = (below - 1).clamp(0, KNOTS - 2)
         start, width = self.knots.gather(1, low), self.knots.diff(dim=1).gather(1, low)
-        inside = ((flat - start) / width.where(width > 0, 1)).clamp(0, 1)
+        # Beyond the last of shared quantiles, which are no wider than nothing, it is 1.
+        width = width.clamp_min(torch.finfo(width.dtype).tiny)
+        inside = ((flat - start) / width).clamp(0, 1)
         level = torch.where(above > below, (below + above - 1) / 2, low + inside)
         rank = UNIT * (2 * level / (KNOTS - 1) - 1)
         rank = torch.where(flat.isnan(), flat, rank)

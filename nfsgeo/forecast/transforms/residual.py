@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
@@ -12,7 +12,11 @@ from torch import Tensor, nn
 from torch_geometric.utils import scatter
 
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.forecast.transforms.transform import (
+    ModelInputs,
+    Transform,
+    TransformOptions,
+)
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
@@ -61,6 +65,8 @@ class Residual(Transform):
             alike wherever the level has gone.
     """
 
+    fitted = "mean", "std", "lead_std", "linear", "level"
+
     def __init__(
         self,
         *,
@@ -72,10 +78,15 @@ class Residual(Transform):
         linear: Mapping[str, Any] | None = None,
         level: bool = True,
     ) -> None:
-        given: dict[str, Any] = {"form": form, "mean": mean, "std": std}
-        given |= {"lead_std": lead_std, "covariance": covariance}
-        given |= {"linear": linear, "level": level}
-        super().__init__(**given)
+        super().__init__(
+            form=form,
+            mean=mean,
+            std=std,
+            lead_std=lead_std,
+            covariance=covariance,
+            linear=linear,
+            level=level,
+        )
         self.form, self.lead_std, self.level = form, lead_std, level
         for name, values in (("mean", mean), ("std", std)):
             self.register_buffer(name, torch.tensor(values, dtype=torch.float64))
@@ -84,8 +95,8 @@ class Residual(Transform):
             self.register_buffer(name, weights)
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        form, series = wanted.prediction, wanted.series
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
+        form, series = options.prediction, options.series
         if form == "direct" or not statistics.n_in:
             return None
         if form == "linear" and series is not None:
@@ -110,7 +121,7 @@ class Residual(Transform):
             mean=(changes.mean / change).tolist(),
             std=(changes.std / change).tolist(),
             lead_std=lead_std,
-            covariance=_plain(wanted.covariance, unit, offset),
+            covariance=_plain(options.covariance, unit, offset),
         )
 
     mean: Tensor
@@ -120,9 +131,9 @@ class Residual(Transform):
 
     def sizes(self, problem: Problem) -> Problem:
         self.domain = problem.domain.normalised
-        given, self.covariance = self.settings["covariance"], None
-        if given is not None:
-            values = (torch.tensor(given[key]) for key in ("parameters", "expected"))
+        fitted, self.covariance = self.settings["covariance"], None
+        if fitted is not None:
+            values = (torch.tensor(fitted[key]) for key in ("parameters", "expected"))
             self.covariance = StationaryCovariance(self.domain, *values)
         if self.form in ("damped", "linear"):
             zeros = torch.zeros(problem.n_out, problem.out_components)
@@ -136,37 +147,57 @@ class Residual(Transform):
             return graphs.with_edges("last", partial(spline_graph, domain=self.domain))
         return graphs.with_edges("last", partial(kriging_graph, self.covariance))
 
-    def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
-        seen = given
-        if not self.level:
-            num = self.own.size(-1)
-            fields = given.x[..., :num] - given.x[..., :num].mean(1, keepdim=True)
-            seen = replace(given, x=torch.cat([fields, given.x[..., num:]], dim=-1))
-        return self.outputs(predict(seen), given)
-
-    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
-        prediction = self.mean + self.std * prediction.to(self.std.dtype)
-        seen, num = given.x[..., : prediction.size(-1)], given.graphs.num_samples
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        num, graphs = len(self.std), batch.graphs
+        seen = batch.x[..., :num]
         last = seen if self.form == "linear" else seen[:, -1:]
-        if given.graphs.query_pos is not None:
-            last = self._at_queries(last, given.graphs)
+        if graphs.query_pos is not None:
+            last = self._at_queries(last, graphs)
+        mean, factor = self.mean, self.std
         if self.form == "rate":
-            assert given.lead is not None and self.lead_std is not None
-            passed, at = given.lead.to(last) / self.lead_std, given.graphs.query_batch
-            passed = passed if at is None else passed[at]
-            prediction = prediction * passed[:, None, None]
+            assert batch.lead is not None and self.lead_std is not None
+            passed, at = batch.lead.to(last) / self.lead_std, graphs.query_batch
+            passed = (passed if at is None else passed[at])[:, None, None]
+            mean, factor = mean * passed, factor * passed
         if self.form == "linear":
-            at, here = given.graphs.batch, given.graphs.query_batch
-            mean = seen.double().mean(0, keepdim=True)
-            if at is not None:
-                mean = scatter(seen.double(), at, dim_size=num, reduce="mean")
-            mean = torch.einsum("tkc,skc->stc", self.regional, mean)
-            last = torch.einsum("tkc,nkc->ntc", self.own, last.double())
-            last = last + (mean if here is None else mean[here])
-            prediction = SPEED * self.change * prediction
+            last = self._linear(seen, last, graphs)
+            mean, factor = (SPEED * self.change * each for each in (mean, factor))
         if self.form == "damped":
             last = self.damping.to(last) * last
-        return last + prediction
+        batch = replace(
+            batch, base=(last + mean) / self.unit, factor=factor / self.unit
+        )
+        if self.level:
+            return batch
+        fields = seen - seen.mean(1, keepdim=True)
+        return replace(batch, x=torch.cat([fields, batch.x[..., num:]], dim=-1))
+
+    def targets(self, target: Tensor, batch: ModelInputs) -> Tensor:
+        return target / self.unit
+
+    def outputs(self, prediction: Tensor, batch: ModelInputs) -> Tensor:
+        return self.unit * prediction
+
+    @property
+    def unit(self) -> Tensor:
+        """Scale of the changes ``[C]``; 1 where the network has no say."""
+        return self.std.where(self.std > 0, 1)
+
+    def _linear(self, seen: Tensor, last: Tensor, graphs: Graphs) -> Tensor:
+        """The linear forecast ``[M, T, C]`` from all observed time steps.
+
+        Args:
+            seen: Fields at the observed points ``[N, n_in, C]``.
+            last: The same at the points of the prediction ``[M, n_in, C]``.
+            graphs: Graphs of the batch.
+        """
+        at, here, num = graphs.batch, graphs.query_batch, graphs.num_samples
+        mean = seen.double().mean(0, keepdim=True)
+        if at is not None:
+            mean = scatter(seen.double(), at, dim_size=num, reduce="mean")
+        mean = torch.einsum("tkc,skc->stc", self.regional, mean)
+        forecast = torch.einsum("tkc,nkc->ntc", self.own, last.double())
+        return forecast + (mean if here is None else mean[here])
 
     @property
     def damping(self) -> Tensor:

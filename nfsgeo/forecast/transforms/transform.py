@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.kriging import StationaryCovariance
 
-__all__ = ["Given", "SeriesFit", "Transform", "Wanted"]
+__all__ = ["ModelInputs", "SeriesFit", "Transform", "TransformOptions"]
 
 LONG = 200  # a setting that is not shown
 
@@ -58,19 +58,19 @@ class SeriesFit:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the configuration of a run asks of transforms.
+class TransformOptions:
+    """The options of transforms that come from the configuration of a run.
 
     Attributes:
-        prediction: the form of residual prediction, or ``direct``.
-        gaps: whether data have missing values.
-        boundary: whether distance and direction to the boundary are inputs.
-        training_noise: standard deviation of the noise on the inputs in training, in
+        prediction: Form of the residual prediction, or ``direct``.
+        gaps: Whether data have missing values.
+        boundary: Whether distance and direction to the boundary are inputs.
+        training_noise: Standard deviation of the noise on the inputs in training, in
             those of the data.
-        covariance: of the fields in the units of the data, where kriging suits query
-            points better than a spline.
-        series: what is fitted to a long series, where data are one.
-        imposed: settings of :class:`~nfsgeo.forecast.transforms.ImposedValues`, where
+        covariance: Covariance of the fields in the units of the data, where kriging
+            suits query points better than a spline.
+        series: Fit to a long series, where the data are one.
+        imposed: Settings of :class:`~nfsgeo.forecast.transforms.ImposedValues`, where
             values are imposed.
     """
 
@@ -84,90 +84,134 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a prediction starts from, as each transform hands it on to the next.
+class ModelInputs:
+    """The inputs of a prediction, as each transform hands them on to the next.
 
     Attributes:
-        x: fields and static inputs ``[N, n_in, F]``, NaN where a value is missing.
-        graphs: from :meth:`nfsgeo.forecast.Forecaster.connect`.
-        known: forcings ``[N, n_in + n_out, C_f]``, or ``None``.
-        times: of the inputs and of what is asked for ``[S, n_in + K]`` in each sample,
-            for a model that depends on them, else ``None``.
-        features: further inputs of the network, each ``[N, n_in, k]``.
-        lead: lead time of each sample ``[S]``, or ``None``.
-        query_x: what is known of ``x`` at the query points at all times ``[M, F]``, NaN
-            where nothing is, or ``None``.
-        query_features: likewise of each of the ``features``, ``[M, k]``.
+        x: Fields and static inputs ``[N, n_in, F]``, NaN where a value is missing.
+        graphs: Graphs from :meth:`nfsgeo.forecast.Forecaster.connect`.
+        forcing: Forcings ``[N, n_in + n_out, C_f]``, or ``None``.
+        times: Times of the inputs and of the prediction ``[S, n_in + K]`` in each
+            sample, for a model that depends on them, else ``None``.
+        features: Further inputs of the network, each ``[N, n_in, k]``.
+        lead: Lead time of each sample ``[S]``, or ``None``.
+        query_x: Values of ``x`` at the query points at all times ``[M, F]``, NaN where
+            they are unknown, or ``None``.
+        query_features: The ``features`` at the query points, each ``[M, k]``.
+        base: Forecast ``[M, T, C]`` that the network corrects, in the scale of the
+            last transform.
+        factor: Factor by which the network's output is multiplied before ``base`` is
+            added to it.
     """
 
     x: Tensor
     graphs: Graphs
-    known: Tensor | None = None
+    forcing: Tensor | None = None
     times: Tensor | None = None
     features: tuple[Tensor, ...] = ()
     lead: Tensor | None = None
     query_x: Tensor | None = None
     query_features: tuple[Tensor, ...] = ()
+    base: Tensor | float = 0.0
+    factor: Tensor | float = 1.0
 
-    def with_feature(self, feature: Tensor, queries: Tensor | None = None) -> Given:
-        """With a further ``feature [N, n_in, k]``, and what is known at ``queries``."""
-        given = replace(self, features=(*self.features, feature))
+    def with_feature(
+        self, feature: Tensor, queries: Tensor | None = None
+    ) -> ModelInputs:
+        """The inputs with one more feature of the network.
+
+        Args:
+            feature: Values at the observed points ``[N, n_in, k]``.
+            queries: Values at the query points ``[M, k]``; None where they are unknown.
+        """
+        more = replace(self, features=(*self.features, feature))
         if self.query_x is None:
-            return given
+            return more
         if queries is None:
             unknown = self.query_x.new_full((), torch.nan)
             queries = unknown.expand(len(self.query_x), feature.size(-1))
-        return replace(given, query_features=(*self.query_features, queries))
+        return replace(more, query_features=(*self.query_features, queries))
 
 
 class Transform(nn.Module):
-    """A step between data and network: it changes the inputs, the outputs, or both.
+    """A step between data and network: inputs and targets in, predictions out.
 
     Transforms form a stack, the first of which is next to the data. A subclass takes
     plain types as keyword arguments and passes them on to this class as ``settings``:
     a checkpoint stores them, and the transform is made of them again.
+
+    Attributes:
+        fitted: Names of the settings that a run takes from the one that it starts from,
+            where ``form`` is the same.
     """
+
+    fitted: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.settings: Mapping[str, Any] = settings
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
         """The transform of a run, or ``None`` where the run has none of this kind.
 
-        Of the ``statistics`` of the training windows, and what is ``wanted`` by the
-        configuration.
+        Args:
+            statistics: Statistics of the training windows.
+            options: Options from the configuration of the run.
         """
         return None
 
     def sizes(self, problem: Problem) -> Problem:
-        """Sizes of the network behind this transform, from the ``problem`` before."""
+        """The sizes of the network behind this transform.
+
+        Args:
+            problem: Sizes before the transform.
+        """
         return problem
 
     def connect(self, graphs: Graphs) -> Graphs:
-        """The ``graphs`` so far, with what this transform needs of the positions."""
+        """The graphs with what this transform needs of the positions.
+
+        Args:
+            graphs: Graphs so far.
+        """
         return graphs
 
-    def inputs(self, given: Given) -> Given:
-        """What the next transform is ``given``."""
-        return given
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        """The inputs that the next transform gets.
 
-    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
-        """The prediction ``[M, T, C]`` before this transform.
+        Args:
+            batch: Inputs from the transform before.
+        """
+        return batch
 
-        From the ``prediction`` of the next one, and what that was ``given``.
+    def targets(self, target: Tensor, batch: ModelInputs) -> Tensor:
+        """The target on its way to the scale of the network: the inverse of outputs.
+
+        A loss is taken of the network's prediction and of targets that went through all
+        transforms. NaN leaves the loss.
+
+        Args:
+            target: True fields ``[M, T, C]`` as the transform before handed them on.
+            batch: The inputs that this transform has handed on.
+        """
+        return target
+
+    def outputs(self, prediction: Tensor, batch: ModelInputs) -> Tensor:
+        """The prediction ``[M, T, C]`` on its way back to the units of the data.
+
+        Args:
+            prediction: Prediction of the next transform.
+            batch: The inputs that this transform has handed on.
         """
         return prediction
 
-    def anomalies(self, fields: Tensor, given: Given) -> Tensor:
-        """Fields ``[N, T, C]`` at the observed points and the times to be predicted,
-        less what this transform knows of them from what is ``given``.
-        """
-        return fields
-
     def unaware_of(self, queries: Tensor) -> Transform:
-        """This transform, had it never seen the normalised positions ``[M, d]``."""
+        """This transform, had it never seen some positions.
+
+        Args:
+            queries: The normalised positions ``[M, d]``.
+        """
         return self
 
     @property
@@ -178,14 +222,6 @@ class Transform(nn.Module):
         ``_queries``.
         """
         return {}
-
-    def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
-        """The prediction ``[M, T, C]`` from what the transform before has ``given``.
-
-        ``predict`` is the transforms behind this one, and the network.
-        """
-        changed = self.inputs(given)
-        return self.outputs(predict(changed), changed)
 
     def extra_repr(self) -> str:
         short = {key: f"{value}" for key, value in self.settings.items()}

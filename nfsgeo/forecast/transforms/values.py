@@ -7,16 +7,62 @@ from dataclasses import replace
 from typing import Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.forecast.transforms.transform import (
+    ModelInputs,
+    Transform,
+    TransformOptions,
+)
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 
-__all__ = ["MissingValues", "Normalise"]
+__all__ = ["FieldNormaliser", "MissingValues", "Normalise"]
+
+
+class FieldNormaliser(nn.Module):
+    """Shifts and scales each component of a field, the same at every point.
+
+    A statistic held per point would belong to one mesh; these hold on any. Scaling is
+    in double precision, so that small changes of a large value keep their digits.
+
+    Args:
+        mean: Mean of each component, ``[F]``.
+        std: Standard deviation of each component, ``[F]``; 0 of one that is its mean,
+            whatever is denormalised.
+
+    Raises:
+        ValueError: They are of two lengths, or a std is negative.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]
+    ) -> None:
+        super().__init__()
+        mean, std = (torch.as_tensor(each, dtype=torch.float64) for each in (mean, std))
+        if mean.shape != std.shape or mean.ndim != 1 or not bool((std >= 0).all()):
+            raise ValueError(
+                f"mean {tuple(mean.shape)} and std {tuple(std.shape)}: expected two "
+                "vectors of one length, std not negative"
+            )
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
+    def normalise(self, x: Tensor) -> Tensor:
+        """Field ``[..., F]`` less its mean, in standard deviations, float64."""
+        return (x - self.mean) / self.std.where(self.std > 0, 1)
+
+    def denormalise(self, y: Tensor) -> Tensor:
+        """A normalised field ``y [..., F]``, back in the units of the data, float64."""
+        return y * self.std + self.mean
+
+    def extra_repr(self) -> str:
+        return f"mean={self.mean.tolist()}, std={self.std.tolist()}"
 
 
 class Normalise(Transform):
@@ -35,6 +81,8 @@ class Normalise(Transform):
             on it is measured: unlike ``std``, not of anomalies or of another run.
     """
 
+    fitted = "mean", "std", "out_mean", "out_std"
+
     def __init__(
         self,
         *,
@@ -50,32 +98,40 @@ class Normalise(Transform):
         self.observed = torch.tensor(observed, dtype=torch.float64)
         self.fields = FieldNormaliser(mean, std)
         self.results = FieldNormaliser(out_mean, out_std)
+        self.all_vary = all(std > 0 for std in out_std)
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
         inputs, results = statistics.inputs, statistics.fields
         mean, std = inputs.mean.tolist(), inputs.scale.tolist()
         out_mean, out_std = results.mean.tolist(), results.scale.tolist()
         if statistics.n_in:  # a field that is predicted from itself keeps one scale
-            if wanted.series is not None:  # of anomalies
-                own = wanted.series.std.tolist()
-                mean[: len(own)], std[: len(own)] = [0.0] * len(own), own
+            if options.series is not None:  # of anomalies
+                scale = options.series.std.tolist()
+                mean[: len(scale)], std[: len(scale)] = [0.0] * len(scale), scale
             out_mean, out_std = mean[: len(out_mean)], std[: len(out_std)]
-        if wanted.prediction == "direct" or not statistics.n_in:
+        if options.prediction == "direct" or not statistics.n_in:
             varies = (results.std > 0).tolist()
             out_std = [s * v for s, v in zip(out_std, varies, strict=True)]
-        own = inputs.scale.tolist()
+        observed = inputs.scale.tolist()
         for column in statistics.categories:  # which have neither a size nor noise
-            mean[column], std[column], own[column] = 0.0, 1.0, 0.0
-        return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std, observed=own)
+            mean[column], std[column], observed[column] = 0.0, 1.0, 0.0
+        scales = {"mean": mean, "std": std, "out_mean": out_mean, "out_std": out_std}
+        return cls(**scales, observed=observed)
 
-    def inputs(self, given: Given) -> Given:
-        known = given.query_x
-        if known is not None:
-            known = self.fields.normalise(known)
-        return replace(given, x=self.fields.normalise(given.x), query_x=known)
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        x, query_x = self.fields.normalise(batch.x), batch.query_x
+        if query_x is not None:
+            query_x = self.fields.normalise(query_x)
+        batch = replace(batch, x=x, query_x=query_x)
+        if self.all_vary:
+            return batch
+        return replace(batch, factor=(self.results.std > 0).double())
 
-    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
+    def targets(self, target: Tensor, batch: ModelInputs) -> Tensor:
+        return self.results.normalise(target)
+
+    def outputs(self, prediction: Tensor, batch: ModelInputs) -> Tensor:
         return self.results.denormalise(prediction)
 
 
@@ -98,9 +154,9 @@ class MissingValues(Transform):
         self.trend, self.indicators, self.gaps = tuple(trend), indicators, gaps
 
     @classmethod
-    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        gaps, trend = wanted.gaps, statistics.trend
-        if wanted.series is not None:  # as its forecast was fitted
+    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
+        gaps, trend = options.gaps, statistics.trend
+        if options.series is not None:  # as its forecast was fitted
             trend = [0.0] * len(trend)
         return cls(trend=trend if gaps else [], indicators=len(trend) * gaps, gaps=gaps)
 
@@ -112,12 +168,12 @@ class MissingValues(Transform):
     def connect(self, graphs: Graphs) -> Graphs:
         return self._with_neighbours(graphs) if self.gaps else graphs
 
-    def inputs(self, given: Given) -> Given:
-        filled = self.filled(given.x, given.graphs)
+    def inputs(self, batch: ModelInputs) -> ModelInputs:
+        filled = self.filled(batch.x, batch.graphs)
         if not self.indicators:
-            return replace(given, x=filled)
-        observed = (~given.x[..., : self.indicators].isnan()).to(filled)
-        return replace(given, x=filled).with_feature(observed)
+            return replace(batch, x=filled)
+        observed = (~batch.x[..., : self.indicators].isnan()).to(filled)
+        return replace(batch, x=filled).with_feature(observed)
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
         """Normalised fields ``x [N, n_in, F]`` without missing values.

@@ -5,11 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Statistics
-from nfsgeo.forecast.transforms import Categories, Normalise, Wanted, fitted
+from nfsgeo.forecast.transforms import Categories, Normalise, TransformOptions, fitted
 
 
 @settings(max_examples=25, deadline=None)
@@ -19,7 +19,9 @@ from nfsgeo.forecast.transforms import Categories, Normalise, Wanted, fitted
     column=st.integers(0, 2),
     seed=st.integers(0, 99),
 )
-def test_an_indicator_of_every_value(forecaster_of, values, n_in, column, seed):
+def test_an_indicator_of_every_value(
+    forecaster_of, network_inputs, values, n_in, column, seed
+):
     """Between other static inputs, which are normalised; without noise."""
     random, steps = np.random.default_rng(seed), max(1, n_in)
     at = column + bool(n_in)
@@ -33,7 +35,8 @@ def test_an_indicator_of_every_value(forecaster_of, values, n_in, column, seed):
         windows[-1].times = torch.arange(n_in + 2.0)
         statistics.add(windows[-1])
     seen = sorted(statistics.values[at])
-    stack = fitted(statistics, Wanted(training_noise=0.5, prediction="direct"))
+    options = TransformOptions(training_noise=0.5, prediction="direct")
+    stack = fitted(statistics, options)
     stack = [each for each in stack if type(each) in (Normalise, Categories)]
     names = ["a", "b"]
     names.insert(column, "node_type")
@@ -42,7 +45,7 @@ def test_an_indicator_of_every_value(forecaster_of, values, n_in, column, seed):
     assert module.model.problem.in_components == inputs
     assert stack[0].observed[at] == 0
     for window in windows:
-        found = module.network_inputs(Batch.from_data_list([window]))
+        found = network_inputs(module, window.x, window.pos)
         marks = found[:, :, -len(seen) :]
         assert found.shape == (7, steps, inputs) and (marks.sum(-1) == 1).all()
         read = torch.tensor(seen)[marks.argmax(-1)]

@@ -24,30 +24,33 @@ WALL = [[0.99, -1.0], [1.01, -1.0], [1.01, 2.0], [0.99, 2.0]]
 TIMES = torch.tensor([1, 2, 2.5, 4])
 
 
-def test_fields_are_noisy_in_training_and_static_inputs_never(forecaster_of):
+def test_fields_are_noisy_in_training_and_static_inputs_never(
+    forecaster_of, network_inputs
+):
     module = forecaster_of(
         lambda x, graphs: x[..., :1].expand(-1, 2, -1),
         TrainingNoise(std=0.3, components=1),
         static=("a",),
     )
     x, pos = torch.randn(20_000, 1, 2), torch.rand(20_000, 2)
-    batch = Batch.from_data_list([Data(x=x, pos=pos)])
-    assert torch.equal(module.network_inputs(batch), x)
+    assert torch.equal(network_inputs(module, x, pos), x)
     module.train()
-    noise = module.network_inputs(batch) - x
+    noise = network_inputs(module, x, pos) - x
     assert not noise[..., 1].any()
     assert noise[..., 0].mean().abs() < 0.01
     assert float(noise[..., 0].std()) == pytest.approx(0.3, rel=0.02)
-    assert not torch.equal(module.network_inputs(batch) - x, noise)
+    assert not torch.equal(network_inputs(module, x, pos) - x, noise)
 
 
-def test_the_way_to_a_wall_is_an_input_at_every_time_step(forecaster_of):
+def test_the_way_to_a_wall_is_an_input_at_every_time_step(
+    forecaster_of, network_inputs
+):
     domain = Domain((0, 0), (2, 1), (False, False), Region.polygons([WALL]))
     module = forecaster_of(lambda x, graphs: x, BoundaryInputs(), domain=domain, n_in=2)
     assert module.model.problem.in_components == 1 + 3
     x = torch.randn(2, 2, 1)
     pos = torch.tensor([[0.5, 0.5], [1.61, 0.2]], dtype=torch.float64)
-    seen = module.network_inputs(Batch.from_data_list([Data(x=x, pos=pos)]))
+    seen = network_inputs(module, x, pos)
     assert torch.equal(seen[..., :1], x)
     # In the normalised box, half as large: 0.49 to the right and 0.6 to the left.
     expected = torch.tensor([[0.245, 1.0, 0.0], [0.3, -1.0, 0.0]])
@@ -56,14 +59,14 @@ def test_the_way_to_a_wall_is_an_input_at_every_time_step(forecaster_of):
 
 def test_each_time_step_has_its_own_normalised_forcing(forecaster_of, refuses):
     module = forecaster_of(
-        lambda x, graphs: module.model.problem.split(x)[1][:, 2:, :1],
+        lambda x, graphs: module.model.forcing[:, 2:, :1],
         Forcings(mean=[1.0, 0.0], std=[4.0, 1.0]),
         n_in=2,
         n_out=3,
         forcings=("f", "g"),
     )
     # The field, and two components at three input lengths: 2 + 3 time steps.
-    assert module.model.problem.in_components == 1 + 2 * 3
+    assert module.model.problem.num_features == 2 * (1 + 2 * 3)
     x, pos = torch.randn(6, 2, 1), torch.rand(6, 2)
     forcing = torch.randn(6, 5, 2, requires_grad=True)
     found = module(x, pos, forcing=forcing)
@@ -89,7 +92,7 @@ def seen(forecaster_of: Make) -> tuple[Forecaster, list[Tensor]]:
     told: list[Tensor] = []
 
     def predict(x: Tensor, graphs: Any) -> Tensor:
-        told.append(module.model.problem.split(x)[1][..., 0])
+        told.append(module.model.forcing[..., 0])
         return x[:, :1, :1]
 
     stack = LeadTimes(), Forcings(mean=[0.0], std=[1.0])

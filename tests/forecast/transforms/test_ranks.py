@@ -9,7 +9,13 @@ from scipy.stats import rankdata
 from torch_geometric.data import Data
 
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms import Given, Normalise, Ranks, Wanted, fitted
+from nfsgeo.forecast.transforms import (
+    ModelInputs,
+    Normalise,
+    Ranks,
+    TransformOptions,
+    fitted,
+)
 from nfsgeo.geometry import Graphs
 
 
@@ -32,11 +38,12 @@ def test_graded_inputs_alone_have_ranks(n_in, offset):
     columns = np.stack([kind, *even, few, offset + wide, np.ones(3000)], axis=1)
     for part in np.split(columns, 100):
         statistics.add(window(torch.from_numpy(part), n_in))
-    made = Ranks.fit(statistics, Wanted())
+    made = Ranks.fit(statistics, TransformOptions())
     assert made is not None
     assert made.columns == (5 + (n_in > 0),)
-    stack = fitted(statistics, Wanted(prediction="direct"))
-    given = Given(window(torch.from_numpy(columns), n_in).x, Graphs(torch.empty(0), ()))
+    stack = fitted(statistics, TransformOptions(prediction="direct"))
+    graphs = Graphs(torch.empty(0), ())
+    given = ModelInputs(window(torch.from_numpy(columns), n_in).x, graphs)
     for each in stack[: 1 + stack.index(next(s for s in stack if type(s) is Ranks))]:
         given = each.inputs(given)
     (rank,) = given.features
@@ -55,7 +62,8 @@ def test_a_rank_increases_with_its_input(seed, shift):
     ranks = Ranks(columns=[1], knots=[(knots + shift).tolist()])
     x = torch.tensor(np.sort(random.lognormal(0, 3, 50)) + shift)
     x = torch.cat([x, torch.tensor(knots + shift)]).sort()[0]
-    given = Given(torch.stack([-x, x], dim=-1)[:, None], Graphs(torch.empty(0), ()))
+    graphs = Graphs(torch.empty(0), ())
+    given = ModelInputs(torch.stack([-x, x], dim=-1)[:, None], graphs)
     (found,) = ranks.inputs(given).features
     assert bool((found.diff(dim=0) >= -1e-12).all())
     assert float(found.abs().max()) <= 3**0.5 + 1e-12
@@ -65,8 +73,8 @@ def test_what_is_not_known_at_a_query_stays_unknown():
     ranks = Ranks(columns=[0], knots=[torch.linspace(0, 1, 64).tolist()])
     queries = torch.tensor([[torch.nan], [0.5]])
     x, graphs = torch.rand(3, 1, 1), Graphs(torch.empty(0), ())
-    (found,) = ranks.inputs(Given(x, graphs, query_x=queries)).query_features
+    (found,) = ranks.inputs(ModelInputs(x, graphs, query_x=queries)).query_features
     assert bool(found[0].isnan())
     assert float(found[1]) == pytest.approx(0)
     with_scale = Normalise(mean=[1.0], std=[2.0], out_mean=[0.0], out_std=[1.0])
-    assert with_scale.inputs(Given(x, graphs)).query_x is None
+    assert with_scale.inputs(ModelInputs(x, graphs)).query_x is None

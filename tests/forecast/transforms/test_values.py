@@ -1,7 +1,6 @@
 """Normalisation in double precision, and missing values filled in and told."""
 
 import torch
-from torch_geometric.data import Batch, Data
 
 from nfsgeo.forecast.transforms import MissingValues, Normalise
 
@@ -43,10 +42,11 @@ def stack(gaps: bool) -> list[Normalise | MissingValues]:
     return [unit, MissingValues(trend=[0.5] * gaps, indicators=int(gaps), gaps=gaps)]
 
 
-def test_gaps_are_filled_from_the_same_point_and_else_from_neighbours(forecaster_of):
+def test_gaps_are_filled_from_the_same_point_and_else_from_neighbours(
+    forecaster_of, network_inputs
+):
     module = forecaster_of(lambda x, graphs: x, *stack(True), n_in=4)
-    batch = Batch.from_data_list([Data(x=X, pos=POS)])
-    seen = module.network_inputs(batch)
+    seen = network_inputs(module, X, POS)
     filled, observed = (2 + seen[..., 0]), seen[..., 1]
     assert torch.equal(observed, (~X[..., 0].isnan()).float())
     # Between two values the mean, after the last half of the slope of 2 a step.
