@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
+from matplotlib.ticker import LogFormatter
 from PIL import Image
 
 from nfsgeo.data.pde import EQUATIONS
@@ -220,7 +221,10 @@ class _Page:
                 lines[str(variant)] = curve["minutes"], curve["valid_mae"], look
             with styled():
                 figure = curves({"validation MAE": lines}, "minutes of training")
+                axis = figure.axes[0].xaxis
                 figure.axes[0].set_xscale("log")
+                axis.set_major_formatter(LogFormatter())
+                axis.set_minor_formatter(LogFormatter())
             caption = "Validation MAE after each epoch, first seed."
             yield Picture(f"curves-{problem}", "errors", caption, figure)
         rivals = [row for row in done if row["variant"] in self.suite.rivals] or done
