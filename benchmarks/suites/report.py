@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogLocator
 from PIL import Image
 
 from nfsgeo.data.pde import EQUATIONS
@@ -223,8 +223,9 @@ class _Page:
                 figure = curves({"validation MAE": lines}, "minutes of training")
                 axis = figure.axes[0].xaxis
                 figure.axes[0].set_xscale("log")
-                axis.set_major_formatter(LogFormatter())
-                axis.set_minor_formatter(LogFormatter())
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axis.set_major_formatter("{x:g}")
+                axis.set_minor_formatter("")
             caption = "Validation MAE after each epoch, first seed."
             yield Picture(f"curves-{problem}", "errors", caption, figure)
         rivals = [row for row in done if row["variant"] in self.suite.rivals] or done
