@@ -1,4 +1,4 @@
-"""Benchmarks."""
+"""Benchmarks: suites of models on problems, and speed."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ FOLDER = Path(__file__).parent
 
 
 def shipped_suites() -> dict[str, Path]:
-    """The files of the suites that come along, by name."""
+    """Return the files of the included suites by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("suites/*.yaml"))}

@@ -1,4 +1,4 @@
-"""Processes of this machine, in which benchmarks run."""
+"""The context in which benchmarks start processes of this machine."""
 
 import multiprocessing
 from typing import Any
@@ -9,7 +9,7 @@ CONTEXT: Any = multiprocessing.get_context("forkserver")
 
 
 def begin_with(module: str) -> None:
-    """Has processes of :data:`CONTEXT` begin with a module that is imported already.
+    """Preload a module in the server that forks processes of :data:`CONTEXT`.
 
     Where there is a CUDA device, they import it themselves: an import may look for
     devices, and no process that is forked afterwards can use them.

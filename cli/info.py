@@ -66,7 +66,7 @@ def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 
 
 def _run_facts(source: Path) -> dict[str, Any]:
-    """Settings, size and errors of a run."""
+    """Collect settings, size and errors of a run."""
     from nfsgeo.report.run_folder import read_run_folder
     from nfsgeo.training import RunPaths, read_config
 
@@ -87,7 +87,7 @@ def _run_facts(source: Path) -> dict[str, Any]:
 
 
 def _file_facts(file: Fields) -> dict[str, Any]:
-    """Sizes, ranges of the first few samples, and provenance."""
+    """Collect sizes, ranges of the first few samples, and provenance of a file."""
     import numpy as np
 
     from nfsgeo.data.times import spacing_text, time_texts

@@ -1,4 +1,4 @@
-"""The group of all commands, and how a command ends: status and one line."""
+"""The group of all commands, their exit status and one-line errors."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 class Name(click.Choice):
-    """One of many names, which are completed and not listed."""
+    """One of many names, which the shell completes and the help does not list."""
 
     def get_metavar(self, *_: Any, **__: Any) -> str:
         return "NAME"

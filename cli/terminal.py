@@ -26,7 +26,7 @@ BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 def verb(
     function: Callable[..., Any], kind: type[click.Command] = click.Command
 ) -> click.Command:
-    """A command with ``--json``, whose docstring, the help, ends with examples."""
+    """Make a command with ``--json``; its docstring is the help, with examples."""
     function.__doc__, *examples = (inspect.getdoc(function) or "").partition("Example")
     command = click.command(cls=kind, epilog="\b\n" + "".join(examples))(function)
     text = "Print one JSON object and nothing else."
@@ -35,9 +35,13 @@ def verb(
 
 
 def option(names: str, kind: Any, text: str, **more: Any) -> Callable[..., Any]:
-    """An option of click, by its names separated by spaces, with its help.
+    """Make an option of click.
 
-    The ``kind`` is a type, ``bool`` of a flag, or a list of the choices.
+    Args:
+        names: Its names, separated by spaces.
+        kind: A type, ``bool`` for a flag, or a list of choices.
+        text: The help.
+        more: Further arguments of :func:`click.option`.
     """
     kinds = {"type": click.Choice(kind) if isinstance(kind, list) else kind}
     more |= {"is_flag": True} if kind is bool else kinds
@@ -45,7 +49,7 @@ def option(names: str, kind: Any, text: str, **more: Any) -> Callable[..., Any]:
 
 
 class Text(click.ParamType):
-    """Text of a form, read by a function of how it was given and of the text itself."""
+    """A text of a given form, which a function of the option and the text reads."""
 
     def __init__(self, form: str, read: Callable[[str, str], Any]) -> None:
         self.name, self.read = form, read
@@ -58,7 +62,7 @@ class Text(click.ParamType):
 
 
 def _times(given: str, text: str) -> list[float]:
-    """Times: ``0,0.3,1``, or ``0:10:0.5``, with both ends."""
+    """Read times such as ``0,0.3,1``, or ``0:10:0.5`` with both ends."""
     try:
         if ":" not in text:
             return [float(time) for time in text.split(",")]
@@ -94,7 +98,7 @@ DEVICE = option(
 
 
 def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that :func:`nfsgeo.data.open` takes as arguments."""
+    """Add the options that :func:`nfsgeo.data.open` takes as arguments."""
     for added in (
         option(
             "--at",
@@ -124,7 +128,7 @@ def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None:
-    """The fields of files, or of a folder of them; None of the folder of a run."""
+    """Open files, or a folder of them; return None for the folder of a run."""
     import nfsgeo.data
     from nfsgeo.data.io.opening import is_source
 
@@ -145,7 +149,7 @@ def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None
 
 
 def report(as_json: bool, content: Any, *lines: str) -> None:
-    """JSON on stdout, or else text."""
+    """Print JSON, or else lines of text, on stdout."""
     if as_json:
         from nfsgeo.training.artifacts import json_text
 
@@ -155,7 +159,7 @@ def report(as_json: bool, content: Any, *lines: str) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A function that shows progress: a description, the number done, and the total.
+    """Yield a function that shows a description, the number done, and the total.
 
     It draws a bar with the remaining time on stderr, one task after the other, and
     nothing where stderr is no terminal.
@@ -179,13 +183,13 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def table(head: str, frame: pd.DataFrame) -> str:
-    """A table as text of 80 columns; ``head`` stands above the names of its rows."""
+    """Format a table in 80 columns, with ``head`` above the names of its rows."""
     shown = {"float_format": "{:.3e}".format, "na_rep": "-", "line_width": 80}
     return str(frame.rename_axis(index=None, columns=head).to_string(**shown))
 
 
 def listing(facts: Mapping[str, Any]) -> str:
-    """Facts by name as YAML, without those that are empty; four digits of a number."""
+    """Format facts as YAML, without empty ones, and numbers with four digits."""
     import yaml
 
     def shortened(fact: Any) -> Any:
@@ -203,7 +207,7 @@ def listing(facts: Mapping[str, Any]) -> str:
 
 
 def error_table(summary: Mapping[str, Any]) -> str:
-    """Errors of the model and of the baselines.
+    """Format the errors of the model and of the baselines.
 
     Each of several components has a table of its own, after that of the pooled errors.
     A sentence below says how many samples and points the errors are over.
@@ -238,7 +242,7 @@ def error_table(summary: Mapping[str, Any]) -> str:
 
 
 def prose(text: str) -> str:
-    """A sentence in lines of the terminal's width, at most 80 columns."""
+    """Wrap a sentence at the terminal's width, at most 80 columns."""
     return fill(text, _width())
 
 
@@ -247,7 +251,7 @@ def _width() -> int:
 
 
 def _scored(summary: Mapping[str, Any]) -> str:
-    """How many samples and points the errors are over, in a sentence."""
+    """Say in a sentence how many samples and points the errors are over."""
     scored = summary["scored"]
 
     def share(kind: str) -> str:

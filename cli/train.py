@@ -76,7 +76,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
 
 
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
-    """Prints on stderr what will be trained."""
+    """Print a summary of the training on stderr."""
     from nfsgeo.models import num_parameters
     from nfsgeo.training.processes import device_of
 

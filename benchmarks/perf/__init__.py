@@ -1,4 +1,4 @@
-"""Speed and memory, each relative to something measured beside it.
+"""Speed and memory of variants relative to references.
 
 - :mod:`~nfsgeo_benchmarks.perf.entries`: what is measured, ``ENTRIES``
 - :mod:`~nfsgeo_benchmarks.perf.measure`: a variant and its reference in turn

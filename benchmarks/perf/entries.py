@@ -39,7 +39,7 @@ PAPER_CORE = {key: PAPER[key] for key in ("width", "depth", "modes", "norm")}
 
 
 def read_batch(folder: Path, device: str, *, cached: bool) -> Callable[[], Any]:
-    """Reads a batch of a Navier-Stokes file, as training does.
+    """Prepare the reading of a batch of a Navier-Stokes file, as in training.
 
     Its samples are ``cached`` as from the second epoch on.
     """
@@ -57,7 +57,7 @@ def read_batch(folder: Path, device: str, *, cached: bool) -> Callable[[], Any]:
 
 
 def training_step(folder: Path, device: str) -> Callable[[], object]:
-    """A step of training on that batch: forwards, backwards, and the optimiser's."""
+    """Prepare a training step on that batch: forward, backward, optimiser."""
     experiment, batch = _experiment(folder), read_batch(folder, device, cached=True)()
     weights = experiment.forecaster.model.parameters()
     optimiser = make_optimiser(weights, experiment.config.optimiser)
@@ -87,7 +87,7 @@ class Size(NamedTuple):
 
     @property
     def side(self) -> int:
-        """Nodes along an axis of a grid of as many points."""
+        """Nodes along an axis of a grid with this number of points."""
         return math.isqrt(self.points)
 
 
@@ -100,7 +100,7 @@ def step(
     settings: Mapping[str, Any],
     graded: bool = False,
 ) -> Callable[[], float]:
-    """A training step of a model, 10 time steps in; its graphs are there already.
+    """Prepare a training step of a model, 10 time steps in, on prepared graphs.
 
     Each sample of `fno` is on a grid, and of all others on random points of its own,
     ``graded`` towards the centre, or even.
@@ -124,7 +124,7 @@ def step(
 
 
 def prediction(folder: Path, device: str, *, queries: int) -> Callable[[], Tensor]:
-    """A prediction of `nfs` at random query points; the graphs are there already."""
+    """Prepare a prediction of `nfs` at random query points on prepared graphs."""
     points = 4096
     problem = Problem(DOMAIN, 1, 1, 10, 10, points, None, True)
     network = build_model("nfs", problem).to(device)
@@ -144,7 +144,7 @@ def prediction(folder: Path, device: str, *, queries: int) -> Callable[[], Tenso
 def their_fno(
     folder: Path, device: str, *, size: Size, width: int, depth: int, modes: int
 ) -> Callable[[], float]:
-    """A training step of neuraloperator's FNO over space and time.
+    """Prepare a training step of neuraloperator's FNO over space and time.
 
     It has as many weights as `fno` of these settings. Its input already has a copy for
     each predicted time step, and it has no activation after the last block; both save
@@ -173,7 +173,7 @@ def their_fno(
 def _step(
     network: nn.Module, predict: Callable[[], Tensor], target: Tensor
 ) -> Callable[[], float]:
-    """Forwards, backwards and Adam's update; gives the error before it."""
+    """Return a training step that returns the loss before Adam's update."""
     optimiser = make_optimiser(network.parameters(), OptimiserSection(lr=1e-3))
 
     def run() -> float:

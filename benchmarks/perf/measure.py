@@ -1,4 +1,4 @@
-"""Times a variant and its reference alternately, each in a process of its own."""
+"""Time a variant and its reference alternately, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PREPARED: list[Callable[[], object]] = []  # of this process
 
 @dataclass(frozen=True)
 class Entry:
-    """A variant and the reference that its cost is given in."""
+    """A variant and the reference to which its cost is related."""
 
     name: str  # unique; lower case, words joined by hyphens
     variant: Work
@@ -54,7 +54,7 @@ class Entry:
 def measure(
     entry: Entry, folder: Path, device: str = "cpu", progress: Progress = silent
 ) -> dict[str, Any]:
-    """Runs an entry.
+    """Measure an entry.
 
     One process prepares and repeats the variant, another the reference; both live
     throughout and run alternately, on one thread each, so that other work on the
@@ -112,7 +112,7 @@ def measure(
 
 
 def _prepare(work: Work, folder: Path, device: str) -> int:
-    """Prepares work in the process where it is called; the memory that it holds."""
+    """Prepare work in this process, and return the memory that the process holds."""
     torch.set_num_threads(1)
     PREPARED.append(work(folder, device))
     gc.collect()
@@ -120,7 +120,7 @@ def _prepare(work: Work, folder: Path, device: str) -> int:
 
 
 def _repeat(device: str) -> tuple[float, float, int]:
-    """Wall time, CPU time and peak of memory of the work that was prepared here."""
+    """Repeat the prepared work; return its wall time, CPU time and peak memory."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = PREPARED[-1]()
     if device == "cuda":
@@ -132,7 +132,7 @@ def _repeat(device: str) -> tuple[float, float, int]:
 
 
 def _peak_memory(device: str, anew: bool = False) -> int:
-    """Most memory that this process has held, in bytes, or counts it anew from here."""
+    """Return the peak memory of this process in bytes, or ``anew`` start from here."""
     if device == "cuda":
         if anew:
             torch.cuda.reset_peak_memory_stats()

@@ -1,4 +1,4 @@
-"""Suites: what the paper's tables compare, each a YAML file beside this one.
+"""Suites: comparisons of models on problems, each a YAML file beside this one.
 
 - :func:`shipped_suites`, :func:`find_suite`: their files, and those of one's own
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants

@@ -51,7 +51,7 @@ class Scenario(Part):
         return scenario_dict[self.scenario](**more)
 
     def obtain(self, progress: Progress = silent) -> dict[str, Any]:
-        """Settings with the file, generated in the user's cache where it is not yet.
+        """Return the settings of a run on the file, made in the cache if need be.
 
         Its training samples, validation samples from another seed, and the first time
         steps of its test samples; the file of rollouts has all of these.
@@ -79,7 +79,7 @@ class Scenario(Part):
         return cache_folder() / f"apebench-{self.scenario}-{arguments}-{name}.nc"
 
     def write(self, name: str, *parts: NDArray[Any]) -> None:
-        """A file of the samples of each part ``[S, T, C, *grid]``."""
+        """Write a file of the samples of each part ``[S, T, C, *grid]``."""
         path, u = self.file(name), np.concatenate(parts)
         dim, ends = u.ndim - 3, np.cumsum([len(part) for part in parts])
         numbers = np.split(np.arange(len(u)), ends[:-1])

@@ -59,7 +59,7 @@ DEFAULTS = {"timeout_min": 24 * 60, "gpus_per_node": 1, "cpus_per_task": 4}
 
 
 def carry_out(run: Run, folder: Path) -> None:
-    """Trains, evaluates and reports a run in its folder, or continues it there.
+    """Train, evaluate and report a run in its folder, or continue it there.
 
     In the end ``result.json`` has its row of the table, and those of the references.
     """
@@ -95,7 +95,7 @@ def carry_out(run: Run, folder: Path) -> None:
 
 
 def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
-    """Rows of the table about a trained run, and about the references beside it."""
+    """Evaluate a trained run; return its row of the table and those of references."""
     summary = evaluate_run(
         folder,
         factors=run.unseen,
@@ -158,7 +158,7 @@ def band_columns(scores: Mapping[str, Any]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class GuardedRun:
-    """A call of :func:`carry_out` that writes failures to the folder of the run."""
+    """A call of :func:`carry_out` that records failures in the folder of the run."""
 
     run: Run
     folder: Path
@@ -181,7 +181,7 @@ class GuardedRun:
             self.fail(full, str(error) or "out of memory")
 
     def fail(self, full: bool, message: str) -> None:
-        """Writes why the run has no result, such as memory that was ``full``."""
+        """Record why the run has no result; ``full`` says that memory was exhausted."""
         self.folder.mkdir(parents=True, exist_ok=True)
         row = {"status": "OOM" if full else "failed"}
         row["message"] = " ".join(message.split())[:400]
@@ -195,7 +195,7 @@ class GuardedRun:
 
 
 class Process:
-    """A process of this machine, with what ``submitit`` tells of a job."""
+    """A process of this machine with the interface of ``submitit``'s jobs."""
 
     def __init__(self, work: GuardedRun) -> None:
         self.process = CONTEXT.Process(target=work)
@@ -207,12 +207,12 @@ class Process:
 
     @property
     def state(self) -> str:
-        """How it has ended; it is killed where memory is short."""
+        """How the process ended; the system kills it where memory is short."""
         code = self.process.exitcode
         return "OUT_OF_MEMORY" if code == -signal.SIGKILL else f"exit status {code}"
 
     def cancel(self) -> None:
-        """Ends it as Ctrl-C would, so that the run can be continued later."""
+        """End the process as Ctrl-C would, so that the run can be continued later."""
         if self.process.is_alive():
             os.kill(self.process.pid, signal.SIGINT)
         self.process.join()
@@ -227,7 +227,7 @@ def carry_out_all(
     progress: Progress = silent,
     ended: Callable[[Run], None] = lambda run: None,
 ) -> None:
-    """Carries out the runs that are not finished, each in a process or a job.
+    """Carry out the runs that are not finished, each in a process or a job.
 
     A run that fails is recorded and does not stop the others; a run that was stopped
     continues where it was, also a job that Slurm stops at its time limit. Data are

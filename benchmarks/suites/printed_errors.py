@@ -1,4 +1,4 @@
-"""Errors that others printed: in the paper, and on public data sets.
+"""Errors from publications: from the paper, and on public data sets.
 
 ``paper.csv``: ``table`` (a name for it), ``equation``, ``n_s``, ``n_t`` (0 where a
 coefficient is the input), ``n_t_out``, ``points`` (``grid`` or ``irregular``),

@@ -62,7 +62,7 @@ TITLES = MEASURES | {
 
 
 def write_suite_report(folder: Path) -> Path:
-    """Draws ``report.html`` from the tables in the folder of a suite.
+    """Draw ``report.html`` from the tables in the folder of a suite.
 
     It is a page that loads nothing. Pictures of predictions and states are those of
     the runs whose folders are there.
@@ -202,7 +202,7 @@ class _Page:
         }
 
     def further(self, problem: str, titles: Mapping[str, str]) -> pd.DataFrame:
-        """Columns with titles as rows, as text, those that there are."""
+        """Format the columns that exist among ``titles`` as rows of a table."""
         here = self.means.mean.loc[problem]
         here = here[[name for name in titles if name in here]].rename(columns=titles)
         table = here.dropna(how="all").dropna(axis="columns", how="all").T

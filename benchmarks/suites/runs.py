@@ -36,7 +36,7 @@ OPTIONAL = ("seed", "options", "columns", "test_file")
 
 
 class DataFiles(Part):
-    """A data set that the user has, in one file or in several beside each other.
+    """A user's data set, in one file or in several in the same folder.
 
     Its ``files``, ``columns`` and ``test_file`` are those of the problem. The first of
     the files is the one to open; ``points`` of the columns are beside it.
@@ -49,7 +49,7 @@ class DataFiles(Part):
     equation: str = Field("", exclude=True)  # the file may tell
 
     def obtain(self, progress: Progress = silent) -> dict[str, Any]:
-        """The settings of a run on them."""
+        """Return the settings of a run on these files."""
         path, columns = self.first(), dict(self.columns)
         assert path is not None
         if "points" in columns:
@@ -74,7 +74,7 @@ class DataFiles(Part):
         return paths[0] if paths else None
 
     def absent(self) -> str:
-        """Which of the files is not there, empty where all are."""
+        """Name the file that is missing; an empty text where none is."""
         first = self.first()
         for name in filter(None, (*self.files, self.test_file)):
             if first is None or not first.with_name(name).exists():

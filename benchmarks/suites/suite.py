@@ -93,7 +93,7 @@ class DataSet(Part):
     options: Settings = {}
 
     def obtain(self, progress: Progress = silent) -> Settings:
-        """Settings with the file, generated in the user's cache where it is not yet."""
+        """Return the settings of a run on the file, made in the cache if need be."""
         sizes = self.model_dump()
         sizes |= {"num_steps": sizes.pop("records"), "workers": os.cpu_count() or 1}
         return {"data.file": generate(out=None, **sizes, progress=progress)}
@@ -173,7 +173,7 @@ class Suite(Part):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Columns: errors on the mesh of training, on larger meshes, deviations."""
+        """Columns of errors on the training mesh and larger ones, and differences."""
         if self.rolls:
             return ROLLOUT
         larger = (f"mae_{factor:g}" for factor in self.unseen)
@@ -193,7 +193,7 @@ class Suite(Part):
 
     @property
     def rivals(self) -> tuple[str, ...]:
-        """The variants that compete."""
+        """The variants that are no references."""
         return tuple(name for name in self.variants if name not in self.references)
 
     def trials(self, variant: str) -> dict[str, Settings]:
@@ -233,7 +233,7 @@ def shipped_results(suite: str, scale: str) -> Path:
 
 
 def find_suite(name: str) -> Path:
-    """The file of a suite: a YAML file of one's own, or one that comes along."""
+    """Return the file of a suite: the user's own YAML file, or an included one."""
     shipped = nfsgeo_benchmarks.shipped_suites()
     if not name.endswith((".yaml", ".yml")) and name not in shipped:
         raise unknown(f"suite {name}", "the name of a suite", name, shipped)
@@ -241,7 +241,7 @@ def find_suite(name: str) -> Path:
 
 
 def read_suite(path: Path) -> Suite:
-    """A suite from its YAML file; what is wrong is told with the file and the key."""
+    """Read a suite from its YAML file; errors name the file and the key."""
     parts: dict[str, type[Part]] = {"problems.*.": Problem}
     parts |= {"search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
@@ -251,7 +251,7 @@ def read_suite(path: Path) -> Suite:
 
 
 def read_scales(path: Path) -> dict[str, Scale]:
-    """Scales by name, from their YAML file; errors are told as of a suite."""
+    """Read scales by name from their YAML file; errors name the file and the key."""
     keys = [f"*.{key}" for key in Scale.model_fields]
     keys += [f"*.data.*.{key}" for key in DataSet.model_fields]
     scales = {}
@@ -263,7 +263,7 @@ def read_scales(path: Path) -> dict[str, Scale]:
 
 @contextmanager
 def in_file(path: Path | None) -> Iterator[None]:
-    """Adds the name of a file to what is wrong inside the block."""
+    """Add the name of a file to user errors inside the block."""
     try:
         yield
     except UserError as error:

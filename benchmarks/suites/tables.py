@@ -56,7 +56,7 @@ Row = Mapping[str, Any]
 
 
 def read_table(path: Path) -> list[dict[str, Any]]:
-    """Rows of a table, None where a cell is empty; none without the file."""
+    """Read the rows of a table, None in empty cells; no rows without a file."""
     if not path.exists():
         return []
     table = pd.read_csv(path, dtype_backend="numpy_nullable")
@@ -188,7 +188,7 @@ def write_tables(
 
 
 def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float]:
-    """How far the states of a run are from those of all other finished variants.
+    """Differences of a run's states from those of all other finished variants.
 
     Before training and after it, before the blocks and after them; the mean over runs
     is the paper's Diff.
@@ -217,7 +217,7 @@ def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float
 def write_choices(
     suite: Suite, runs: Sequence[Run], folder: Path
 ) -> list[dict[str, Any]]:
-    """Writes ``tuned.csv``: a row for each trial, and which of them are chosen.
+    """Write ``tuned.csv``: a row for each trial, and which of them are chosen.
 
     The smallest validation RMSE of the epochs counts. The best finished trial of a
     variant on a problem is its choice for all problems in as many space dimensions,

@@ -129,7 +129,7 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
 
 
 def _station_pictures(e: Predictions) -> Iterator[Picture]:
-    """What was observed and predicted at stations over time."""
+    """Observed and predicted values at stations over time."""
     if not e.stations:
         return
     names, times, truth, prediction = e.stations
@@ -332,5 +332,5 @@ def evenly(count: int, most: int) -> list[int]:
 
 
 def _slug(name: str) -> str:
-    """A name that is safe as part of a file name."""
+    """Return a name that is safe as part of a file name."""
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in name) or "field"

@@ -133,7 +133,7 @@ def template(name: str, *folders: Path) -> jinja2.Template:
 
 
 def _facts(run: RunFolder) -> dict[str, str]:
-    """The run in a few numbers; a steady problem has no time steps."""
+    """Describe the run in a few numbers; a steady problem has no time steps."""
     summary, e = run.summary, run.predictions
     steps = f"{count_text(summary.get('n_t'))} → {count_text(summary.get('n_t_out'))}"
     named = {
@@ -146,7 +146,7 @@ def _facts(run: RunFolder) -> dict[str, str]:
 
 
 def _cost(summary: Mapping[str, Any]) -> dict[str, str]:
-    """Size of the model, and what its training took."""
+    """Size of the model, time and memory of its training."""
     return {
         "parameters": count_text(summary.get("parameters")),
         "time per epoch": seconds_text(summary.get("seconds_per_epoch")),

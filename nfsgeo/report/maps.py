@@ -103,12 +103,12 @@ class FieldFigure:
             self._maps(rows)
 
     def show(self, row: int) -> None:
-        """Shows another row, by its number, in place of the only one."""
+        """Show another row, by its number, instead of the only one."""
         for update, values in self._updates:
             update(values[row])
 
     def _slice(self) -> None:
-        """Takes the points next to the middle of the last axis for those of a plane."""
+        """Keep the points nearest the middle of the last axis, as those of a plane."""
         self.note = "Dots are the points next to the plane that is shown."
         domain, level = self.domain, (self.domain.lower[2] + self.domain.upper[2]) / 2
         away = np.abs(self.pos[:, 2] - level)
@@ -218,7 +218,7 @@ class FieldFigure:
     def _panels(
         self, rows: int, slope: float, look: dict[str, Any]
     ) -> tuple[Any, dict[str, ScalarMappable]]:
-        """Equal panels whose columns have titles, and colour bars by their scale."""
+        """Make equal panels with titles of columns, and a colour bar for each scale."""
         columns = self.columns
         low = slope * (WIDTH - 1.2) / len(columns) < TURNED
         room = (WIDTH - (2.2 if low else 1.2)) / len(columns)
@@ -256,7 +256,7 @@ class FieldFigure:
         return panels, colours
 
     def _beside(self, ax: Axes, text: str, x: float, y: float) -> Annotation:
-        """Writes at an edge; unlike labels, the layout leaves room for it all."""
+        """Write at an edge; unlike for labels, the layout leaves room for all of it."""
         look: dict[str, Any] = {"ha": ("right", "center", "left")[round(2 * x)]}
         look["va"] = ("top", "center", "bottom")[round(2 * y)]
         look |= {"rotation": self._turned, "ma": "center"} if x != 0.5 else {}

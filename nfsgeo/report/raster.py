@@ -1,4 +1,4 @@
-"""Piecewise linear interpolation from scattered points to the pixels of a picture."""
+"""Piecewise linear interpolation from scattered points to the pixels of a map."""
 
 from __future__ import annotations
 

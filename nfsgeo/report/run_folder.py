@@ -74,7 +74,7 @@ class Predictions:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The files of a run; what is not there is empty or None."""
+    """The files of a run; a missing one is empty or None."""
 
     path: Path
     config: dict[str, Any] = field(default_factory=dict)

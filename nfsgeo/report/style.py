@@ -63,7 +63,7 @@ class Picture:
 
 
 def drawn(figure: Figure, dpi: int = DPI) -> Image.Image:
-    """A figure as an image of so many dots per inch."""
+    """Draw a figure as an image at a resolution in dots per inch."""
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -79,6 +79,6 @@ def as_source(image: Image.Image) -> str:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draws in nfsgeo's style and leaves the caller's matplotlib settings alone."""
+    """Draw in nfsgeo's style and leave the caller's matplotlib settings alone."""
     with matplotlib.style.context(STYLE, after_reset=True):
         yield

@@ -57,7 +57,7 @@ def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
 
 
 def verdict(summary: Errors) -> str | None:
-    """How the model's error compares with the best of the baselines, in words."""
+    """Compare the model's error with that of the best baseline, in a sentence."""
     table = error_table(_methods(summary, _pooled(summary)))
     mae = table.get("MAE", pd.Series(dtype=float))
     rivals = mae[1:].dropna()

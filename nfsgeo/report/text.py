@@ -33,23 +33,23 @@ def _known(value: Any) -> bool:
 
 
 def error_text(value: Any) -> str:
-    """An error with three digits."""
+    """Format an error with three digits."""
     return f"{value:#.3g}".rstrip(".") if _known(value) else UNKNOWN
 
 
 def mae_text(error: Doubles) -> str:
-    """The MAE of differences from the truth, where that is known."""
+    """Format the MAE of differences from the truth, where that is known."""
     size = np.abs(error[~np.isnan(error)])
     return f"MAE {size.mean():#.2g}".rstrip(".") if len(size) else "no truth"
 
 
 def count_text(value: Any) -> str:
-    """A whole number with its thousands separated."""
+    """Format a whole number with its thousands separated."""
     return f"{value:,.0f}".replace(",", "\u202f") if _known(value) else UNKNOWN
 
 
 def bytes_text(value: Any) -> str:
-    """An amount of memory."""
+    """Format an amount of memory."""
     if not _known(value):
         return UNKNOWN
     power = min(3, int(math.log(max(value, 1), 1024)))
@@ -57,7 +57,7 @@ def bytes_text(value: Any) -> str:
 
 
 def seconds_text(value: Any) -> str:
-    """A span of time, above 100 seconds as hours, minutes and seconds."""
+    """Format a time span, above 100 seconds as hours, minutes and seconds."""
     if not _known(value):
         return UNKNOWN
     return f"{value:.3g} s" if value < 100 else f"{timedelta(seconds=round(value))}"
