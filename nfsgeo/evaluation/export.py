@@ -21,7 +21,6 @@ from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.files import check_target
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.arrays import example
-from nfsgeo.forecast.transforms import ImposedValues
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import pointers
 from nfsgeo.models import MixerOperator
@@ -169,10 +168,7 @@ def _inputs(
         # Without queries, the only neighbour of every point is itself.
         itself = torch.arange(len(graphs.pos)).expand(2, -1)
         own = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
-        if forecaster.prediction != "direct":
-            edges["last"] = own
-        if forecaster.find(ImposedValues) is not None:
-            edges["imposed"] = own
+        edges |= dict.fromkeys(forecaster.query_edges, own)
     if query_pos is None and "near" in edges:
         edges |= {"near_queries": edges["near"], "own": own}
     names = [*ENDS, *_own_ends(forecaster)]
@@ -209,8 +205,7 @@ class _Program(nn.Module):
         # The graphs among the nodes of the grid do not change.
         self.nodes = nodes.among_nodes(torch.device("cpu"))
         self.fixed = {"nodes": nodes.grid.size(0)}
-        for transform in forecaster.stack:
-            self.fixed |= {name: num for name, (num, _) in transform.sources.items()}
+        self.fixed |= {name: num for name, (num, _) in forecaster.sources.items()}
         self.ends = ENDS | _own_ends(forecaster)
 
     def forward(
@@ -236,8 +231,8 @@ class _Program(nn.Module):
 
 def _own_ends(forecaster: Forecaster) -> dict[str, tuple[str, str]]:
     """Graphs from points that transforms keep: sources and targets."""
-    own = (each for of in forecaster.stack for each in of.sources.items())
-    return {name: (name, target) for name, (_, target) in own}
+    sources = forecaster.sources.items()
+    return {name: (name, target) for name, (_, target) in sources}
 
 
 def _sizes(name: str, given: Tensor) -> dict[int, Dim]:

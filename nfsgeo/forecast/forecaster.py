@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Self, TypeVar, cast
 
 import torch
@@ -123,6 +124,28 @@ class Forecaster(nn.Module):
                 settings[key] = [std or here for std, here in pairs]
             self.transforms[number] = made = type(own)(**settings)
             made.sizes(self.model.problem)
+
+    def unaware_of(self, queries: Tensor) -> Forecaster:
+        """This forecaster with transforms that have never seen some positions.
+
+        Args:
+            queries: The normalised positions ``[M, d]``.
+        """
+        transforms = [transform.unaware_of(queries) for transform in self.stack]
+        made = Forecaster(self.model, self.name, self.task, transforms)
+        made._warned = self._warned
+        return made.train(self.training)
+
+    @property
+    def sources(self) -> dict[str, tuple[int, str]]:
+        """Graphs from points that transforms keep, see :attr:`Transform.sources`."""
+        each = (transform.sources.items() for transform in self.stack)
+        return dict(chain.from_iterable(each))
+
+    @property
+    def query_edges(self) -> list[str]:
+        """Names of the edges from observed to query points that transforms need."""
+        return [*chain.from_iterable(kind.query_edges for kind in self.stack)]
 
     def connect(
         self,

@@ -80,20 +80,19 @@ def errors_of(
     """
     forecaster, rows = scored.forecaster, list[list[Tensor]]()
     num, draw = len(forecaster.task.components), torch.Generator().manual_seed(0)
-    stack, trivial = forecaster.transforms, references.predictors if references else {}
+    trivial = references.predictors if references else {}
     # What is fitted to the points of training tells nothing on another mesh.
     series = references.series.predictors() if references and references.series else {}
     tied = {"mean", *series}
     for mesh, gaps, conditions, every in _conditions(scored, part):
-        windows = scored.windows(part, mesh=mesh)
+        forecaster, windows = scored.forecaster, scored.windows(part, mesh=mesh)
         chosen = np.linspace(0, len(windows) - 1, min(WINDOWS, len(windows)))
         numbers = chosen.round().astype(int)[every].tolist()
         some, left = Subset(windows, numbers), iter(numbers)
         if conditions[0] < 0 and isinstance(mesh, Mesh) and mesh.queries:
             places = torch.from_numpy(mesh.queries.pos)
             places = forecaster.task.domain.normalise(places, torch.float64)
-            changed = (transform.unaware_of(places) for transform in forecaster.stack)
-            forecaster.transforms = torch.nn.ModuleList(changed)
+            forecaster = scored.forecaster.unaware_of(places)
         for batch in batches(some, 4, forecaster.connect):  # type: ignore[arg-type]
             removed = torch.rand(batch.x.shape[:2], generator=draw) < gaps
             batch.x[..., :num][removed] = torch.nan
@@ -119,7 +118,6 @@ def errors_of(
                     facts = (torch.full_like(at, fact) for fact in (window, number))
                     if number >= 0:
                         rows.append([*(value[at] for value in each), *facts])
-        forecaster.transforms = stack
     found = [torch.cat(each) for each in zip(*rows, strict=True)]
     of = dict(zip(("model", *trivial), found[4:-2], strict=True))
     return Errors(Surroundings(*found[:4]), of, *found[-2:])

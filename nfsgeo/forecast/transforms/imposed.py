@@ -45,6 +45,8 @@ class ImposedValues(Transform):
         forcings: Number of the forcing that each component has, -1 for none.
     """
 
+    query_edges = ("imposed",)
+
     def __init__(
         self,
         *,

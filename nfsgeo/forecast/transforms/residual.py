@@ -66,6 +66,7 @@ class Residual(Transform):
     """
 
     fitted = "mean", "std", "lead_std", "linear", "level"
+    query_edges = ("last",)
 
     def __init__(
         self,

@@ -143,9 +143,11 @@ class Transform(nn.Module):
     Attributes:
         fitted: Names of the settings that a run takes from the one that it starts from,
             where ``form`` is the same.
+        query_edges: Names of the edges to query points that :meth:`connect` adds.
     """
 
     fitted: ClassVar[tuple[str, ...]] = ()
+    query_edges: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
