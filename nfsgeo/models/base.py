@@ -366,13 +366,11 @@ class Model(nn.Module, ABC):
                     "a model that does, such as nfs or a variant (nfs-...)",
                     "use such a model, or detach the positions",
                 )
-        at_points = query_pos is None
+        same = query_pos is None
         with torch.set_grad_enabled(differentiated):
             places = self._normalised(pos)
             queries = places if query_pos is None else self._normalised(query_pos)
-            ends = by_sample(
-                places, queries, batch, batch if at_points else query_batch
-            )
+            ends = by_sample(places, queries, batch, batch if same else query_batch)
             cells = edges_by_sample(edge_index if self.uses_cells else None, ends)
             samples: list[Graphs] = []
             for number, (place, others) in enumerate(ends):
@@ -381,7 +379,7 @@ class Model(nn.Module, ABC):
                         f"sample {number} of {len(ends)} has no point: expected at "
                         "least one in every sample; leave it out of the batch"
                     )
-                query = None if at_points else others
+                query = None if same else others
                 shared = bool(samples) and not differentiated and not cells
                 if shared and _same(samples[0], place, query):
                     samples.append(samples[0])

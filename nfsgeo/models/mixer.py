@@ -169,18 +169,16 @@ class MixerOperator(Model):
         field = self.cropped(self.blocks(self.padded(field)))
         num, rows = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
         pieces: list[slice | None] = [None]
-        at_once = (
-            torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= rows
-        )
-        if not at_once:
+        single = torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= rows
+        if not single:
             # Pieces bound the memory, apart from that of the result.
             pieces = [slice(at, min(at + rows, num)) for at in range(0, num, rows)]
         results = []
         for piece in pieces:
-            at_queries = self.resampling.back(field, features, graphs, piece)
+            result = self.resampling.back(field, features, graphs, piece)
             if path is not None and encoded is not None:
-                at_queries = path.decode(at_queries, encoded, graphs, piece)
-            results.append(self.projector(at_queries))
+                result = path.decode(result, encoded, graphs, piece)
+            results.append(self.projector(result))
         return torch.cat(results).reshape(num, self.problem.n_out, -1)
 
     def padded(self, field: Tensor) -> Tensor:

@@ -131,14 +131,13 @@ class PointPath(nn.Module):
             near = _rows(graphs.edges["near_queries"], some)
             own = self._at_queries(encoded, graphs, near, some)
         own = own[:, None].expand(-1, back.size(1), -1)
-        joined = torch.cat([back, own], dim=-1)
+        field = torch.cat([back, own], dim=-1)
         if self.behind is not None:
             # Messages do not depend on time.
-            target = joined[:, 0] if joined.size(1) == 1 else joined.mean(1)
-            joined = (
-                joined + self.behind((encoded.mixed, target), graphs.pos, near)[:, None]
-            )
-        return joined
+            target = field[:, 0] if field.size(1) == 1 else field.mean(1)
+            ends = encoded.mixed, target
+            field = field + self.behind(ends, graphs.pos, near)[:, None]
+        return field
 
     def _at_queries(
         self, encoded: Encoded, graphs: Graphs, near: BipartiteGraph, some: slice | None
@@ -152,16 +151,14 @@ class PointPath(nn.Module):
             latent = None if latent is None else latent[some]
         inputs = interpolate_along(encoded.inputs[:, None], own)[:, 0]
         if query_x is not None:
-            interpolated, spacing = inputs[:, :-1], inputs[:, -1:]
-            query_x = query_x.repeat(1, interpolated.size(1) // query_x.size(1))
-            inputs = torch.cat(
-                [query_x.where(~query_x.isnan(), interpolated), spacing], dim=1
-            )
+            near_x, spacing = inputs[:, :-1], inputs[:, -1:]
+            query_x = query_x.repeat(1, near_x.size(1) // query_x.size(1))
+            query_x = query_x.where(~query_x.isnan(), near_x)
+            inputs = torch.cat([query_x, spacing], dim=1)
         features = self._embedded(inputs, pos, latent)
         if self.before is not None:
-            features = features + self.before(
-                (encoded.features, features), graphs.pos, near
-            )
+            ends = encoded.features, features
+            features = features + self.before(ends, graphs.pos, near)
         return features
 
     def _embedded(self, inputs: Tensor, pos: Tensor, latent: Tensor | None) -> Tensor:

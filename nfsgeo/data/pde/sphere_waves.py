@@ -58,17 +58,13 @@ class SphereWaves(Solver):
         variance = (1 + degree**2) ** -1.5
         scale = (4 * torch.pi * variance / variance.sum()).sqrt()
         drawn = np.stack([rng.standard_normal((len(degree), 2)) for rng in rngs])
-        coefficients = torch.from_numpy(drawn).transpose(1, 2) * scale
+        modes = torch.from_numpy(drawn).transpose(1, 2) * scale
         frequency = self.speed * (degree * (degree + 1)).sqrt()
         angle = torch.outer(torch.from_numpy(self.times(num_steps)), frequency)
         waves = torch.stack([angle.cos(), angle.sin()], dim=1)
-        coefficients = torch.einsum(
-            "bpk,tpk->btk", coefficients.to(device), waves.to(device)
-        )
+        modes = torch.einsum("bpk,tpk->btk", modes.to(device), waves.to(device))
         grid = torch.cartesian_prod(*map(torch.from_numpy, self.axes(resolution)))
         pos = self.domain.normalise(grid, torch.float64)
         harmonics = spherical_harmonics(pos, self.degree + 1)[:, 1:].to(device)
-        u = (coefficients @ harmonics.T).unflatten(2, (resolution, resolution))[
-            ..., None
-        ]
+        u = (modes @ harmonics.T).unflatten(2, (resolution, resolution))[..., None]
         return Solution(u, u[:, 0], {})
