@@ -236,8 +236,8 @@ class Model(nn.Module, ABC):
             query_batch: sample of each query point.
             graphs: result of :meth:`connect` for these positions, which are then
                 ignored; ``None`` to make them now.
-            forcing: what is known at all time steps, those of the result included,
-                ``[N, n_t + n_t', C_f]``; ``None`` where the problem has none.
+            forcing: forcing at all time steps including those of the result,
+                ``[N, n_t + n_t', C_f]``; ``None`` if the problem has none.
 
         Raises:
             UserError: when a point is outside the domain, or the model cannot predict
@@ -281,19 +281,19 @@ class Model(nn.Module, ABC):
     def predict_forced(
         self, x: Tensor, graphs: Graphs, forcing: Tensor | None
     ) -> Tensor:
-        """The result, as of :meth:`predict`, with the forcing apart.
+        """Predict as :meth:`predict` does, with a separate forcing.
 
         By default the forcing joins the input. Models that step through time take it
         step by step.
 
         Args:
-            x: input fields at the observed points, checked.
-            graphs: from :meth:`connect`.
-            forcing: what is known at all time steps, or ``None``.
+            x: input fields at the observed points, already checked.
+            graphs: result of :meth:`connect`.
+            forcing: forcing at all time steps, or ``None``.
         """
         if forcing is None:
             return self.predict(x, graphs)
-        if (queries := graphs.query_x) is not None:  # where no forcing is known
+        if (queries := graphs.query_x) is not None:  # the forcing is unknown there
             unknown = queries.new_full((), torch.nan)
             shape = len(queries), *forcing.shape[1:]
             steps = queries[:, None].expand(-1, x.size(1), -1)
@@ -320,7 +320,7 @@ class Model(nn.Module, ABC):
             target: normalised time steps after them, ``[M, n_t' or more, F']``.
             graphs: result of :meth:`connect`.
             loss: loss of predictions and true fields at the points of this batch.
-            forcing: as for :meth:`forward`.
+            forcing: forcing, as for :meth:`forward`.
         """
         prediction = self(x, graphs.pos, graphs=graphs, forcing=forcing)
         return loss(prediction, target[:, : self.problem.n_out])

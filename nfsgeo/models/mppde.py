@@ -100,7 +100,7 @@ class MPPDE(Model):
     def predict_forced(
         self, x: Tensor, graphs: Graphs, forcing: Tensor | None
     ) -> Tensor:
-        """Predict with what is known at each time step; see :class:`Model`."""
+        """Predict with a forcing; see :class:`Model`."""
         fields, *inputs = self._split(x, forcing)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):

@@ -101,7 +101,7 @@ class RecurrentOperator(Model):
     def predict_forced(
         self, x: Tensor, graphs: Graphs, forcing: Tensor | None
     ) -> Tensor:
-        """Predict with what is known at each time step; see :class:`Model`."""
+        """Predict with a forcing; see :class:`Model`."""
         matrices, problem = self.matrices(graphs), self.problem
         num = problem.out_components * problem.has_time
         fields, rest = x.tensor_split([num], dim=-1)

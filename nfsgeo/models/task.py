@@ -74,7 +74,7 @@ class Problem:
 
     @property
     def num_features(self) -> int:
-        """Input values at each point, those of the forcing included."""
+        """Number of inputs at each point, with those of the forcing."""
         return self.n_in * (self.in_components + self.folds * self.forcings)
 
 
