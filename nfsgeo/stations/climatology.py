@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress
 from typing import Self
 
 import torch
@@ -17,62 +16,97 @@ from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
 
-__all__ = ["Climatology", "harmonics"]
+__all__ = ["Climatology", "at_times", "phases_of"]
 
 SAME = 1e-6  # distance of equal points in float32, in the normalised domain
 
+# Period, in the unit of the times, and number of phases.
+Cycle = tuple[float, int]
 
-def harmonics(times: Tensor, periods: Sequence[float]) -> Tensor:
-    r"""The constant, and cosine and sine of each period: ``[..., 1 + 2 P]``.
 
-    .. math:: (1, \cos 2\pi t / p_1, \sin 2\pi t / p_1, \cos 2\pi t / p_2, \dots)
+def phases_of(times: Tensor, cycle: Cycle) -> tuple[Tensor, Tensor, Tensor]:
+    """The phases of a cycle before and after each time, and the share of the latter.
 
-    ``times`` of any shape, float64, and ``periods`` in their unit.
+    Args:
+        times: Of any shape, float64.
+        cycle: Its period, infinite for a constant, and its number of phases.
     """
-    found = [torch.ones_like(times)]
-    for period in periods:
-        phase = 2 * torch.pi * (times / period).frac()
-        found += [phase.cos(), phase.sin()]
-    return torch.stack(found, dim=-1)
+    period, phases = cycle
+    place = phases * torch.remainder(times / period, 1)
+    before = place.floor()
+    low = before.long() % phases
+    return low, (low + 1) % phases, place - before
+
+
+def at_times(table: Tensor, cycles: Sequence[Cycle], times: Tensor) -> Tensor:
+    """The climatology at some times, linear between the phases: ``[S, ..., C]``.
+
+    Args:
+        table: Values of all phases, one cycle after the other, ``[S, K, C]``.
+        cycles: The cycles, whose values add up.
+        times: Of any shape ``[...]``, float64.
+    """
+    found = table.new_zeros(len(table), *times.shape, table.size(-1))
+    for cycle, values in zip(
+        cycles, table.split([phases for _, phases in cycles], dim=1), strict=True
+    ):
+        low, high, share = phases_of(times, cycle)
+        found = found + torch.lerp(values[:, low], values[:, high], share[..., None])
+    return found
 
 
 class Climatology(Transform):
     r"""Takes the climatology of each point off the fields, and adds it in the end.
 
-    .. math:: m_c(x, t) = \sum_k \beta_{kc}(x) \, h_k(t)
+    .. math:: m_c(x, t) = \sum_k \mu_{kc}(x, t \bmod p_k)
 
-    with a constant and harmonics :math:`h` of the year and the day. At other points
-    than those of the training file, which are in the same order, the coefficients are
-    means of the nearest ones, weighted by 1 / distance².
+    with a value for each phase of the cycles :math:`p_k`, such as the time of day, and
+    linear between these. At other points than those of the training file, which are in
+    the same order, values are means of those at the nearest ones, weighted by
+    1 / distance².
 
     Args:
+        shape: number of points of the training file, dimension, components.
+        cycles: period, in the unit of the times, and number of phases of each. The
+            first one is infinite, with one phase: the mean of a point.
+
+    Attributes:
         pos: points of the training file ``[S, d]``, in the normalised domain.
-        periods: of the harmonics, in the unit of the times.
-        coefficients: ``[S, 1 + 2 P, C]``.
+        table: values of all phases, one cycle after the other, ``[S, K, C]``.
     """
 
     def __init__(
-        self,
-        *,
-        pos: Sequence[Sequence[float]],
-        periods: Sequence[float],
-        coefficients: Sequence[Sequence[Sequence[float]]],
+        self, *, shape: Sequence[int], cycles: Sequence[Sequence[float]]
     ) -> None:
-        super().__init__(pos=pos, periods=periods, coefficients=coefficients)
-        self.periods = tuple(periods)
-        self.register_buffer("pos", torch.tensor(pos, dtype=torch.float64))
-        values = torch.tensor(coefficients, dtype=torch.float64)
-        self.register_buffer("coefficients", values)
+        super().__init__(shape=shape, cycles=cycles)
+        (points, dim, components), self.cycles = shape, [(p, int(n)) for p, n in cycles]
+        phases = sum(num for _, num in self.cycles)
+        self.register_buffer("pos", torch.zeros(points, dim).double())
+        self.register_buffer("table", torch.zeros(points, phases, components).double())
 
     pos: Tensor
-    coefficients: Tensor
+    table: Tensor
 
     @classmethod
     def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
         if (series := options.series) is None:
             return None
-        pos, values = series.pos.tolist(), series.coefficients.tolist()
-        return cls(pos=pos, periods=[*series.periods], coefficients=values)
+        return cls.of(series.pos, series.cycles, series.table)
+
+    @classmethod
+    def of(cls, pos: Tensor, cycles: Sequence[Cycle], table: Tensor) -> Self:
+        """The transform with such points and values.
+
+        Args:
+            pos: As of the class.
+            cycles: As of the class.
+            table: As of the class.
+        """
+        made = cls(
+            shape=[*pos.shape, table.size(-1)], cycles=[[*each] for each in cycles]
+        )
+        made.pos, made.table = pos.double(), table.double()
+        return made
 
     def sizes(self, problem: Problem) -> Problem:
         self.domain = problem.domain.normalised
@@ -96,7 +130,7 @@ class Climatology(Transform):
         return made.with_edges("climatology_queries", lambda _, pos: edges(pos))
 
     def inputs(self, batch: ModelInputs) -> ModelInputs:
-        num, steps = self.coefficients.size(-1), batch.x.size(1)
+        num, steps = self.table.size(-1), batch.x.size(1)
         mean = self.mean(batch.graphs, batch.times, slice(steps))
         x = torch.cat([batch.x[..., :num] - mean, batch.x[..., num:]], dim=-1)
         return replace(batch, x=x)
@@ -113,21 +147,16 @@ class Climatology(Transform):
         return self.mean(graphs, batch.times, steps, graphs.query_pos is not None)
 
     def unaware_of(self, queries: Tensor) -> Climatology:
-        there = (torch.cdist(self.pos.cpu(), queries).amin(1) > 1e-6).tolist()
-        known = dict(self.settings)
-        for key in ("pos", "coefficients"):
-            known[key] = [*compress(known[key], there)]
-        made = Climatology(**known).to(self.pos.device)
+        others = torch.cdist(self.pos.cpu(), queries).amin(1) > SAME
+        others = others.to(self.pos.device)
+        made = self.of(self.pos[others], self.cycles, self.table[others])
         made.domain = self.domain
         return made
 
     @property
     def sources(self) -> dict[str, tuple[int, str]]:
-        num = len(self.pos)
-        return {
-            "climatology": (num, "points"),
-            "climatology_queries": (num, "queries"),
-        }
+        ends = {"climatology": "points", "climatology_queries": "queries"}
+        return {name: (len(self.pos), target) for name, target in ends.items()}
 
     def mean(
         self, graphs: Graphs, times: Tensor | None, steps: slice, queries: bool = False
@@ -135,15 +164,13 @@ class Climatology(Transform):
         """The climatology ``[N, T, C]``, or one ``[N, 1, C]`` that is always the same.
 
         On ``graphs`` of :meth:`connect` at the observed points or ``queries``, at those
-        ``steps`` of the ``times`` of each sample ``[S, T']``; ``None`` without periods.
+        ``steps`` of the ``times`` of each sample ``[S, T']``; ``None`` without cycles.
         """
-        num, name = graphs.num_samples, "climatology" + "_queries" * queries
-        known = self.coefficients.repeat(num, 1, 1)
-        here = interpolate_along(known, graphs.edges[name])
         if times is None:
-            return here[:, :1]
-        basis = harmonics(times[:, steps].to(here), self.periods).expand(num, -1, -1)
-        of = graphs.query_batch if queries else graphs.batch
-        if of is None:
-            return torch.einsum("tk,nkc->ntc", basis[0], here)
-        return torch.einsum("ntk,nkc->ntc", basis[of], here)
+            known = self.table[None, :, :1]
+        else:
+            moments = times[:, steps].to(self.table)
+            known = at_times(self.table, self.cycles, moments).transpose(0, 1)
+        known = known.expand(graphs.num_samples, -1, -1, -1).flatten(0, 1)
+        name = "climatology" + "_queries" * queries
+        return interpolate_along(known, graphs.edges[name])

@@ -18,7 +18,7 @@ from nfsgeo.evaluation.references import MAX_QUERIES, Predictor, window_times
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import kriging_graph
 from nfsgeo.nn.missing_values import fill_in_time
-from nfsgeo.stations.climatology import harmonics
+from nfsgeo.stations.climatology import at_times, phases_of
 from nfsgeo.stations.series import SeriesClimatology, fitted_climatology
 from nfsgeo.training.run_data import RunData, queried
 
@@ -82,11 +82,11 @@ class StationReferences:
         *,
         boosting: bool = False,
     ) -> None:
-        self.n_in, self.periods = used.config.data.n_in or 0, season.periods
+        self.n_in, self.cycles = used.config.data.n_in or 0, season.cycles
         joined, self.num = mesh.with_queries_joined(), len(mesh)
         assert joined.index is not None
         self.domain, self.pos = used.file.domain, season.pos[joined.index]
-        self.coefficients = season.coefficients[joined.index].numpy()
+        self.table = season.table[joined.index]
         self.anomalies = season.anomalies[mesh.index].numpy()
         self.covariance = season.covariance() if len(mesh.queries or ()) else None
         # Points of the last window and its other points, and the graph between them.
@@ -139,8 +139,12 @@ class StationReferences:
         pos = self.pos[: self.num].numpy()
         near = cKDTree(pos).query(pos, min(1 + NEIGHBOURS, len(pos)))[1][:, 1:]
         others = lags[:, :, -1][near].swapaxes(1, 2)
-        now = harmonics(times, self.periods)[None].numpy()
-        mean = self.coefficients[: self.num, :1]
+        phases = [
+            low + share
+            for low, _, share in (phases_of(times, cycle) for cycle in self.cycles)
+        ]
+        now = torch.stack(phases, dim=-1)[None].numpy()
+        mean = self.table[: self.num, :1].numpy()
         each = (lags, others, now + 0 * lags[..., -1, :1], mean + 0 * lags[:, :, -1])
         return np.concatenate([of.reshape(*lags.shape[:2], -1) for of in each], axis=2)
 
@@ -190,10 +194,9 @@ class StationReferences:
 
     def _expected(self, at: Indices, batch: Batch) -> Doubles:
         """The climatology at points of the windows ``[n, n_in + n_out, C]``."""
-        basis = harmonics(window_times(batch), self.periods).numpy()
-        of = batch.batch.cpu().numpy() if len(basis) > 1 else np.zeros(len(at), int)
-        each = basis[of], self.coefficients[at]
-        return np.asarray(np.einsum("ntk,nkc->ntc", *each, optimize=True))
+        known = at_times(self.table, self.cycles, window_times(batch).double()).numpy()
+        window = batch.batch.cpu().numpy() if batch.num_graphs > 1 else 0
+        return np.asarray(known[at, window])
 
 
 def _filled(x: Doubles) -> Doubles:

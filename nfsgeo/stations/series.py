@@ -1,39 +1,53 @@
-"""What is fitted to one long series in closed form: its climatology, and a forecast."""
+"""The climatology of one long series, and a linear forecast of its anomalies."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 import torch
-from scipy.linalg import cho_factor, cho_solve
+from scipy.interpolate import RBFInterpolator
+from scipy.ndimage import gaussian_filter
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
-from nfsgeo.data import Fields
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.samples import read_sample
 from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.data.times import EPOCH
 from nfsgeo.forecast.transforms import SeriesFit
+from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.nn.missing_values import fill_in_time
-from nfsgeo.stations.climatology import harmonics
-from nfsgeo.training.covariance import PointSet, covariance_of, nelder_mead
+from nfsgeo.stations.climatology import Cycle, at_times, phases_of
+from nfsgeo.training.covariance import PointSet, covariance_of
 from nfsgeo.training.run_data import RunData
 
 __all__ = ["SeriesClimatology", "fitted_climatology", "fitted_series"]
 
-DAY, YEAR = 86400.0, 365.2425 * 86400.0
+DAY, WEEK, YEAR = 86400.0, 7 * 86400.0, 365.2425 * 86400.0
 # Values of a series, or of its windows, that are held at once.
 MOST_VALUES = 5e7
-# Stations that a Gaussian process is fitted to, and trials of its three parameters.
-MOST_STATIONS, TRIALS = 600, 60
-# Of the logarithms of a length, of the odds of what is shared, and of a variance.
-START, BOUNDS = (math.log(0.2), 0.0, 0.0), ([-5.0, -7.0, -60.0], [3.0, 7.0, 60.0])
+# Periods that training has to cover, standard deviation of the smoothing, most phases,
+# and weight of the mean of all points in that of one, in values of each phase.
+CYCLES = {
+    math.inf: (0.0, 0.0, 1, 0.0),
+    YEAR: (1.5, 30 * DAY, 366, 1.0),
+    DAY: (3.0, DAY / 96, 288, 1.0),
+    WEEK: (2.0, DAY / 96, 7 * 288, 6.0),
+}
+# How often what smoothing has left is smoothed again.
+ROUNDS = 3
+# Values of a point that count as much as what the others say of it, and those that one
+# of these others has at least.
+PULL, ENOUGH = 20.0, 30
+# Smoothing of what others say, and how many of them do.
+SMOOTHING, OTHERS = 0.5, 100
 # Where the covariance of anomalies is looked for: power, decay, mean and noise.
 NOISY = 1.0, -5.0, -2.0, -2.0
 # Time steps, points and trials by which it is fitted.
@@ -45,47 +59,40 @@ RIDGE = 1e-2
 Windows = tuple[Tensor, Tensor]
 
 
+@dataclass(frozen=True)
 class SeriesClimatology:
-    r"""Mean and season of a series at the points of its file, and anomalies from them.
+    r"""The mean of a series at the points of its file, by the phase of its cycles.
 
-    .. math:: \beta(x) = q(x) \cdot c + f(x) + g(x)
-
-    Coefficients are a Gaussian process: a trend in position and static inputs, a field
-    of exponential covariance, and what is a point's own.
-
-    Args:
-        file: The series.
-        pos: Its points ``[S, d]``, in the normalised domain.
-        static: Static inputs there ``[S, A]``.
-        values: In training, ``[S, T, C]``, NaN where nothing was observed or seen.
-        times: ``[T]``.
+    Values of all phases are means over training, smoothed along the cycle, and drawn
+    towards those of the other points where few cycles were seen. A point with few
+    values has what the others say of it: a trend in position and static inputs, and
+    radial basis functions of these.
 
     Attributes:
-        periods: Of the harmonics, in the unit of the times.
+        domain: The normalised domain.
+        pos: Points ``[S, d]`` in it.
+        places: Positions and static inputs, standardised, ``[S, F]``.
+        values: Of training ``[S, T, C]``, NaN where nothing was observed or seen.
+        times: ``[T]``.
+        cycles: Period and number of phases of each, of which the first is the mean.
         level: Whether fields return to it: the mean of part of a cycle, as of a summer,
             is none.
-        coefficients: ``[S, K, C]``.
-        anomalies: ``[S, T, C]``.
+        table: Values of all phases ``[S, K, C]``.
     """
 
-    def __init__(
-        self, file: Fields, pos: Tensor, static: Tensor, values: Tensor, times: Tensor
-    ) -> None:
-        self.domain, self.pos, self.values = file.domain.normalised, pos, values
-        self.periods, self.level = _cycles(times, file.time_unit)
-        near = len(pos) <= MOST_STATIONS
-        self.distance = torch.cdist(pos, pos).numpy() if near else None
-        known = torch.cat([pos, static], dim=1)
-        known = (known - known.mean(0)) / known.std(0).clamp_min(1e-12)
-        self.trend = torch.cat([torch.ones_like(pos[:, :1]), known], dim=1).numpy()
-        self.parameters: dict[tuple[int, int], Doubles] = {}
-        self.basis = harmonics(times, self.periods)
-        self.coefficients = self._fit(values, self.basis)
-        self.anomalies = self._less(self.coefficients)
+    domain: Domain
+    pos: Tensor
+    places: Doubles
+    values: Tensor
+    times: Tensor
+    cycles: list[Cycle]
+    level: bool
+    table: Tensor
 
-    def of_first(self, num: int) -> Tensor:
-        """Anomalies ``[S, T, C]`` from what the first time steps tell."""
-        return self._less(self._fit(self.values[:, :num], self.basis[:num]))
+    @property
+    def anomalies(self) -> Tensor:
+        """Differences of the values from the climatology ``[S, T, C]``."""
+        return self.values - at_times(self.table, self.cycles, self.times)
 
     @property
     def std(self) -> Tensor:
@@ -94,10 +101,21 @@ class SeriesClimatology:
         size = self.values.abs().nan_to_num().amax((0, 1))
         return torch.where(std > 1e-9 * size, std, torch.ones_like(std))
 
+    def fitted(self, steps: int) -> SeriesClimatology:
+        """The climatology that the first time steps tell.
+
+        Args:
+            steps: Their number.
+        """
+        u, times = self.values[:, :steps].numpy(), self.times[:steps]
+        table = _drawn(_phase_means(u, times, self.cycles), u, self.places)
+        return replace(self, table=torch.from_numpy(table))
+
     def covariance(self) -> StationaryCovariance | None:
         """That of the anomalies in space; None where a spline is as good."""
-        zero, a = torch.zeros_like(self.std), self.anomalies / self.std
-        sets, complete = list[PointSet](), ~a.isnan().any(2)
+        std = self.std
+        sets, a = list[PointSet](), self.anomalies / std
+        complete = ~a.isnan().any(2)
         for step in philox(0, a.size(1)).permutation(a.size(1)):
             there = shuffled(int(complete[:, step].sum()), philox(1, int(step)))
             here = complete[:, step].nonzero()[:, 0][torch.from_numpy(there[:POINTS])]
@@ -106,71 +124,67 @@ class SeriesClimatology:
             if len(at) and len(sets) < SETS:
                 ends = self.pos[of], self.pos[at]
                 sets.append(PointSet(*ends, a[of, step, None], a[at, step, None]))
-        return covariance_of(sets, self.domain, zero, self.std, [NOISY], COVARIANCES)
+        zero = torch.zeros_like(std)
+        return covariance_of(sets, self.domain, zero, std, [NOISY], COVARIANCES)
 
-    def _less(self, coefficients: Tensor) -> Tensor:
-        return self.values - torch.einsum("tk,skc->stc", self.basis, coefficients)
 
-    def _fit(self, u: Tensor, basis: Tensor) -> Tensor:
-        """Coefficients ``[S, K, C]`` of fields ``u [S, T, C]``, at all points.
+def _phase_means(u: Doubles, times: Tensor, cycles: Sequence[Cycle]) -> Doubles:
+    """Means of fields ``u [S, T, C]`` by phase ``[S, K, C]``, of all cycles together.
 
-        Least squares at each point that is observed often enough, drawn towards what
-        the others say of it by as much as its own estimate is uncertain.
-        """
-        size, there = basis.size(1), (~u.isnan()).double()
-        gram = torch.einsum("tk,tl,stc->sckl", basis, basis, there)
-        gram = gram + 1e-6 * torch.eye(size).double()
-        right = torch.einsum("tk,stc->sck", basis, u.nan_to_num())
-        found = torch.linalg.solve(gram, right)
-        rest = u - torch.einsum("tk,sck->stc", basis, found)
-        count, square = there.sum(1), rest.square()
-        # Values that follow each other tell less than independent ones.
-        alike = (rest[:, 1:] * rest[:, :-1]).nanmean((0, 1)) / square.nanmean((0, 1))
-        alike = alike.nan_to_num().clamp(0, 0.95)
-        variance = square.nansum(1) / (count - size).clamp_min(1)
-        variance = variance * (1 + alike) / (1 - alike)
-        noise = variance[..., None] * gram.inverse().diagonal(dim1=-2, dim2=-1)
-        noise[count < 3 * size] = torch.inf
-        for key in product(range(u.size(2)), range(size)):
-            at = (slice(None), *key)
-            shrunk = self._shrunk(found[at].numpy(), noise[at].numpy(), key)
-            found[at] = torch.from_numpy(shrunk)
-        return found.transpose(1, 2)
+    Each cycle has those of what the others leave, in several rounds.
+    """
+    num, steps, components = u.shape
+    flat = u.swapaxes(0, 1).reshape(steps, -1)
+    seen = (~np.isnan(flat)).astype(float)
+    shares, tables = [], []
+    for cycle in cycles:
+        low, high, share = (each.numpy() for each in phases_of(times, cycle))
+        place = np.concatenate([low, high]), np.tile(np.arange(steps), 2)
+        weights = np.concatenate([1 - share, share])
+        shares.append(csr_matrix((weights, place), (cycle[1], steps)))
+        tables.append(np.zeros((cycle[1], num * components)))
 
-    def _shrunk(self, value: Doubles, noise: Doubles, key: tuple[int, int]) -> Doubles:
-        """Posterior means at all points, of ``value`` where ``noise`` is finite."""
-        if not (seen := np.isfinite(noise)).any():
-            return np.zeros_like(value)
-        spread, distance = value[seen].std(), self.distance
-        alike = spread <= 1e-12 * np.abs(value[seen]).max()
-        if alike or distance is None or seen.sum() < 2 * self.trend.shape[1]:
-            return np.where(seen, value, value[seen].mean())
-        # In units of their spread, so that those of the data do not matter.
-        target, noise = value[seen] / spread, noise[seen] / spread**2
-        trend = self.trend[seen]
+    def over_all(values: Doubles) -> Doubles:
+        total = values.reshape(-1, num, components).sum(1, keepdims=True)
+        return total.repeat(num, 1).reshape(values.shape)
 
-        def posterior(parameters: Doubles) -> tuple[float, Doubles]:
-            """The negative log-likelihood, and the mean at all points."""
-            length, share, variance = np.clip(parameters, *BOUNDS)
-            share = 1 / (1 + math.exp(-share))
-            field = np.exp(-distance / math.exp(length))
-            field = share * field + (1 - share) * np.eye(len(field))
-            covariance = math.exp(variance) * field
-            own = covariance[np.ix_(seen, seen)] + np.diag(noise)
-            own[np.diag_indices_from(own)] *= 1 + 1e-9
-            factor = cho_factor(own, lower=True)
-            solved = cho_solve(factor, np.column_stack([trend, target]))
-            gram, right = trend.T @ solved[:, :-1], trend.T @ solved[:, -1]
-            slope = np.linalg.lstsq(gram, right)[0]
-            rest = target - trend @ slope
-            weight = cho_solve(factor, rest)
-            cost = np.log(np.diag(factor[0])).sum() + rest @ weight / 2
-            return float(cost), self.trend @ slope + covariance[:, seen] @ weight
+    for _, (k, cycle) in product(range(ROUNDS), enumerate(cycles)):
+        period, phases = cycle
+        known = sum(
+            share.T @ table for share, table in zip(shares, tables, strict=True)
+        )
+        _, width, _, pull = CYCLES[period]
+        along = (width / period * phases, 0)
+        sums, nums = (
+            gaussian_filter(shares[k] @ values, along, mode="wrap")
+            for values in (np.nan_to_num(flat - known), seen)
+        )
+        common = over_all(sums) / np.maximum(over_all(nums), 1e-9)
+        added = (sums + pull * common) / np.maximum(nums + pull, 1e-9)
+        tables[k] += added - (added.mean(0) if k else 0)
+    table = np.concatenate(tables).reshape(-1, num, components)
+    return np.ascontiguousarray(table.swapaxes(0, 1))
 
-        if key not in self.parameters:
-            cost = (lambda parameters: posterior(parameters)[0], START, np.ones(3))
-            self.parameters[key] = nelder_mead(*cost, TRIALS)[0]
-        return np.asarray(spread * posterior(self.parameters[key])[1])
+
+def _drawn(table: Doubles, u: Doubles, places: Doubles) -> Doubles:
+    """The ``table [S, K, C]`` with what others say of points with few values."""
+    seen = (~np.isnan(u)).sum(1)
+    trend = np.column_stack([np.ones(len(places)), places])
+    for c in range(u.shape[2]):
+        count, own = seen[:, c], table[..., c].copy()
+        known = count >= min(ENOUGH, count.max())
+        expected = own[known].mean(0)
+        if known.sum() >= 2 * trend.shape[1]:
+            line = trend @ np.linalg.lstsq(trend[known], own[known])[0]
+            how = {"kernel": "linear", "degree": 0, "smoothing": SMOOTHING}
+            rest = own[known] - line[known]
+            others = min(OTHERS, len(rest))
+            expected = line + RBFInterpolator(
+                places[known], rest, neighbors=others, **how
+            )(places)
+        share = (count / (count + PULL))[:, None]
+        table[..., c] = share * own + (1 - share) * expected
+    return table
 
 
 def fitted_climatology(used: RunData) -> SeriesClimatology | None:
@@ -190,24 +204,33 @@ def _fitted_climatology(used: RunData) -> SeriesClimatology | None:
     u = torch.full(sample.u.shape, torch.nan, dtype=torch.float64)
     u[trained] = torch.from_numpy(sample.u).double()[trained]
     pos = file.domain.normalise(torch.from_numpy(mesh.pos))
-    static, times = torch.from_numpy(sample.a).double(), torch.tensor(file.times[steps])
-    return SeriesClimatology(file, pos, static, u, times)
+    places = np.column_stack([pos.numpy(), sample.a])
+    places = (places - places.mean(0)) / np.maximum(places.std(0), 1e-12)
+    times = torch.tensor(file.times[steps]).double()
+    cycles, level = _cycles(times, file.time_unit)
+    about = file.domain.normalised, pos, places, u, times, cycles, level
+    return SeriesClimatology(*about, torch.empty(0)).fitted(len(times))
 
 
-def _cycles(times: Tensor, unit: str) -> tuple[tuple[float, ...], bool]:
-    """Two harmonics of the year and of the day, where dates resolve and cover them.
+def _cycles(times: Tensor, unit: str) -> tuple[list[Cycle], bool]:
+    """The mean, and the cycles that dates resolve and cover.
 
-    And whether there is a level, which takes the shortest cycle that steps resolve.
+    And whether there is a level, which takes the shorter one of year and day that steps
+    resolve.
     """
-    found, level = list[float](), True
+    found, level = [(math.inf, 1)], True
     if unit != EPOCH or len(times) < 2:
-        return (), True
+        return found, level
     span, step = float(times[-1] - times[0]), float(times.diff().median())
-    for period, covers in ((YEAR, 1.5), (DAY, 3.0)):
+    for period in (YEAR, DAY, WEEK):
+        covers, _, most, _ = CYCLES[period]
         if step <= period / 4:
-            level = span >= covers * period
-            found += [period, period / 2] * level
-    return tuple(found), level
+            covered = span >= covers * period
+            # Within part of a year, a week is as little to return to as the mean.
+            covered &= level or period != WEEK
+            level = covered if period != WEEK else level
+            found += [(period, min(round(period / step), most))] * covered
+    return found, level
 
 
 def fitted_series(used: RunData) -> SeriesFit | None:
@@ -222,9 +245,9 @@ def fitted_series(used: RunData) -> SeriesFit | None:
         return None
     n_in, n_out, apart = data.n_in or 0, data.n_out or 0, data.time_stride
     season = fitted_climatology(used)
-    if season is None or ORIGINS[0] * len(season.basis) <= data.length(n_in + n_out):
+    if season is None or ORIGINS[0] * len(season.times) <= data.length(n_in + n_out):
         return None
-    num, trained = len(season.basis), torch.from_numpy(used.trained_points(0))
+    num, trained = len(season.times), torch.from_numpy(used.trained_points(0))
 
     def windows(anomalies: Tensor, start: int, stop: int) -> Windows:
         """Inputs without gaps, of a point and then means over all; and targets."""
@@ -240,7 +263,8 @@ def fitted_series(used: RunData) -> SeriesFit | None:
     folds = []  # windows to fit to, and those with targets after them to be scored
     for part in ORIGINS:
         fit, end = round(part * num), round((part + 0.2) * num)
-        rest, first = season.of_first(fit), max(0, fit - 1 - (n_in - 1) * apart)
+        rest = season.fitted(fit).anomalies
+        first = max(0, fit - 1 - (n_in - 1) * apart)
         folds.append((windows(rest, 0, fit), windows(rest, first, end)))
     train = windows(season.anomalies, 0, num)
     chosen = [
@@ -254,8 +278,8 @@ def fitted_series(used: RunData) -> SeriesFit | None:
     own, regional, left = (torch.stack(each, -1) for each in zip(*chosen, strict=True))
     return SeriesFit(
         pos=season.pos,
-        periods=season.periods,
-        coefficients=season.coefficients,
+        cycles=season.cycles,
+        table=season.table,
         level=season.level,
         std=season.std,
         own=own,

@@ -121,7 +121,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         statistics,
         len(first),
         first.grid_shape,
-        seasonal=series is not None and bool(series.periods),
+        seasonal=series is not None and len(series.cycles) > 1,
         boundary=boundary,
         cells="edge_index" in train[0],
     )

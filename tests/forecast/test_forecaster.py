@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -82,7 +83,8 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         pos, values = torch.rand(20, 2).double(), torch.rand(20, 3, 1).double()
         std, left = torch.tensor([[0.8], [0.5]]).double()
         weights = (own, regional, left)
-        series = SeriesFit(pos, (5.0,), values, False, std, *weights, covariance)
+        cycles = [(math.inf, 1), (5.0, 2)]
+        series = SeriesFit(pos, cycles, values, False, std, *weights, covariance)
     form: Any = {"change": "residual", "kriging": "residual", "steady": "direct"}
     form["series"] = "linear"
     # Where the static input is 1, and the field is known ahead.

@@ -1,5 +1,6 @@
 """Climatology and linear forecast of one long series, against closed forms."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 import nfsgeo
 from nfsgeo.forecast.transforms import SeriesFit
-from nfsgeo.stations.climatology import harmonics
+from nfsgeo.stations.climatology import at_times
 from nfsgeo.stations.series import fitted_series
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.resolution import resolved
@@ -40,11 +41,19 @@ def fitted(
     return fitted_series(RunData(resolved(config, file), file))
 
 
-def test_harmonics_repeat_with_their_period():
-    times = torch.linspace(0, 3 * YEAR, 50).double()
-    basis = harmonics(times, (YEAR, DAY))
-    assert basis.shape == (50, 5)
-    torch.testing.assert_close(harmonics(times + 400 * YEAR, (YEAR,)), basis[:, :3])
+def climatology(found: SeriesFit, times: Any) -> torch.Tensor:
+    """The climatology at all points and times ``[S, T, C]``."""
+    return at_times(found.table, found.cycles, torch.as_tensor(times).double())
+
+
+def test_a_climatology_is_linear_between_phases_and_repeats():
+    table = torch.tensor([[5.0], [1.0], [2.0], [4.0], [2.0]]).double()[None]
+    cycles, times = [(math.inf, 1), (DAY, 4)], DAY / 4 * torch.arange(-8, 9).double()
+    found = at_times(table, cycles, times)[0, :, 0]
+    assert found.tolist() == [*[6.0, 7.0, 9.0, 7.0] * 4, 6.0]
+    half = at_times(table, cycles, times + DAY / 8)[0, :4, 0]
+    assert half.tolist() == [6.5, 8.0, 8.0, 6.5]
+    assert at_times(table, cycles, times[:8].view(2, 4)).shape == (1, 2, 4, 1)
 
 
 def test_a_season_is_found_at_every_station(tmp_path, places):
@@ -56,11 +65,48 @@ def test_a_season_is_found_at_every_station(tmp_path, places):
     u[3, 100:] = np.nan  # too short for a season of its own: the others tell it
     u[4, ::3] = np.nan
     found = fitted(tmp_path, u, places)
-    assert found is not None and found.periods == (YEAR, YEAR / 2) and found.level
-    coefficients = found.coefficients[..., 0].numpy()
-    np.testing.assert_allclose(coefficients[:, 0], level[:, 0], atol=0.02)
-    np.testing.assert_allclose(coefficients[:, 1], swing[:, 0], atol=0.02)
-    np.testing.assert_allclose(coefficients[:, 2:], 0, atol=0.02)
+    assert found is not None and found.level
+    assert [period for period, _ in found.cycles] == [math.inf, YEAR, 7 * DAY]
+    expected = level + swing * np.cos(phase)
+    np.testing.assert_allclose(
+        climatology(found, days * DAY)[..., 0], expected, atol=0.02
+    )
+
+
+def test_a_sharp_daily_cycle_is_kept(tmp_path, places):
+    """As good as the mean by time of day, smoothed over half an hour."""
+    random, steps = np.random.default_rng(3), 7 * 288
+    hours = np.arange(steps) / 12 % 24
+    rush = 8 + random.random((STATIONS, 1))
+    dip = 30 * np.exp(-(((hours - rush) / 0.5) ** 2))
+    u = 60 - dip + 3 * random.standard_normal((STATIONS, steps))
+    u[random.random(u.shape) < 0.05] = np.nan
+    times = np.arange(steps) * 300 * 1e6
+    found = fitted(tmp_path, u, places, times)
+    assert found is not None and found.level
+    num = round(0.7 * steps)
+    by_time = np.stack([np.nanmean(u[:, k:num:288], 1) for k in range(288)], 1)
+    window = [np.roll(by_time, k, 1) for k in range(-3, 4)]
+    smoothed = np.mean(window, 0)[:, np.arange(steps) % 288]
+    later = slice(round(0.8 * steps), None)
+    errors = [
+        np.abs(60 - dip - mean)[:, later].mean()
+        for mean in (climatology(found, times / 1e6)[..., 0].numpy(), smoothed)
+    ]
+    assert errors[0] < 1.02 * errors[1]
+
+
+def test_weekends_differ_where_training_has_some(tmp_path, places):
+    random, hours = np.random.default_rng(4), np.arange(60 * 24)
+    weekday = (hours // 24 + 3) % 7 < 5  # 1970 began on a Thursday
+    u = 5 * weekday * np.sin(np.pi * (hours % 24) / 24)
+    u = u + 0.3 * random.standard_normal((STATIONS, len(hours)))
+    times = hours * 3600 * 1e6
+    found = fitted(tmp_path, u, places, times)
+    assert found is not None
+    truth = 5 * weekday * np.sin(np.pi * (hours % 24) / 24)
+    error = np.abs(climatology(found, times / 1e6)[..., 0].numpy() - truth)
+    assert error.mean() < 0.3
 
 
 def test_a_static_input_tells_the_level_of_a_station_without_values(tmp_path, places):
@@ -70,9 +116,7 @@ def test_a_static_input_tells_the_level_of_a_station_without_values(tmp_path, pl
     u[5, :900] = np.nan
     found = fitted(tmp_path, u, places, static=height[None, :, None])
     assert found is not None
-    assert float(found.coefficients[5, 0, 0]) == pytest.approx(
-        20 - 6.5 * height[5], abs=0.5
-    )
+    assert float(found.table[5, 0, 0]) == pytest.approx(20 - 6.5 * height[5], abs=0.5)
 
 
 def test_an_autoregression_is_found(tmp_path, places):
@@ -107,9 +151,9 @@ def test_units_and_order_of_points_do_not_matter(tmp_path, places, unit):
     one = fitted(tmp_path / "a", u, places)
     other = fitted(tmp_path / "b", unit * (u[order] - 50), places[order])
     assert one is not None and other is not None
-    moved = one.coefficients[torch.from_numpy(order)]
+    moved = one.table[torch.from_numpy(order)]
     moved[:, 0] -= 50
-    found = other.coefficients / unit
+    found = other.table / unit
     torch.testing.assert_close(found, moved, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(other.own, one.own, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(other.left / unit, one.left, rtol=1e-4, atol=0)
@@ -124,14 +168,12 @@ def test_a_network_begins_as_the_linear_forecast(tmp_path, places):
     made = prepare(load_config(overrides=SIZES | {"data.file": tmp_path / "series.nc"}))
     assert (made.config.loss.name, made.data.batch_size) == ("mae", 32)  # noise
     window = made.data.parts["valid"][3]
-    climatology = torch.einsum(
-        "tk,skc->stc", harmonics(window.times, found.periods), found.coefficients
-    )
-    past = window.x.double() - climatology[:, :3]
+    season = climatology(found, window.times)
+    past = window.x.double() - season[:, :3]
     forecast = torch.einsum("tkc,skc->stc", found.own, past)
     forecast += torch.einsum("tkc,kc->tc", found.regional, past.mean(0))
     predicted = made.forecaster(window.x, window.pos, times=window.times)
-    expected = climatology[:, 3:] + forecast
+    expected = season[:, 3:] + forecast
     torch.testing.assert_close(predicted, expected, rtol=1e-4, atol=1e-4)
 
 

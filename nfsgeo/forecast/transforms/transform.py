@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -31,8 +31,9 @@ class SeriesFit:
 
     Attributes:
         pos: points of the file ``[S, d]``, in the normalised domain.
-        periods: of the climatology, in the unit of the times; none for a mean.
-        coefficients: of :func:`harmonics` at each point, ``[S, 1 + 2 P, C]``.
+        cycles: period and number of phases of each cycle of the climatology, the first
+            infinite and of one phase.
+        table: the climatology at all phases of each point, ``[S, K, C]``.
         level: whether fields return to the climatology in the long run.
         std: standard deviation of the anomalies, ``[C]``.
         own: :math:`w`, ``[n_out, n_in, C]``.
@@ -42,8 +43,8 @@ class SeriesFit:
     """
 
     pos: Tensor
-    periods: tuple[float, ...]
-    coefficients: Tensor
+    cycles: Sequence[tuple[float, int]]
+    table: Tensor
     level: bool
     std: Tensor
     own: Tensor
