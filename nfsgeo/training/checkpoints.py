@@ -75,6 +75,9 @@ class PlainCheckpoints(TorchCheckpointIO):
 class BestAndLast(ModelCheckpoint):
     """Keeps ``best.ckpt``, of the lowest validation RMSE, and ``last.ckpt``.
 
+    A trainer that checks the whole validation part before the first epoch, as its
+    "sanity check", has the initial weights among those that the best are chosen from.
+
     The best is written before the last: after a kill in between, the epoch is trained
     again and arrives at the same best.
 
@@ -89,6 +92,9 @@ class BestAndLast(ModelCheckpoint):
             enable_version_counter=False,
             save_on_train_epoch_end=True,
         )
+
+    def on_sanity_check_end(self, trainer: Trainer, module: LightningModule) -> None:
+        self._save_topk_checkpoint(trainer, self._monitor_candidates(trainer))
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         super().on_train_epoch_end(trainer, module)

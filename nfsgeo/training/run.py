@@ -105,6 +105,8 @@ def fit(
             devices=section.devices,
             strategy=SpawnedDDP() if section.devices > 1 else "auto",
             max_epochs=section.epochs,
+            # A network that corrects a fitted forecast need not have made it better.
+            num_sanity_val_steps=-1 if config.model.prediction == "linear" else 0,
             accumulate_grad_batches=section.accumulate,
             log_every_n_steps=section.log_every,
             logger=logger,

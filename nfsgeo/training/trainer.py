@@ -148,6 +148,7 @@ def make_trainer(
     config: RunConfig, callbacks: Sequence[Callback] = (), **options: Any
 ) -> Trainer:
     """A trainer whose epochs depend on nothing but the configuration."""
+    options.setdefault("num_sanity_val_steps", 0)
     return Trainer(
         accelerator=device_of(config.trainer).type,
         precision=config.trainer.precision,
@@ -155,7 +156,6 @@ def make_trainer(
         callbacks=[*callbacks],
         # On one machine, whatever a cluster's variables tell: its processes are ours.
         plugins=[PlainCheckpoints(), LightningEnvironment()],
-        num_sanity_val_steps=0,
         # The order of the training samples belongs to the epoch.
         reload_dataloaders_every_n_epochs=1,
         use_distributed_sampler=False,

@@ -205,3 +205,20 @@ def test_a_component_that_never_changes_is_predicted_as_it_is(tmp_path, places):
     found = made.forecaster(window.x, window.pos)
     assert found.isfinite().all()
     torch.testing.assert_close(found[..., 1], window.y[..., 1], rtol=1e-6, atol=1e-6)
+
+
+def test_the_linear_forecast_alone_is_among_the_epochs(tmp_path, places):
+    random = np.random.default_rng(10)
+    u = 0.3 * random.standard_normal((STATIONS, 300)).cumsum(axis=1)
+    assert fitted(tmp_path, u, places) is not None
+    settings = {"data.file": tmp_path / "series.nc", "trainer.epochs": 1}
+    settings |= {"optimiser.lr": 3.0, "model.settings.width": 4}
+    made = prepare(load_config(overrides=SIZES | settings))
+    window = made.data.parts["valid"][0]
+    with torch.no_grad():
+        expected = made.forecaster(window.x, window.pos)
+        run = nfsgeo.fit(made, tmp_path / "run")
+        found = nfsgeo.load(run)(window.x, window.pos)
+        trained = made.forecaster(window.x, window.pos)
+    assert (trained - expected).abs().max() > 0.1
+    torch.testing.assert_close(found, expected)
