@@ -42,7 +42,7 @@ CYCLES = {
     WEEK: (2.0, DAY / 96, 7 * 288, 6.0),
 }
 # How often what smoothing has left is smoothed again.
-ROUNDS = 3
+ROUNDS = 4
 # Values of a point that count as much as what the others say of it, and those that one
 # of these others has at least.
 PULL, ENOUGH = 20.0, 30
@@ -161,7 +161,9 @@ def _phase_means(u: Doubles, times: Tensor, cycles: Sequence[Cycle]) -> Doubles:
         )
         common = over_all(sums) / np.maximum(over_all(nums), 1e-9)
         added = (sums + pull * common) / np.maximum(nums + pull, 1e-9)
-        tables[k] += added - (added.mean(0) if k else 0)
+        # The mean over a whole cycle is that of the point; part of a cycle has another.
+        tables[k] += added - added.mean(0)
+        tables[0] += added.mean(0)
     table = np.concatenate(tables).reshape(-1, num, components)
     return np.ascontiguousarray(table.swapaxes(0, 1))
 
