@@ -107,3 +107,18 @@ def test_help_does_not_wait_for_torch(arguments):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("train --model nfs-v", ["nfs-vit"]),
+        ("train --mesh gr", ["grid"]),
+        ("bench unseen", ["unseen-meshes"]),
+    ],
+)
+def test_the_shell_completes_names(words, names):
+    line = {"COMP_WORDS": f"nfsgeo {words}", "COMP_CWORD": str(len(words.split()))}
+    env = {"_NFSGEO_COMPLETE": "bash_complete"} | line
+    shown = CliRunner().invoke(main, [], prog_name="nfsgeo", env=env).output
+    assert shown.splitlines() == [f"plain,{name}" for name in names]
