@@ -190,7 +190,11 @@ def _drawn(table: Doubles, u: Doubles, places: Doubles) -> Doubles:
 
 
 def fitted_climatology(used: RunData) -> SeriesClimatology | None:
-    """The climatology of a series that is split in time, None of other data."""
+    """The climatology of a series that is split in time, ``None`` of other data.
+
+    Args:
+        used: Data of the run, resolved.
+    """
     return used.once("climatology", lambda: _fitted_climatology(used))
 
 
@@ -238,9 +242,12 @@ def _cycles(times: Tensor, unit: str) -> tuple[list[Cycle], bool]:
 def fitted_series(used: RunData) -> SeriesFit | None:
     """The fit to the training part of a series that is split in time.
 
-    None of other data, of a series that is too short or too long, and where neither
-    ``model.prediction`` is linear nor the model an autoregressive one, which predicts
-    anomalies directly.
+    It is ``None`` for other data, for a series that is too short or too long, and where
+    neither ``model.prediction`` is linear nor the model an autoregressive one, which
+    predicts anomalies directly.
+
+    Args:
+        used: Data of the run, resolved.
     """
     data, model = used.config.data, used.config.model
     if model.prediction != "linear" and not MODELS[model.name].autoregressive:
@@ -294,11 +301,16 @@ def fitted_series(used: RunData) -> SeriesFit | None:
 def _linear(
     folds: Sequence[Sequence[Windows]], train: Windows, level: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The map of a component that would have forecast best, fitted to ``train``.
+    """Own and regional weights of the best forecast of a component, and its RMSE.
 
-    It is a mean of some of these: nothing, where there is a ``level`` to return to, and
-    ridge regression on a point's own past or on that of all points as well, towards the
-    level or towards the mean of the window. And what it leaves.
+    It is a mean of some of these: zero, where there is a level to return to, and ridge
+    regression on a point's own past or on that of all points as well, towards the level
+    or towards the mean of the window.
+
+    Args:
+        folds: Pairs of windows to fit to and of later ones to choose by.
+        train: Windows that the chosen forecast is fitted to.
+        level: Whether fields return to the climatology.
     """
     forms = [(both, centred) for both in (False, True) for centred in (True, False)]
 

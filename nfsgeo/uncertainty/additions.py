@@ -21,7 +21,7 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import Task
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_tensors
-from nfsgeo.uncertainty.bands import Bands, Surroundings, needed, with_nearest
+from nfsgeo.uncertainty.bands import BandFeatures, Bands, needed, with_nearest
 from nfsgeo.uncertainty.fitting import LEVEL, band_scores, fit_bands
 from nfsgeo.uncertainty.training_inputs import InputStatistics, TrainingInputs
 
@@ -118,7 +118,7 @@ class _Ends(Companion):
 
     def components(self, u: Tensor, batch: Batch) -> list[Tensor]:
         known = self.forecaster.known_ahead(batch).values()
-        around = Surroundings.of(self.forecaster, u, batch.x, batch.graphs, *known)
+        around = BandFeatures.of(self.forecaster, u, batch.x, batch.graphs, *known)
         below, above = self.bands.ends(around, self.level).to(u)
         return [u - below, u + above]
 

@@ -1,10 +1,10 @@
-r"""Error bands: a scale that is known with a prediction, times a conformal factor.
+r"""Error bands: a scale of the error at each value, times a conformal factor.
 
 .. math:: \hat u_{tc} - q_{tc} \, a^-_{tc} \, \sigma_{tc} \; \text{to} \;
     \hat u_{tc} + q_{tc} \, a^+_{tc} \, \sigma_{tc}, \qquad
     \log \sigma_{tc} = \beta_{tc} + w \cdot \phi(f)
 
-of features :math:`f` of a value (:class:`Surroundings`) and their products. All but the
+of features :math:`f` of a value (:class:`BandFeatures`) and their products. All but the
 factors :math:`q` are fitted to training samples. These are quantiles of
 :math:`|u - \hat u| / a^\pm \sigma` on others (:func:`conformal`).
 """
@@ -25,7 +25,7 @@ from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
 
-__all__ = ["Bands", "Scale", "Surroundings", "conformal", "needed", "with_nearest"]
+__all__ = ["Bands", "Scale", "BandFeatures", "conformal", "needed", "with_nearest"]
 
 QUANTILES = 200  # steps between those that are stored
 ROWS, NEWTON, PENALTY = 8000, 10, 0.2
@@ -45,11 +45,12 @@ def with_nearest(graphs: Graphs, domain: Domain) -> Graphs:
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What is known of predicted values, on the CPU.
+class BandFeatures:
+    """Features of predicted values by which the scale of their errors is told.
 
-    Features have no units: distances to the nearest points, gaps, how inputs vary in
-    time and space, size and roughness of what is predicted, the climatology.
+    They have no units and lie on the CPU: the distance to the nearest points, gaps, the
+    variation of the inputs in time and space, size and roughness of the predicted
+    change and of the prediction, and what is predicted without a network.
     """
 
     features: Tensor  # [M, T, C, K]
@@ -66,10 +67,16 @@ class Surroundings:
         graphs: Graphs,
         known: Tensor | None = None,
         times: Tensor | None = None,
-    ) -> Surroundings:
-        """Of a prediction ``u [M, T, C]`` from ``x``, what is ``known`` and so on.
+    ) -> BandFeatures:
+        """The features of a prediction; its query points begin with the observed ones.
 
-        Query points of a sample begin with its observed points.
+        Args:
+            forecaster: The model that predicts.
+            u: The prediction ``[M, T, C]``.
+            x: The inputs ``[N, n_in, F]``.
+            graphs: Those of the batch.
+            known: Forcings ``[N, n_in + n_out, C_f]``, or ``None``.
+            times: Times of each sample ``[S, n_in + n_out]``, or ``None``.
         """
         if "nearest" not in graphs.edges:
             graphs = with_nearest(graphs, forecaster.model.problem.domain.normalised)
@@ -143,8 +150,8 @@ def _log(x: Tensor) -> Tensor:
 class Scale:
     r"""The scale :math:`\sigma` of errors, in standard deviations of the fields.
 
-    Limits are the lowest and the highest feature, to which others are moved, their mean
-    and their standard deviation.
+    ``limits`` are the lowest and the highest value of each feature, to which others are
+    clamped, its mean and its standard deviation.
     """
 
     intercept: Tensor  # beta [T, C]
@@ -169,17 +176,24 @@ class Scale:
 
     @classmethod
     def constant(cls, shape: torch.Size) -> Self:
-        """One for all of ``[T, C]``."""
+        """The scale 1 at all values.
+
+        Args:
+            shape: Number of time steps and of components.
+        """
         zeros = torch.zeros(shape, dtype=torch.float64)
         shares = zeros.new_ones(2, *shape)
         return cls(zeros, zeros.new_zeros(0), zeros.new_zeros(4, 0), shares)
 
     @classmethod
     def fit(cls, features: Tensor, error: Tensor) -> Self:
-        r"""Minimises the mean of :math:`\log \sigma + |e| / \sigma` by Newton's method.
+        r"""The scale that minimises the mean of :math:`\log \sigma + |e| / \sigma`.
 
-        From features ``[R, T, C, K]`` and errors ``[R, T, C]``, NaN where unknown, with
-        a penalty of squared weights.
+        Newton's method finds it, with a penalty of squared weights.
+
+        Args:
+            features: ``[R, T, C, K]``.
+            error: Errors ``[R, T, C]``, NaN where unknown.
         """
         mean = error.abs().nanmean(0).nan_to_num().clamp_min(1e-9)
         known = (~error.isnan()).flatten().nonzero()[:, 0]
@@ -216,10 +230,14 @@ class Scale:
 def conformal(ratio: Tensor, sample: Tensor) -> Tensor:
     """Factors ``[T, C, 201]`` whose bands hold in further samples, by level.
 
-    They are quantiles of ratios ``[R, T, C]``, NaN where unknown, of ``sample [R]``.
-    That of a level is the least one whose kind holds so often in samples left out in
-    turn. Of samples of one value this is the usual ``1 + 1/n`` times the level, and of
-    values that are independent the level itself.
+    They are leave-one-out split-conformal quantiles: that of a level is the least one
+    that holds as often as the level in samples left out in turn. With one value for
+    each of ``n`` samples it is the quantile at ``1 + 1/n`` times the level, and with
+    independent values that at the level itself.
+
+    Args:
+        ratio: Absolute errors over their scale ``[R, T, C]``, NaN where unknown.
+        sample: The sample of each ``[R]``.
     """
     ratio = torch.where(ratio.isnan().all(0), torch.inf, ratio)
     number = sample.unique(return_inverse=True)[1]
@@ -237,7 +255,7 @@ def conformal(ratio: Tensor, sample: Tensor) -> Tensor:
 
 
 def _quantiles(x: Tensor, levels: Tensor) -> Tensor:
-    """Of ``[R, T, C]`` at levels ``[K]``, each one of the values: ``[T, C, K]``."""
+    """Empirical quantiles over the first axis, without interpolation: ``[T, C, K]``."""
     last = ((~x.isnan()).sum(0) - 1).clamp_min(0)[..., None]
     place = (levels * last - 1e-9).ceil().long()
     return x.sort(0).values.movedim(0, -1).gather(-1, place)
@@ -256,7 +274,7 @@ class Bands:
     samples: int  # that the factors are of
     gaps: float  # share of gaps above which factors are those with gaps
 
-    def ends(self, around: Surroundings, level: float) -> Tensor:
+    def ends(self, around: BandFeatures, level: float) -> Tensor:
         """How far the band of a level reaches below and above a prediction, in the
         data's units: ``[2, M, T, C]``.
         """
@@ -271,7 +289,7 @@ class Bands:
         sides = self.scale.sides(around.features)
         return self.factor(around, level) * sides * around.unit
 
-    def factor(self, around: Surroundings, level: float) -> Tensor:
+    def factor(self, around: BandFeatures, level: float) -> Tensor:
         """The conformal factor ``[M, T, C]``."""
         place = math.ceil(QUANTILES * level - 1e-9)
         cell = 2 * (~around.observed).long() + (around.gaps > self.gaps).long()

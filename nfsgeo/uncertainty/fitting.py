@@ -18,7 +18,7 @@ from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import with_given
 from nfsgeo.models import MODELS
 from nfsgeo.training.run_data import Observation, queried
-from nfsgeo.uncertainty.bands import Bands, Scale, Surroundings, conformal
+from nfsgeo.uncertainty.bands import BandFeatures, Bands, Scale, conformal
 
 __all__ = ["Errors", "LEVEL", "band_scores", "crps", "fit_bands", "interval_score"]
 
@@ -32,11 +32,17 @@ LEVELS = [(k + 0.5) / 20 for k in range(20)]
 
 
 class Errors(NamedTuple):
-    """Truth less prediction ``[R, T, C]``, of the ``"model"`` and of references, in
-    standard deviations, NaN where unknown; windows, and places in CONDITIONS, ``[R]``.
+    """Truth less prediction at values of some windows, under several conditions.
+
+    Attributes:
+        around: Features of the values.
+        of: Errors ``[R, T, C]`` of the ``"model"`` and of references by name, in
+            standard deviations, NaN where unknown.
+        window: The window of each row ``[R]``.
+        condition: The place of its condition in ``CONDITIONS`` ``[R]``.
     """
 
-    around: Surroundings
+    around: BandFeatures
     of: Mapping[str, Tensor]
     window: Tensor
     condition: Tensor
@@ -99,7 +105,7 @@ def errors_of(
             x, graphs = (batch := batch.to(forecaster.device)).x, batch.graphs
             known = forecaster.known_ahead(batch)
             u = forecaster.predict_batch(batch)
-            around = Surroundings.of(forecaster, u, x, graphs, *known.values())
+            around = BandFeatures.of(forecaster, u, x, graphs, *known.values())
             predicted, given = [u.cpu()], with_given(scored, batch)
             for name, predict in trivial.items():
                 field = torch.full_like(around.unit, torch.nan)
@@ -120,7 +126,7 @@ def errors_of(
                         rows.append([*(value[at] for value in each), *facts])
     found = [torch.cat(each) for each in zip(*rows, strict=True)]
     of = dict(zip(("model", *trivial), found[4:-2], strict=True))
-    return Errors(Surroundings(*found[:4]), of, *found[-2:])
+    return Errors(BandFeatures(*found[:4]), of, *found[-2:])
 
 
 def _conditions(scored: ScoredModel, part: str) -> Iterator[tuple[Any, ...]]:

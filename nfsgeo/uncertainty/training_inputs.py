@@ -43,7 +43,13 @@ class TrainingInputs:
 
     @classmethod
     def fit(cls, names: list[str], values: Tensor, folds: int = 10) -> TrainingInputs:
-        """From ``values [S, K]`` of windows in a row, parts of which set the limit."""
+        """The statistics of windows that follow each other.
+
+        Args:
+            names: Names of the statistics.
+            values: Their values ``[S, K]``.
+            folds: Parts whose distances from the other parts set the limit; 0 for none.
+        """
         mean, std = values.mean(0), values.std(0).clamp_min(LEAST_STD)
         z = (values - mean) / std
         r = (1 - SHRINKAGE) * z.T @ z / len(z) + SHRINKAGE * torch.eye(len(std))
@@ -57,7 +63,11 @@ class TrainingInputs:
         return replace(made, limit=MARGIN * float(torch.cat(far).quantile(level)))
 
     def distance(self, values: Tensor) -> Tensor:
-        """Of samples with statistics ``[S, K]``, over the limit ``[S]``."""
+        """The distance of samples from those of training, over the limit: ``[S]``.
+
+        Args:
+            values: Their statistics ``[S, K]``.
+        """
         z = (values - self.mean) / self.std
         return ((z @ self.inverse) * z).mean(1).sqrt() / self.limit
 
@@ -76,7 +86,13 @@ class InputStatistics:
     def of(
         cls, forecaster: Forecaster, windows: WindowDataset, gaps: float = 0.0
     ) -> Self:
-        """Of all windows, every other one of which has a share of ``gaps``."""
+        """Statistics of all windows; in every second one a fraction is masked.
+
+        Args:
+            forecaster: The model whose inputs they are.
+            windows: The windows.
+            gaps: The fraction of values that is masked.
+        """
         task, draw = forecaster.task, torch.Generator().manual_seed(0)
         made = cls(forecaster)
         for number, batch in enumerate(batches(windows, 1, made.connect)):
@@ -86,7 +102,12 @@ class InputStatistics:
         return made
 
     def connect(self, pos: Tensor, numbers: Tensor | None = None, **_: Any) -> Graphs:
-        """The graphs of one sample that the inputs need, without those of the model."""
+        """The graphs of one sample that the inputs need, without those of the model.
+
+        Args:
+            pos: Positions ``[N, d]``.
+            numbers: Numbers of the points in their file ``[N]``.
+        """
         pos = self.task.domain.normalise(pos, torch.float64)
         graphs = Graphs(pos, (len(pos),), numbers=numbers)
         return reduce(lambda made, each: each.connect(made), self.before, graphs)
@@ -106,9 +127,10 @@ class InputStatistics:
         return [*self.rows[0]], values
 
     def unlike(self, known: TrainingInputs | None) -> list[dict[str, Any]]:
-        """A summary, also logged, and the distances of samples from the ``known`` ones.
+        """The summary and the distance of each sample; warns if any is unlike.
 
-        Both are empty where none are known.
+        Args:
+            known: Statistics of the training inputs; both are empty without these.
         """
         if known is None:
             return [{}, {}]

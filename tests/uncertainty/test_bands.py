@@ -14,9 +14,9 @@ from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import MissingValues, Normalise
 from nfsgeo.uncertainty.bands import (
     QUANTILES,
+    BandFeatures,
     Bands,
     Scale,
-    Surroundings,
     conformal,
     needed,
 )
@@ -34,7 +34,7 @@ def forecaster(make: Make, unit: float = 1.0) -> Forecaster:
     return make(doubled, scale, MissingValues(trend=[], indicators=0, gaps=False))
 
 
-def bands(around: Surroundings, samples: int = 40) -> Bands:
+def bands(around: BandFeatures, samples: int = 40) -> Bands:
     """With a scale of random weights, and factors that grow with the level."""
     shape, num = around.unit.shape[1:], around.features.size(-1)
     draw = torch.Generator().manual_seed(1)
@@ -55,9 +55,9 @@ def fields(num: int = 30) -> tuple[Tensor, Tensor]:
     return x, pos
 
 
-def told(of: Forecaster, x: Tensor, pos: Tensor) -> Surroundings:
+def told(of: Forecaster, x: Tensor, pos: Tensor) -> BandFeatures:
     graphs = of.connect(pos)
-    return Surroundings.of(of, of(x, graphs=graphs), x, graphs)
+    return BandFeatures.of(of, of(x, graphs=graphs), x, graphs)
 
 
 def test_bands_have_the_units_of_the_fields(forecaster_of):

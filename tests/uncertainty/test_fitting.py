@@ -14,7 +14,7 @@ import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.report import write_report
 from nfsgeo.training import RunPaths
-from nfsgeo.uncertainty.bands import Scale, Surroundings
+from nfsgeo.uncertainty.bands import BandFeatures, Scale
 from nfsgeo.uncertainty.fitting import CONDITIONS, Errors, crps, interval_score
 
 
@@ -24,7 +24,7 @@ def errors(num: int, points: int, seed: int) -> Errors:
     size = torch.randn(num, 1, generator=draw).double().exp()
     e = (size * torch.randn(num, points, generator=draw)).view(-1, 1, 1)
     ones, zeros = torch.ones_like(e), torch.zeros(len(e))
-    around = Surroundings(e[..., None], ones, zeros, zeros == 0)
+    around = BandFeatures(e[..., None], ones, zeros, zeros == 0)
     window = torch.arange(num).repeat_interleave(points)
     return Errors(around, {"model": e}, window, zeros)
 
@@ -45,7 +45,7 @@ def test_bands_cover_exchangeable_samples(num, points):
 def test_a_constant_band_is_of_one_width():
     of, growth = errors(40, 50, 0), torch.tensor([1.0, 3.0])[:, None].double()
     features, unit, *others = vars(of.around).values()
-    around = Surroundings(
+    around = BandFeatures(
         features.expand(-1, 2, -1, -1), unit.expand(-1, 2, -1), *others
     )
     grown = of._replace(around=around, of={"model": of.of["model"] * growth})
