@@ -33,18 +33,22 @@ Connect = Callable[..., Graphs]
 
 
 class Cache:
-    """Objects by their key, which tell their size as ``nbytes``, ``max_bytes`` in all.
+    """Objects by their key, which tell their size as ``nbytes``.
 
     Those unused for longest go first. Each process has a cache of its own: a copy is
     empty.
+
+    Args:
+        max_bytes: Their size in all.
+        at_least: How many are kept whatever their size.
     """
 
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes, self._used = max_bytes, 0
+    def __init__(self, max_bytes: int, at_least: int = 0) -> None:
+        self.max_bytes, self.at_least, self._used = max_bytes, at_least, 0
         self._made: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
 
-    def __reduce__(self) -> tuple[type[Cache], tuple[int]]:
-        return Cache, (self.max_bytes,)
+    def __reduce__(self) -> tuple[type[Cache], tuple[int, int]]:
+        return Cache, (self.max_bytes, self.at_least)
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` returned for the key before, or returns now."""
@@ -54,7 +58,7 @@ class Cache:
         made = make()
         self._made[key] = made, made.nbytes
         self._used += made.nbytes
-        while self._used > self.max_bytes:
+        while self._used > self.max_bytes and len(self._made) > self.at_least:
             self._used -= self._made.popitem(last=False)[1][1]
         return made
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas
 import torch
 
 from nfsgeo.data.checks import as_real, reading
-from nfsgeo.data.conventions import Doubles, role_of
+from nfsgeo.data.conventions import Doubles, bare_name
 from nfsgeo.data.io import frames as cells
+from nfsgeo.data.io.tables import point_table
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -115,18 +115,12 @@ def _table(path: Path, static: Sequence[str]) -> QueryPoints:
         one = None if separator == cells.SPACES else separator
         read = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
         return QueryPoints(read, [], {})
-    table = cells.frame_of(path)
-    known = {n: cells.values_of(path, table[n]) for n in table if n in static}
-    left = [name for name in table if name not in known]
-    axes = [[n for n in left if role_of(n) == axis] for axis in "xyz"]
-    others = [name for name in left if name not in sum(axes, [])]
-    text = [n for n in others if pandas.api.types.infer_dtype(table[n]) == "string"]
-    dim = sum(map(bool, axes))
-    if [len(each) for each in axes] != [1] * dim + [0] * (3 - dim) or others != text:
-        raise ValueError(
-            f"columns {[*table]}, not one each of x, y and z, in this order"
-            + f", and of {', '.join(static)}" * bool(static)
-        )
-    columns = [cells.values_of(path, table[name]) for (name,) in axes[:dim]]
-    pos = np.stack(columns, axis=1)
-    return QueryPoints(pos, [*table[text[0]]] if text else [], known)
+    places, others = point_table(path)
+    known = {n: cells.values_of(path, others.pop(n)) for n in static if n in others}
+    for name in others:
+        numeric = others[name].map(cells.is_number).all()
+        if numeric and bare_name(name) not in cells.STATIONS:
+            told = ", ".join(["coordinates", "names of the points", *static])
+            raise ValueError(f"columns {[*others]}, of which {name} is none of {told}")
+    names = [*others.iloc[:, 0]] if len(others.columns) else []
+    return QueryPoints(places.to_numpy(np.float64), names, known)

@@ -17,7 +17,7 @@ from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import Indices
 from nfsgeo.data.generation import generate
-from nfsgeo.data.io.joining import concatenated
+from nfsgeo.data.io.joining import joined
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.data.meshes import (
     MESH_KINDS,
@@ -364,7 +364,7 @@ def with_parts(data: DataSection, fields: Fields) -> Fields:
     split, path = data.split, fields.path
     if data.test_file is not None:
         num, share = fields.num_samples, split[1] if split else 1 / 8
-        fields = concatenated([path, data.test_file], partial(open_as, data), "samples")
+        fields = joined([fields, open_as(data, data.test_file)], "samples")
         valid = round(share if share >= 1 else share * num)
         if not 0 < valid < num:
             raise UserError(

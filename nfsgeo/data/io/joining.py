@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.labelled import cell_variables
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import time_texts
+from nfsgeo.data.windows import Cache
 from nfsgeo.errors import UserError
 
-__all__ = ["concatenated"]
+__all__ = ["concatenated", "joined"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +44,24 @@ def concatenated(paths: Sequence[Path], opener: Opener, along: str | None) -> Fi
     Raises:
         UserError: The files differ in what they hold.
     """
-    found = [_part(path, opener) for path in paths]
-    parts, meshes = [part for part, _ in found], {mesh for _, mesh in found}
+    return _joined([_part(path, opener) for path in paths], along)
+
+
+def joined(parts: Sequence[Fields], along: str | None) -> Fields:
+    """Fields of one kind, one after the other as :func:`concatenated` joins files.
+
+    Args:
+        parts: The fields, which keep their values.
+        along: ``"samples"``, ``"time-steps"`` or None.
+
+    Raises:
+        UserError: They differ in what they hold.
+    """
+    return _joined([(part, _mesh_of(part)) for part in parts], along)
+
+
+def _joined(known: Sequence[tuple[Fields, str | None]], along: str | None) -> Fields:
+    parts, meshes = [part for part, _ in known], {mesh for _, mesh in known}
     first, num = parts[0], f"{len(parts)} files from {parts[0].path}"
     for part in parts[1:]:
         _check_alike(part, first)
@@ -67,29 +84,36 @@ def concatenated(paths: Sequence[Path], opener: Opener, along: str | None) -> Fi
     return Fields(dataset, first.path)
 
 
-@lru_cache(maxsize=16)  # that stay open, or in memory
-def _opened(opener: Opener, path: Path) -> Fields:
-    return opener(path)
+_OPENED = Cache(2**30, at_least=16)  # files that stay open, or in memory
+
+
+def _opened(opener: Opener, path: Path) -> xarray.Dataset:
+    opened: xarray.Dataset = _OPENED.get((opener, path), lambda: opener(path).dataset)
+    return opened
 
 
 def _again(opener: Opener, path: Path, name: str, key: Key) -> NDArray[Any]:
     """Reads a variable of a file, which is opened again."""
-    return np.asarray(_opened(opener, path).dataset[name].variable[key].values)
+    return np.asarray(_opened(opener, path)[name].variable[key].values)
 
 
 def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
     """A file without its values, and a digest of its points if it has one mesh."""
-    fields = _opened(opener, path)
-    found = dict(fields.dataset.variables)
+    dataset = _opened(opener, path)
+    found = dict(dataset.variables)
     for name, each in found.items():
         if each.attrs.get("role") not in SMALL and each.dims != (name,):
             again = partial(_again, opener, path, str(name))
             found[name] = deferred(each.dims, each.shape, each.dtype, again, each.attrs)
-    lazy = Fields(_dataset(found, fields.dataset), path)
+    return Fields(_dataset(found, dataset), path), _mesh_of(Fields(dataset, path))
+
+
+def _mesh_of(fields: Fields) -> str | None:
+    """A digest of the points of fields on one mesh, the same for all grids."""
     if fields.num_samples > 1 and fields.own_meshes:
-        return lazy, None
+        return None
     points = b"" if fields.axes is not None else fields.coordinates().tobytes()
-    return lazy, hashlib.blake2b(points).hexdigest()  # axes are compared themselves
+    return hashlib.blake2b(points).hexdigest()
 
 
 def _check_alike(part: Fields, first: Fields) -> None:

@@ -17,12 +17,20 @@ import xarray
 from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
-from nfsgeo.data.conventions import FIELD, FLAGS, SPACE, STATIC
+from nfsgeo.data.conventions import (
+    FIELD,
+    FLAGS,
+    SPACE,
+    STATIC,
+    field_name,
+    is_static,
+    role_of,
+)
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io import roles as named
 from nfsgeo.data.io.array_files import decoded, within_range
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.roles import Columns, chosen, mark_longitude, roles_of
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, unit_of_times
 from nfsgeo.errors import UserError
@@ -43,9 +51,7 @@ STANDARD = {
 DEGREES = re.compile("degrees?_?(e|n)(ast|orth)?")
 
 
-def fields_of(
-    path: Path, dataset: Dataset, columns: named.Columns | None = None
-) -> Fields:
+def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> Fields:
     """The fields of a data set, decoded by xarray or as it is stored.
 
     Coordinates on axes of their own make a grid, those on shared dimensions (stations,
@@ -66,11 +72,11 @@ def fields_of(
     dataset = dataset.reset_index([n for n in joined if n in dataset.dims])
     dataset = _decoded(dataset.assign(_of_numpy(dataset)))
     there = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
-    kinds, given = named.told(path, there, columns)
+    kinds, given = chosen(path, there, columns)
     if "nfsgeo_layout" in dataset.attrs:
         return _own(path, dataset)
-    chosen = [name for name, kind in kinds.items() if kind == "field"]
-    along = {d for name in chosen for d in dataset[name].dims} or {*dataset.dims}
+    wanted = [name for name, kind in kinds.items() if kind == "field"]
+    along = {d for name in wanted for d in dataset[name].dims} or {*dataset.dims}
     fits = [n for n, v in dataset.data_vars.items() if along.issuperset(v.dims)]
     if left := [name for name in fits if kinds.get(str(name)) != "ignore"]:
         dataset = dataset[left]  # and their coordinates
@@ -130,11 +136,11 @@ def fields_of(
         kind = kinds.get(name)
         fixed = bool(time) and time not in values.dims and kind != "field"
         attrs = {k: v for k, v in values.attrs.items() if k in FLAGS}
-        marked = named.is_static(name) or FLAGS[0] in attrs and time not in values.dims
+        marked = is_static(name) or FLAGS[0] in attrs and time not in values.dims
         fixed |= marked and not kind
         lies = not grid and (not places or bool(places.keys() & {*values.dims}))
         variable = flat(values, values.dims) if lies else values.variable
-        called = named.field_name(name)[0] if kind or time in values.dims else name
+        called = field_name(name)[0] if kind or time in values.dims else name
         attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
         attrs |= _units(values.variable)
         variables[name] = [labels[str(dim)] for dim in variable.dims], variable, attrs
@@ -154,7 +160,7 @@ def fields_of(
     fields = to_fields(path, variables, coordinates, parameters=parameters)
     if _is_degrees(first) or first.attrs.get("standard_name") == "longitude":
         fields.dataset["x"].attrs["standard_name"] = "longitude"
-    return named.mark_longitude(fields, roles["x"])
+    return mark_longitude(fields, roles["x"])
 
 
 def _units(variable: Variable) -> dict[str, str]:
@@ -226,7 +232,7 @@ def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
     # A single level is no axis, as one without attributes is none.
     kept["z"] = [n for n in lie if dataset[n].size > 1 or dataset[n].dims != (n,)]
     told = {n: role for n, role in told.items() if n in kept.get(role, ())}
-    return named.roles_of(path, [*map(str, dataset.variables)], given, told)
+    return roles_of(path, [*map(str, dataset.variables)], given, told)
 
 
 def _role(name: str, dataset: Dataset) -> str:
@@ -239,7 +245,7 @@ def _role(name: str, dataset: Dataset) -> str:
         return "x" if _is_degrees(each) else "y"
     if "since" in about.get("units", "").split() or each.dtype.kind == "M":
         return "time"
-    return named.role_of(name)
+    return role_of(name)
 
 
 def _is_degrees(values: DataArray, towards: str = "e") -> bool:
@@ -308,7 +314,7 @@ def _is_netcdf(probe: FileProbe) -> bool:
         return "_NCProperties" in file.attrs or any(scales)
 
 
-def _netcdf(path: Path, columns: named.Columns | None = None) -> Fields:
+def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
     """Fields of a NetCDF file; a warning names groups, which are not read."""
     classic = not h5py.is_hdf5(path)
     if not classic:
@@ -319,7 +325,7 @@ def _netcdf(path: Path, columns: named.Columns | None = None) -> Fields:
     return fields_of(path, dataset, columns)
 
 
-def _zarr(path: Path, columns: named.Columns | None = None) -> Fields:
+def _zarr(path: Path, columns: Columns | None = None) -> Fields:
     """As NetCDF, a folder or a zip file of it; a ``fill_value`` of 0, Zarr's default,
     marks values only where an attribute says so.
     """

@@ -1,4 +1,4 @@
-"""nfsgeo's own file: CF NetCDF-4, laid out as :mod:`nfsgeo.data.layout` says.
+"""nfsgeo's own file: CF NetCDF-4, laid out as :mod:`nfsgeo.data.fields` says.
 
 It opens in xarray, ParaView, Panoply and ncdump. Values have the precision that they
 came in, and a checksum in each chunk.

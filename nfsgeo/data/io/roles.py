@@ -44,8 +44,8 @@ Columns = Mapping[str, str | Names]  # the column of each role, and those of eac
 STEPS = 8  # read at once in search of what never changes
 
 
-def told(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Roles]:
-    """The kind of each column that is told to have one, and the column of each role.
+def chosen(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Roles]:
+    """Return the kind of each column, and the column of each role, as a user chose.
 
     An empty name tells that no column has the role.
 
@@ -53,16 +53,16 @@ def told(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Role
         UserError: A name is not there, or told twice; or there is no such role.
     """
     given = {k: [v] if isinstance(v, str) else v for k, v in (columns or {}).items()}
-    chosen = [name for of in given.values() for name in of if name]
-    check_distinct(f"columns of {path}", chosen)
+    named = [name for several in given.values() for name in several if name]
+    check_distinct(f"columns of {path}", named)
     if wrong := given.keys() - {*COLUMN_NAMES, *KINDS}:
         expected = f"one of {', '.join([*COLUMN_NAMES, *KINDS])} before the ="
         todo = "change it; all other columns are fields"
         raise UserError(f"columns with {min(wrong)}=", expected, todo)
-    for name in {*chosen}.difference(names):
+    for name in {*named}.difference(names):
         there = f"one of {listed(names)}"
         raise UserError(f"no column {name!r} in {path}", there, "change the name")
-    roles = {role: of[0] for role, of in given.items() if role in COLUMN_NAMES}
+    roles = {role: given[role][0] for role in COLUMN_NAMES if role in given}
     return {name: kind for kind in KINDS for name in given.get(kind, ())}, roles
 
 
@@ -148,7 +148,7 @@ def with_kinds(
     there = {kind: given.get(kind, ()) for kind in wanted}
     numbers = [] if own or roles else fields._named(PARAMETER)
     numbers = [n for n in numbers if fields.dataset[n].dims == ("sample",)]
-    told_kinds, _ = told(path, [*names, *array.values(), *numbers], there)
+    told_kinds, _ = chosen(path, [*names, *array.values(), *numbers], there)
     told_kinds |= dict.fromkeys(given.get("ignore", ()), "ignore")
     kinds = {n: told_kinds.get(n) or told_kinds.get(array[n], "") for n in names}
     fine = [] if own else fields.component_names

@@ -9,6 +9,7 @@ a day without any row, are time steps without values. See
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,16 @@ import pandas
 from numpy.typing import NDArray
 
 from nfsgeo.data.checks import as_real, finite, not_infinite
-from nfsgeo.data.conventions import Indices, listed
+from nfsgeo.data.conventions import (
+    SPACE,
+    Doubles,
+    Indices,
+    bare_name,
+    field_name,
+    listed,
+    role_of,
+)
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io import roles as named
 from nfsgeo.data.io.format import Format
 from nfsgeo.data.io.frames import (
     STATIONS,
@@ -29,11 +37,12 @@ from nfsgeo.data.io.frames import (
     values_of,
 )
 from nfsgeo.data.io.labelled import to_fields
-from nfsgeo.data.io.roles import Columns
+from nfsgeo.data.io.roles import Columns, chosen, mark_longitude, roles_of
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
 
 EXPECTED = "columns x[, y[, z]], optionally sample and t, and one for each component"
+ROWS = ("time", "point")
 SPARSE = 100  # times as many points and time steps as rows: points that move
 
 
@@ -42,92 +51,115 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     frame, told = frame_of(path), columns or {}
     if "points" in told:
         frame, told = _by_station(path, frame, told)
-    kinds, given = named.told(path, list(frame), told)
-    roles = named.roles_of(path, [n for n in frame if n not in kinds], given)
+    kinds, given = chosen(path, list(frame), told)
+    roles = roles_of(path, [n for n in frame if n not in kinds], given)
     frame = frame.drop(columns=[name for name in kinds if kinds[name] == "ignore"])
     if frame.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
-    key, unit = dict.fromkeys(("sample", "time"), np.zeros(len(frame))), ""
-    for role, name in roles.items():
+    key, unit = _keys(path, frame, roles)
+    key["sample"], samples = pandas.factorize(key["sample"].to_numpy(), sort=True)
+    key["time"], times = pandas.factorize(key["time"].to_numpy(), sort=True)
+    points, point, stations = _points(path, frame, key, kinds)
+    # Places are the points of one sample after those of the other.
+    place = key["sample"].to_numpy() * np.int64(len(points)) + point
+    place, there = pandas.factorize(place, sort=True)
+    starts = np.searchsorted(there, np.arange(len(samples)) * len(points))
+    own, there = len(there) < len(samples) * len(points), there % len(points)
+    _check_rows(path, key, place, points[there], times, unit)
+    times, steps = filled(times) if unit == EPOCH else (times, np.arange(len(times)))
+    converted = {}
+    for name in frame:
         what = f"{path}: column {name}"
-        values = values_of(path, frame.pop(name), names=role == "sample")
+        values = as_real(values_of(path, frame[name]), what, gaps=True)
+        dtype = np.result_type(not_infinite(values, what), np.float32)
+        converted[name] = values.astype(dtype)
+    index = pandas.MultiIndex.from_arrays([steps[key["time"]], place], names=ROWS)
+    table = pandas.DataFrame(converted, index, copy=False).to_xarray()
+    table = table.reindex(time=np.arange(len(times)))
+    dims, shape = ROWS, (len(times), len(there))
+    if not own and len(samples) > 1:
+        dims, shape = ("time", "sample", "point"), (len(times), len(samples), -1)
+    variables = dict[str, Any]()
+    for name, values in table.data_vars.items():
+        field, field_unit = field_name(str(name))
+        about = {"components": [field]} | ({"units": field_unit} if field_unit else {})
+        variables[str(name)] = dims, values.values.reshape(shape), about
+    where = np.split(points[there], starts[1:]) if own else points
+    coordinates = {
+        "points": (("point", "axis"), where),
+        "time": ("time", times if "time" in roles else None, {"units": unit}),
+        "station": ("point", None if stations is None else stations[there]),
+    }
+    return mark_longitude(to_fields(path, variables, coordinates), roles["x"])
+
+
+def _keys(
+    path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]
+) -> tuple[pandas.DataFrame, str]:
+    """Sample, time and coordinates of each row, taken out of a table, and the unit of
+    the times.
+    """
+    key, unit = pandas.DataFrame({"sample": 0.0, "time": 0.0}, frame.index), ""
+    for role in sorted(roles):
+        what = f"{path}: column {roles[role]}"
+        values = values_of(path, frame.pop(roles[role]), names=role == "sample")
         if role == "time":
             unit, values = unit_of_times(values), as_times(values, what)
             years = not unit and values.min() >= 1800 and values.max() < 2200
-            if years and named.bare_name(name) in ("date", "datetime"):
-                given_ = f"{what} with {values.min():g}, a number or a year"
+            if years and bare_name(roles[role]) in ("date", "datetime"):
+                given = f"{what} with {values.min():g}, a number or a year"
                 todo = "write dates with hyphens, or give the column another name"
-                raise UserError(given_, "dates such as 2026-01-31", todo)
+                raise UserError(given, "dates such as 2026-01-31", todo)
         key[role] = finite(as_real(values, what), what) + 0.0  # which makes -0 to 0
-    sample, samples = pandas.factorize(key.pop("sample"), sort=True)
-    time, times = pandas.factorize(key.pop("time"), sort=True)
-    at, stations = pandas.DataFrame({axis: key[axis] for axis in sorted(key)}), None
-    space = list(at)
-    tells = [n for n in frame if n not in kinds and named.bare_name(n) in STATIONS]
+    return key, unit
+
+
+def _points(
+    path: Path,
+    frame: pandas.DataFrame,
+    key: pandas.DataFrame,
+    kinds: Mapping[str, str],
+) -> tuple[Doubles, Indices, NDArray[np.str_] | None]:
+    """The points of all samples, the point of each row, and the names of the points,
+    whose column is taken out of the table.
+    """
+    space = [axis for axis in SPACE if axis in key]
+    at, free = key[space], [name for name in frame if name not in kinds]
+    tells = [name for name in free if bare_name(name) in STATIONS]
     # Stations of several names at one place.
-    if tells and at.assign(sample=sample, time=time).duplicated().any():
+    if tells and key.duplicated().any():
         apart = at.assign(name=frame[tells[0]])
         if (names := apart.drop_duplicates()["name"]).is_unique and names.notna().all():
             at = apart
     point = at.groupby(list(at)).ngroup().to_numpy()
-    for name in [name for name in frame if name not in kinds]:
+    for name in free:
         some = frame[name].head(2 * point.max() + 2), frame[name]  # often told by few
-        if name not in tells and any(of.nunique() > point.max() for of in some):
+        if name not in tells and any(few.nunique() > point.max() for few in some):
             continue  # as many as there are points where all stay
-        row = pandas.DataFrame({"of": frame[name], "sample": sample, "time": time})
-        places = row.assign(place=point).drop_duplicates(["of", "sample", "place"])
-        several = places.duplicated(["of", "sample"])
+        row = key[["sample", "time"]].assign(name=frame[name])
+        places = row.assign(point=point).drop_duplicates(["name", "sample", "point"])
+        several = places.duplicated(["name", "sample"])
         if several.any() and not row.duplicated().any():  # a row of each at a time
-            given_ = f"{path} with {name} {places['of'][several].iloc[0]} at two places"
+            given = (
+                f"{path} with {name} {places['name'][several].iloc[0]} at two places"
+            )
             todo = "interpolate the fields to such points, or say --columns "
             todo += f"ignore={name}, or field={name}, if it tells no points apart"
-            raise UserError(given_, "points that stay where they are", todo)
+            raise UserError(given, "points that stay where they are", todo)
     points = at[space].groupby(point).first().to_numpy()
-    for name in [name for name in frame if name not in kinds]:
-        names, order = _names(frame[name], point, len(points))
-        if names is not None:
-            points, point, stations = points[order], np.argsort(order)[point], names
+    for name in free:
+        stations, order = _names(frame[name], point, len(points))
+        if stations is not None:
             del frame[name]
-            break
-    # Places are the points of one sample after those of the other.
-    place = sample * np.int64(len(points)) + point
-    place, there = pandas.factorize(place, sort=True)
-    starts = np.searchsorted(there, np.arange(len(samples)) * len(points))
-    own, there = len(there) < len(samples) * len(points), there % len(points)
-    _check_rows(path, sample, time, place, points[there], times, unit)
-    if unit == EPOCH:
-        times, steps = filled(times)
-        time = steps[time]
-    whole = own or len(samples) == 1
-    dims = ("time", "point") if whole else ("time", "sample", "point")
-    shape = (len(times), -1) if whole else (len(times), len(samples), len(points))
-    variables = dict[str, Any]()
-    for name in list(frame):
-        what = f"{path}: column {name}"
-        values = as_real(values_of(path, frame.pop(name)), what, gaps=True)
-        dtype = np.result_type(not_infinite(values, what), np.float32)
-        found = np.full((len(times), len(there)), np.nan, dtype)
-        found[time, place] = values
-        field, field_unit = named.field_name(name)
-        attrs = {"components": [field]} | ({"units": field_unit} if field_unit else {})
-        variables[name] = dims, found.reshape(shape), attrs
-    where = np.split(points[there], starts[1:]) if own else points
-    fields = to_fields(
-        path,
-        variables,
-        {
-            "points": (("point", "axis"), where),
-            "time": ("time", times if "time" in roles else None, {"units": unit}),
-            "station": ("point", None if stations is None else stations[there]),
-        },
-    )
-    return named.mark_longitude(fields, roles["x"])
+            return points[order], np.argsort(order)[point], stations
+    return points, point, None
 
 
 def _check_rows(
-    path: Path, sample: Any, time: Any, place: Any, points: Any, times: Any, unit: str
+    path: Path, key: pandas.DataFrame, place: Any, points: Any, times: Any, unit: str
 ) -> None:
     """Makes sure that points stay, and have each time step of a sample once."""
+    sample, time = key["sample"].to_numpy(), key["time"].to_numpy()
     at = time * np.int64(len(points)) + place
     alone = len(times) > 1 and np.bincount(place).max() < 2
     if alone or len(points) * len(times) > SPARSE * len(at) + 1e7:
@@ -158,7 +190,7 @@ def _names(
     points these are. Numbers are names only in a column of ``STATIONS``.
     """
     header = isinstance(column.dtype, pandas.CategoricalDtype)  # of a table of stations
-    sure = header or named.bare_name(str(column.name)) in STATIONS
+    sure = header or bare_name(str(column.name)) in STATIONS
     if sure or pandas.api.types.infer_dtype(column) == "string":
         codes, found = pandas.factorize(column, sort=True)
         names = np.array([str(each).strip() for each in found])
@@ -183,7 +215,7 @@ def _by_station(
     """
     others = {role: name for role, name in given.items() if role != "points"}
     source, ignored = Path(str(given["points"])), [*np.ravel(others.get("ignore", []))]
-    for name in (n for n in frame if named.bare_name(n) in STATIONS):
+    for name in (n for n in frame if bare_name(n) in STATIONS):
         if name not in ignored:
             frame[name] = [str(each).strip() for each in frame[name]]
             places = _positions(source, sorted({*frame[name]}))
@@ -193,10 +225,10 @@ def _by_station(
         expected = "one of time, sample, ignore and field: other columns are stations"
         raise UserError(f"{role}= beside points=", expected, f"leave out {role}=")
     called = [*np.ravel(others.pop("field", path.stem))]
-    _, roles = named.told(path, list(frame), others)
+    _, roles = chosen(path, list(frame), others)
     left = [name for name in frame if name not in (*ignored, *roles.values())]
     for role in {"time", "sample"} - roles.keys():
-        roles[role] = next((n for n in left if named.role_of(n) == role), "")
+        roles[role] = next((n for n in left if role_of(n) == role), "")
     stations = [name for name in left if name not in roles.values()]
     if not stations:
         todo = "leave out points=, or correct time= and ignore="
@@ -218,10 +250,8 @@ def _positions(path: Path, stations: list[str]) -> pandas.DataFrame:
     if not path.is_file():
         expected = "a table with the name and the coordinates of each station"
         raise UserError(f"points={path}", expected, "check the name")
-    table = frame_of(path, str)
-    space = [n for axis in "xyz" for n in table if named.role_of(n) == axis]
-    named.roles_of(path, space)
-    others = {name: table[name].str.strip() for name in table.columns.difference(space)}
+    places, table = point_table(path)
+    others = {name: table[name].str.strip() for name in table}
     lacking = {name: sorted({*stations} - {*of}) for name, of in others.items()}
     fits = [n for n, of in others.items() if of.isin(stations).sum() == len(stations)]
     fits = [name for name in fits if not lacking[name]]
@@ -230,13 +260,33 @@ def _positions(path: Path, stations: list[str]) -> pandas.DataFrame:
         twice = others[best][others[best].duplicated()] if best else ()
         odd = listed(lacking.get(best) or [*twice] or stations)
         raise UserError(
-            f"{path} with columns {listed(list(table))}, not once with {odd}",
+            f"{path} with columns {listed([*places, *table])}, not once with {odd}",
             "each station once, by the name of its column, in one of them",
             "add or remove rows or columns, or tell by time=, sample= or ignore= which "
             "column is no station",
         )
-    found = {name: values_of(path, table[name]) for name in space}
-    return pandas.DataFrame(found, others[fits[0]])
+    return places.set_axis(others[fits[0]], axis=0)
+
+
+def point_table(path: Path) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Reads a table with a row for each point.
+
+    Returns:
+        Coordinates, x first, and the other columns as text.
+
+    Raises:
+        UserError: It has not one column for each of x, y and z, in this order.
+    """
+    table = frame_of(path, str)
+    axes = [[n for n in table if role_of(n) == axis] for axis in "xyz"]
+    dim = sum(map(bool, axes))
+    if not dim or [len(names) for names in axes] != [1] * dim + [0] * (3 - dim):
+        given = f"{path} with columns {listed(list(table))}"
+        wanted = "coordinates x[, y[, z]] in one column each"
+        raise UserError(given, wanted, "rename or remove columns")
+    space = [name for names in axes for name in names]
+    places = {name: values_of(path, table[name]) for name in space}
+    return pandas.DataFrame(places), table.drop(columns=space)
 
 
 CSV = Format(

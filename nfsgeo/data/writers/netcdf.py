@@ -1,4 +1,4 @@
-"""nfsgeo's own file: CF NetCDF-4, laid out as :mod:`nfsgeo.data.layout` says.
+"""nfsgeo's own file: CF NetCDF-4, laid out as :mod:`nfsgeo.data.fields` says.
 
 It opens in xarray, ParaView, Panoply and ncdump. Values have the precision that they
 came in, and a checksum in each chunk.
@@ -18,12 +18,7 @@ import numpy as np
 from xarray import Variable
 
 from nfsgeo.data.checks import reading
-from nfsgeo.data.conventions import (
-    FILE_LAYOUT,
-    STATIC,
-    STATION,
-    is_large,
-)
+from nfsgeo.data.conventions import FILE_LAYOUT, STATIC, STATION, is_large
 from nfsgeo.data.writers.writer import Writer
 from nfsgeo.files import check_room, new_hdf5
 from nfsgeo.progress import Progress, silent

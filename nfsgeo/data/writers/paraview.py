@@ -16,12 +16,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.conventions import (
-    GHOST,
-    VALID,
-)
-from nfsgeo.data.writers.marks import marked_names
-from nfsgeo.data.writers.writer import Writer
+from nfsgeo.data.conventions import GHOST, VALID
+from nfsgeo.data.writers.writer import Writer, marked_names
 from nfsgeo.errors import UserError
 from nfsgeo.files import check_room, growing
 from nfsgeo.progress import Progress

@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas
 
-from nfsgeo.data.conventions import (
-    STATION,
-    role_of,
-)
+from nfsgeo.data.conventions import STATION, role_of
 from nfsgeo.data.times import dates
-from nfsgeo.data.writers.marks import marked_names
-from nfsgeo.data.writers.writer import Writer
+from nfsgeo.data.writers.writer import Writer, marked_names
 from nfsgeo.errors import UserError
 from nfsgeo.files import growing
 from nfsgeo.progress import Progress

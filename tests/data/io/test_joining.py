@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
+from nfsgeo.config import DataSection
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.data.io.from_memory import kept
@@ -17,6 +19,7 @@ from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.geometry import Domain
 from nfsgeo.testing.fields import Array, build
+from nfsgeo.training.run_data import open_source
 
 RNG = np.random.default_rng(0)
 
@@ -52,6 +55,32 @@ def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(tmp_path):
         assert values(given_, times=times) == times.tolist()
     backwards = [float(k) for k in reversed(range(12))]
     assert values(paths[::-1], times=times) == backwards  # as somebody chose
+
+
+def test_every_table_is_parsed_once(tmp_path, monkeypatch):
+    """However many files and fields there are, and with a file of test samples."""
+    parsed, read = list[Any](), pandas.read_csv
+
+    def counted(source: Any, **options: Any) -> Any:
+        parsed.append(source)
+        return read(source, **options)
+
+    monkeypatch.setattr(pandas, "read_csv", counted)
+    for k in range(20):
+        rows = [f"{x},{t},{x + t},{x - k},{x * t}" for x in range(3) for t in range(3)]
+        (tmp_path / f"{k}.csv").write_text("\n".join(["x,t,u,v,w", *rows]))
+    fields = nfsgeo.data.open(tmp_path)
+    for sample in (*range(20), *range(20)):
+        assert fields.read(sample, slice(None))[0, 0, 1] == -sample
+    assert len(parsed) == 20
+    rows = [f"{k},{x},{k + x}" for k in range(4) for x in range(3)]
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for file in files:
+        file.write_text("\n".join(["sample,x,u", *rows]))
+    both = open_source(DataSection(file=files[0], test_file=files[1]))
+    assert both.split["test"].tolist() == [4, 5, 6, 7]
+    assert both.read(7, slice(None))[:, 0, 0].tolist() == [3, 4, 5]
+    assert len(parsed) == 22
 
 
 def test_times_tell_the_order(tmp_path, one_line):
