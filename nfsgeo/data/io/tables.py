@@ -76,7 +76,8 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     index = pandas.MultiIndex.from_arrays([steps[key["time"]], place], names=ROWS)
     table = pandas.DataFrame(converted, index, copy=False).to_xarray()
     table = table.reindex(time=np.arange(len(times)))
-    dims, shape = ROWS, (len(times), len(there))
+    dims: tuple[str, ...] = ROWS
+    shape: tuple[int, ...] = len(times), len(there)
     if not own and len(samples) > 1:
         dims, shape = ("time", "sample", "point"), (len(times), len(samples), -1)
     variables = dict[str, Any]()
