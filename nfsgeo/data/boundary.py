@@ -119,11 +119,11 @@ class _Ways:
 
     @cached_property
     def ends(self) -> Indices:
-        """Where the samples end along ``obs``."""
+        """End of each sample along ``obs``."""
         return np.cumsum(self.file.dataset["row_size"].values)
 
     def _placed(self, sample: int, column: int) -> Floats:
-        """One of the inputs at all points of the file, NaN where a sample has none."""
+        """Return an input at all points of the file, NaN where a sample lacks one."""
         values = self.of(sample)[:, column]
         there = None if self.file.axes is not None else self.file._points(sample)[1]
         if there is None:

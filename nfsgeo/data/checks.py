@@ -86,7 +86,7 @@ def check_distinct(what: Any, names: Sequence[str]) -> None:
 
 
 def missing_values(what: str, num: int, total: int) -> UserError:
-    """What to say of numbers that are not given everywhere, and have to be."""
+    """Return the error for missing numbers where each is needed."""
     return UserError(
         f"{what} with {num} of {total} values missing or not finite",
         "a finite value everywhere: of fields that are predicted alone may values be "

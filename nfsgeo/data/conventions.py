@@ -62,7 +62,7 @@ def role_of(name: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """In lower case, without a unit: ``Time [s]`` and ``time_s`` are ``time``."""
+    """Return a name in lower case without its unit: ``Time [s]`` gives ``time``."""
     return UNIT.sub("", name.strip()).lower()
 
 

@@ -197,7 +197,7 @@ class Fields:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """How the data were made, plain JSON types."""
+        """Settings that the data were made with, in plain JSON types."""
         return dict(json.loads(self.dataset.attrs.get("provenance", "{}")))
 
     @cached_property
@@ -286,7 +286,7 @@ class Fields:
         return len(self.coordinates(sample))
 
     def rows(self, sample: int) -> slice | None:
-        """Where a sample lies along ``obs``; None for other layouts."""
+        """Return the slice of a sample along ``obs``; None in other layouts."""
         if self._ends is None:
             return None
         return slice(int(self._ends[sample]), int(self._ends[sample + 1]))
@@ -401,7 +401,7 @@ class Fields:
         return self._read(self.static_names, sample, slice(0, 1), points)[:, 0]
 
     def read_inputs(self, sample: int, points: Indices | None = None) -> Floats:
-        """What :attr:`input_names` names, ``[n, C_a + scalars]``."""
+        """Read the inputs :attr:`input_names` of a sample, ``[n, C_a + scalars]``."""
         static = self.read_static(sample, points)
         scalars = [self.parameters[name][sample] for name in self.scalar_names]
         same = np.tile(np.array(scalars, static.dtype), (len(static), 1))
@@ -452,8 +452,9 @@ class Fields:
         return path
 
     def with_known(self, names: Iterable[str]) -> Self:
-        """With more ``names`` known ahead: of fields, which become forcings, and of
-        parameters, which become inputs of a model.
+        """Return fields in which more variables are known ahead.
+
+        Fields among the ``names`` become forcings, parameters inputs of a model.
 
         Raises:
             UserError: There is nothing of that name, or nothing is left to predict.
@@ -473,7 +474,7 @@ class Fields:
         return replace(self, dataset=dataset)
 
     def with_domain(self, domain: Domain) -> Self:
-        """In another domain.
+        """Return the fields in another domain.
 
         Raises:
             UserError: It does not hold the points, see
@@ -483,8 +484,9 @@ class Fields:
         return self._changed(with_domain(self.dataset, domain))
 
     def with_split(self, split: Mapping[str, ArrayLike]) -> Self:
-        """With other samples in ``"train"``, ``"valid"`` and ``"test"``, the numbers in
-        the ``split``.
+        """Return the fields with other parts of training, validation and test.
+
+        The ``split`` has numbers of samples by ``"train"``, ``"valid"`` and ``"test"``.
 
         Raises:
             UserError: A sample does not exist, or is in two parts.
@@ -493,7 +495,7 @@ class Fields:
         return self._changed(self.dataset.assign(part=part))
 
     def with_times(self, times: ArrayLike) -> Self:
-        """At other times, ``[T]``, numbers or dates.
+        """Return the fields at other times, ``[T]``, numbers or dates.
 
         Raises:
             UserError: They do not increase, or are not as many as the time steps.
@@ -505,7 +507,7 @@ class Fields:
         return self._changed(self.dataset.assign_coords(time=found))
 
     def select(self, names: Sequence[str]) -> Self:
-        """Some of the fields and inputs, in this order."""
+        """Return some of the fields and inputs, in this order."""
         roles = {n: v.attrs.get("role") for n, v in self.dataset.data_vars.items()}
         rest = [n for n, role in roles.items() if role in (*LAYOUT, PARAMETER)]
         return self._changed(self.dataset[[*names, *rest]])
@@ -582,7 +584,7 @@ class Fields:
     def _read(
         self, names: Sequence[str], sample: int, steps: slice, points: Indices | None
     ) -> Floats:
-        """Some variables of a sample, ``[n, T', len(names)]``."""
+        """Read some variables of a sample, ``[n, T', len(names)]``."""
         with reading(self.path, f"sample {sample} to be readable"):
             num = self.num_points(sample) if points is None else len(points)
             index: Any = slice(None) if points is None else points

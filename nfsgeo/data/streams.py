@@ -21,7 +21,7 @@ __all__ = ["Stream", "derived_seed", "epoch_order", "philox", "shuffled"]
 
 
 class Stream(IntEnum):
-    """What the points of a mesh are drawn for; a number never changes its meaning."""
+    """Purposes of random numbers; a number never changes its meaning."""
 
     RANDOM_SUBSET = 0
     NESTED = 1

@@ -148,7 +148,7 @@ def later(steps: Doubles, times: Doubles, unit: str) -> Doubles:
 
 
 def same_steps(steps: Any, others: Any) -> NDArray[np.bool_]:
-    """Which steps in time are as long as others, but for rounding."""
+    """Return a mask of the steps in time that equal others but for rounding."""
     return np.isclose(steps, others, rtol=1e-3, atol=0)
 
 
@@ -200,7 +200,7 @@ def step_text(step: float, unit: str = "") -> str:
 
 
 def spacing_text(times: Doubles, unit: str = "") -> str:
-    """How far apart times are: ``1 month``, ``1 day to 3 days``, nothing for one."""
+    """Return the spacing of times: ``1 month``, ``1 day to 3 days``, none of one time."""
     at, unit = clock(times, unit)
     steps = np.diff(at)
     ends = [steps.min(), steps.max()] if len(steps) else []

@@ -51,7 +51,7 @@ class Cache:
         return Cache, (self.max_bytes, self.at_least)
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What ``make`` returned for the key before, or returns now."""
+        """Return the object of a key, which ``make`` returns where there is none."""
         if key in self._made:
             self._made.move_to_end(key)
             return self._made[key][0]
@@ -245,7 +245,7 @@ class WindowDataset(Dataset[Data]):
         return drawn
 
     def _pair(self, number: int) -> Indices:
-        """Which time steps of a window are a pair of inputs and target in this turn."""
+        """Return the time steps of inputs and target of a window in this turn."""
         words = self.samples[number], self.turn, self._ranks[number]
         random = np.random.default_rng(words)
         ahead = int(random.integers(1, self.n_out + 1))
@@ -253,7 +253,7 @@ class WindowDataset(Dataset[Data]):
         return self._numbers[[*range(end - self.n_in, end), end + ahead - 1]]
 
     def _read(self, number: int, mesh: int) -> Sample:
-        """What is read for a window: its sample in all windows, or it alone."""
+        """Read the sample of a window in all of its windows, or in this one alone."""
         sample, start = self.samples[number], int(self._starts[number])
         key = sample, mesh, -1 if self._whole else start
         found: Sample = self.cache.get(key, partial(self._load, number))

@@ -130,8 +130,9 @@ def as_text(value: Any) -> Any:
 
 
 def within_range(variable: Variable) -> Variable:
-    """With NaN outside of the valid range, which is one of stored values, or if it is
-    of floats, of unpacked ones.
+    """Replace values outside of the valid range by NaN.
+
+    The range is one of stored values, or if its ends are floats, of unpacked ones.
     """
     about, done = variable.attrs, variable.encoding  # by xarray
     apart = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
@@ -163,7 +164,7 @@ def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:
 
 
 def decoded(variable: Variable) -> Variable:
-    """With NaN in place of fill values, unpacked; decoded by xarray before or not."""
+    """Apply CF masking and scaling, whether or not xarray has done so."""
     found = variable.copy(deep=False)
     for key in found.attrs.keys() & {*FILLS}:
         mark = np.asarray(found.attrs.pop(key))

@@ -28,7 +28,7 @@ USUAL = {"points": "pd", "time": "t", "x": "x", "y": "y", "z": "z"}
 
 
 class _Part(NamedTuple):
-    """What has a role: values along letters, or ends of equispaced coordinates."""
+    """Values along letters, or ends of equispaced coordinates, and their role."""
 
     role: str
     name: str
@@ -89,7 +89,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
 
 
 def _part(path: Path, there: Mapping[str, Variable], role: str, text: str) -> _Part:
-    """What is told as ``ROLE=NAME:AXES``, ``ROLE=NAME`` or ``ROLE=FIRST:LAST``."""
+    """Parse ``ROLE=NAME:AXES``, ``ROLE=NAME`` or ``ROLE=FIRST:LAST``."""
     if role not in (*KINDS, *USUAL):
         expected = f"one of {', '.join((*KINDS, *USUAL))} before the =, for arrays"
         todo = "change it; arrays without a role are left out"

@@ -1,4 +1,4 @@
-"""What a format consists of, and what can be told of a file before it is read."""
+"""The definition of a format that is read, and of what recognises its files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FileProbe:
-    """What tells a format: the first bytes and the names in a file or a folder."""
+    """The first bytes of a file or folder and the names in it, which tell a format."""
 
     path: Path
 

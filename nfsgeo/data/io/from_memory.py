@@ -245,9 +245,7 @@ def _cells(cells: Any, num: int) -> Any:
 
 
 def _each(values: Any, role: str, ndim: int) -> list[np.ndarray]:
-    """One array for each sample, of which there has to be one, with trailing axes of
-    length one added.
-    """
+    """Return an array for each sample, with trailing axes of length one added."""
     try:
         samples = list(values)
     except TypeError:  # None, or one number

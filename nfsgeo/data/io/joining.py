@@ -1,4 +1,4 @@
-"""Several files as one: concatenation along samples or time steps, read lazily."""
+"""Concatenation of several files along samples or time steps, read lazily."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
 
 
 def _at(part: Fields, sample: int) -> tuple[xarray.Dataset, dict[str, Any]]:
-    """What is at the points of a sample, along ``obs``, and its cells."""
+    """Return the variables of a sample along ``obs``, and its cells."""
     dataset, at = part.dataset, dict[Any, Any](sample=sample, obs=part.rows(sample))
     if at["obs"] is None:
         there = part._points(sample)[1]

@@ -38,7 +38,7 @@ AGAIN = "check it, or save it again as .vtu of version 1.0, compressed by ZLib o
 
 
 def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> Fields:
-    """One sample: points, cells and every field, vectors by component.
+    """Read one sample: points, cells and every field, vectors by component.
 
     An array ``a``, ``a_NAME`` or ``node_type`` is a static input, and so are bytes of
     zeros and ones. Single numbers of the whole mesh are inputs of the sample.
@@ -245,7 +245,7 @@ def _check_items(root: Any) -> None:
 
 
 def _kind(path: Path) -> str | None:
-    """What the first lines of a file say that it is."""
+    """Return the kind of a file by its first lines; None of others."""
     head = FileProbe(path).head
     if head.startswith(b"# vtk DataFile"):
         return "vtk"

@@ -186,7 +186,7 @@ def _of_numpy(dataset: Dataset) -> dict[Any, Any]:
 
 
 def _decoded(dataset: Dataset) -> Dataset:
-    """With NaN where a value is missing, and coordinates told from fields."""
+    """Mask missing values, and tell coordinates from fields."""
     found = {
         name: decoded(each if name in dataset.dims else within_range(each))
         for name, each in dataset.variables.items()
@@ -326,8 +326,9 @@ def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
 
 
 def _zarr(path: Path, columns: Columns | None = None) -> Fields:
-    """As NetCDF, a folder or a zip file of it; a ``fill_value`` of 0, Zarr's default,
-    marks values only where an attribute says so.
+    """Read a folder or a zip file of Zarr as NetCDF is read.
+
+    A ``fill_value`` of 0, Zarr's default, masks values only where an attribute says so.
     """
     import zarr
 

@@ -60,7 +60,7 @@ SNAPSHOTS, STEP = 17, 0.06  # of burgers_lowres.pt, every sixth of 101 from t = 
 
 
 class Preset(NamedTuple):
-    """How the arrays of a published file become labelled arrays.
+    """A published file, and how its arrays become labelled arrays.
 
     Attributes:
         file: Pattern with which the name of the file begins.
@@ -133,7 +133,7 @@ def _series(path: Path, found: Arrays) -> Facts:
 
 
 def _vorticity(path: Path, found: Arrays) -> Facts:
-    """At the file's own times; at 1, ..., 50 where its name has ``T50``."""
+    """Times are those of the file, or 1, ..., 50 where its name has ``T50``."""
     steps = found["u"].sizes["time"]
     if "t" in found:
         return {"times": found["t"].values.ravel()}

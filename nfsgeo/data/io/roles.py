@@ -1,4 +1,4 @@
-"""What columns, arrays and variables are: as told, by their names, or asked about.
+"""Roles of columns, arrays and variables: by choice, by name, or asked about.
 
 Names tell what :mod:`nfsgeo.data.conventions` says. Masks, which are booleans or bytes
 of zeros and ones, are static inputs as well. What else never changes in time is asked
@@ -121,85 +121,108 @@ def mark_longitude(fields: Fields, name: str) -> Fields:
 def with_kinds(
     fields: Fields, columns: Columns | None, *, roles: bool = False
 ) -> Fields:
-    """With fields as they are told or called: static inputs, to predict, or left out.
+    """Return the fields as users or names tell: static inputs, to predict, or left out.
 
-    Kinds are told of components, or of all components ``NAME_0``, ``NAME_1``, ... of an
-    array. Where one that changes in time is told to be a field, others are left out.
-    Readers of formats with ``roles`` have left out what is to be ignored. In other
-    formats the numbers of each sample become inputs.
+    A kind is that of a component, or of all components ``NAME_0``, ``NAME_1``, ... of
+    an array. Where users choose a field that changes in time, others are left out. Readers
+    of formats with ``roles`` have left out what is to be ignored. In other formats the
+    numbers of each sample become inputs.
+
+    Args:
+        fields: Fields as a reader made them.
+        columns: Names of components by kind, as users give them.
+        roles: Whether the format has a column for each role.
 
     Raises:
-        UserError: One of several that is not told of differs between points and never
-            in time, a static input changes, or a name or a kind is not there.
+        UserError: One of several components without a kind differs between points and
+            never in time, a static input changes, or a name or a kind does not exist.
     """
-    path, names = fields.path, [*fields.component_names, *fields.static_names]
-    given = {
-        kind: [name if name in names else field_name(name)[0] for name in np.ravel(of)]
-        for kind, of in (columns or {}).items()
-    }
-    if not roles and (wrong := given.keys() - {*KINDS}):
-        wrong_keys = f"columns with {', '.join(wrong)}= of {path}"
-        raise UserError(wrong_keys, "static=, field= or ignore=", "change it")
-    own = "nfsgeo_layout" in fields.dataset.attrs  # which has roles
-    stems = {name: re.sub(r"_\d+$", "", name) for name in names}
-    whole = {s for s in stems.values() if s not in names and f"{s}_0" in names}
-    array = {name: s if s in whole else name for name, s in stems.items()}
-    wanted = ("static", "field") if roles else KINDS
-    there = {kind: given.get(kind, ()) for kind in wanted}
-    numbers = [] if own or roles else fields._named(PARAMETER)
-    numbers = [n for n in numbers if fields.dataset[n].dims == ("sample",)]
-    told_kinds, _ = chosen(path, [*names, *array.values(), *numbers], there)
-    told_kinds |= dict.fromkeys(given.get("ignore", ()), "ignore")
-    kinds = {n: told_kinds.get(n) or told_kinds.get(array[n], "") for n in names}
-    fine = [] if own else fields.component_names
-    marked = [name for name in fine if is_static(name) and not kinds[name]]
-    timed = [n for n in names if "time" in fields.dataset[n].dims]
-    masks = {name for name in fine if _is_mask(fields, name) and not kinds[name]}
-    if masks.union(marked) >= {*fine}:  # one of them is to be predicted
+    names = [*fields.component_names, *fields.static_names]
+    own = "nfsgeo_layout" in fields.dataset.attrs  # has roles
+    arrays, scalars = _arrays(names), list[str]()
+    if not own and not roles:
+        parameters = fields._named(PARAMETER)
+        scalars = [n for n in parameters if fields.dataset[n].dims == ("sample",)]
+    choice = _choice(fields, columns, [*names, *arrays.values(), *scalars], roles=roles)
+    kinds = {name: choice.get(name) or choice.get(arrays[name], "") for name in names}
+    several = len(fields.times) > 1
+    timed = [n for n in names if several and "time" in fields.dataset[n].dims]
+    predicted = [] if own else fields.component_names
+    marked = [name for name in predicted if is_static(name) and not kinds[name]]
+    masks = {name for name in predicted if _is_mask(fields, name) and not kinds[name]}
+    if masks.union(marked) >= {*predicted}:  # one of them is to be predicted
         masks = set()
-    in_time = timed if len(fields.times) > 1 else []
-    marked += sorted(masks.difference(in_time, marked))
+    marked += sorted(masks.difference(timed, marked))
     kinds |= {n: "static" for n in (*marked, *fields.static_names) if not kinds[n]}
-    several, left = len(fields.times) > 1, (("ignore", "") if own else ("ignore",))
-    known = {n: _constant(fields, n) for n in timed if several and kinds[n] not in left}
-    still = {name: differs for name, differs in known.items() if differs is not None}
+    left = ("ignore", "") if own else ("ignore",)
+    looked_at = [name for name in timed if kinds[name] not in left]
+    differs = {name: _constant(fields, name) for name in looked_at}
+    still = {name for name in looked_at if differs[name] is not None}
     kinds |= {name: "static" for name in masks.intersection(still)}
-    moved = [n for n in known if kinds[n] == "static" and n not in still]
-    if moved:
-        given_ = f"{path} with {', '.join(moved)}, which changes in time"
+    if moved := [n for n in looked_at if kinds[n] == "static" and n not in still]:
+        given = f"{fields.path} with {', '.join(moved)}, which changes in time"
         same = "the same values at all time steps of a static input"
-        raise UserError(given_, same, "rename it if it is a field to predict")
+        raise UserError(given, same, "rename it if it is a field to predict")
     if any(kinds[name] == "field" and name not in still for name in names):
         kinds = {name: kind or "ignore" for name, kind in kinds.items()}
-    moving = {array[name] for name in names if name not in still}
-    asked = [name for name, differs in still.items() if differs and not kinds[name]]
-    asked = [name if array[name] in moving else array[name] for name in asked]
-    asked = [*dict.fromkeys(asked)]
-    if asked and len(known) > 1:  # else there would be nothing to predict
-        which = f"which never change{'s' * (len(asked) == 1)} in time"
-        what = "whether that is a static input, a field to predict, or neither"
-        each = (f"{kind}={asked[0]}" for kind in KINDS)
-        say = ", or ".join(map(shlex.quote, each))  # names have spaces before a unit
-        raise ask(path, asked, which, what, say)
-    kinds |= {name: told_kinds.get(name, "") for name in numbers}
+    unclear = [n for n in looked_at if differs[n] and not kinds[n]]
+    if unclear and len(looked_at) > 1:  # else there would be nothing to predict
+        moving = {arrays[name] for name in names if name not in still}
+        wholes = [n if arrays[n] in moving else arrays[n] for n in unclear]
+        raise _question_of_kinds(fields.path, [*dict.fromkeys(wholes)])
+    kinds |= {name: choice.get(name, "") for name in scalars}
     dataset = fields.dataset.drop_vars([n for n in kinds if kinds[n] == "ignore"])
-    for name in (name for name in numbers if name in dataset):
-        about = {**dataset[name].attrs, "role": KNOWN}
-        dataset = dataset.assign({name: dataset[name].variable.copy(deep=False)})
-        dataset[name].attrs = about
+    changed = {
+        name: dataset[name].variable.copy(deep=False)
+        for name in scalars
+        if name in dataset
+    }
+    for variable in changed.values():
+        variable.attrs = {**variable.attrs, "role": KNOWN}
     for name in (name for name in names if kinds[name] == "static"):
-        dataset = dataset.assign({name: _first(dataset[name].variable, path, name)})
-    bare = {name: name.removeprefix(MARK) or name for name in marked}
-    bare = {name: short for name, short in bare.items() if short not in dataset}
-    dataset = dataset.rename(bare)
+        changed[name] = _first(dataset[name].variable, fields.path, name)
+    short = {name: name.removeprefix(MARK) or name for name in marked}
+    short = {name: bare for name, bare in short.items() if bare not in dataset}
+    dataset = dataset.assign(changed).rename(short)
     if NODE_TYPE in dataset and dataset[NODE_TYPE].attrs.get("role") == STATIC:
         types = whole_numbers(NODE_TYPE, dataset[NODE_TYPE].variable)
         dataset = dataset.assign({NODE_TYPE: types})
     return replace(fields, dataset=dataset)
 
 
+def _arrays(names: Names) -> dict[str, str]:
+    """The array of each component: ``u`` of ``u_0`` where there is no other ``u``."""
+    stems = {name: re.sub(r"_\d+$", "", name) for name in names}
+    wholes = {s for s in stems.values() if s not in names and f"{s}_0" in names}
+    return {name: stem if stem in wholes else name for name, stem in stems.items()}
+
+
+def _choice(
+    fields: Fields, columns: Columns | None, names: Names, *, roles: bool
+) -> dict[str, str]:
+    """The kinds that users choose, by the name of a component or an array."""
+    given = {
+        kind: [n if n in names else field_name(n)[0] for n in np.ravel(several)]
+        for kind, several in (columns or {}).items()
+    }
+    if not roles and (wrong := given.keys() - {*KINDS}):
+        wrong_keys = f"columns with {', '.join(wrong)}= of {fields.path}"
+        raise UserError(wrong_keys, "static=, field= or ignore=", "change it")
+    read = {kind: given.get(kind, ()) for kind in (KINDS[:2] if roles else KINDS)}
+    kinds, _ = chosen(fields.path, names, read)
+    return kinds | dict.fromkeys(given.get("ignore", ()), "ignore")
+
+
+def _question_of_kinds(path: Path, names: Names) -> UserError:
+    which = f"which never change{'s' * (len(names) == 1)} in time"
+    what = "whether that is a static input, a field to predict, or neither"
+    answers = (f"{kind}={names[0]}" for kind in KINDS)
+    say = ", or ".join(map(shlex.quote, answers))  # names have spaces before a unit
+    return ask(path, names, which, what, say)
+
+
 def _first(values: Variable, path: Path, name: str) -> Variable:
-    """A static input of the first value in time that is not NaN."""
+    """Return a static input: of each point the first value in time that is not NaN."""
     first = values.isel(time=0, missing_dims="ignore").copy(deep=False)
     for step in range(1, values.sizes.get("time", 1)):
         if not np.isnan(first.values).any():

@@ -103,7 +103,7 @@ def off_grid(
     """``num_points``, uniformly between the grid points of periodic axes of the file.
 
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
-    interpolation. ``seed``, ``sample`` and ``stream``, their purpose, tell the draw.
+    interpolation.
 
     Raises:
         UserError: The file has no grid or no periodic axis, or is of a sphere.
@@ -134,7 +134,6 @@ def jittered(
     """A grid as of :func:`sub_grid`, each point moved at random by up to 0.4 spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
-    ``seed`` and ``sample`` tell the draw, ``resolution`` the size.
 
     Raises:
         UserError: As for :func:`sub_grid`, or the file is of a sphere.

@@ -58,8 +58,8 @@ def points_there(file: Fields, sample: int) -> Indices:
 def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
     """``num_points`` of the file, uniformly without replacement (the paper's).
 
-    Of a grid on a sphere, those of a latitude with a probability in proportion to its
-    cosine: uniformly on the sphere. ``seed`` and ``sample`` tell the draw.
+    On a sphere, points of a grid are drawn with a probability in proportion to the
+    cosine of their latitude: uniformly on the sphere.
 
     Raises:
         UserError: The sample has fewer points.
@@ -126,7 +126,6 @@ def nested(
     :meth:`~nfsgeo.training.run_data.RunData.trained_points`. Where ``mesh`` has no
     numbers in the file and these are not given, they lie between the points of the
     file. In the paper's test the larger mesh has 1.3 to 4 times as many points.
-    ``seed`` and ``sample`` tell the draw.
 
     Raises:
         UserError: The file has too few points, or ``mesh`` already has more.
@@ -156,7 +155,7 @@ def disjoint(
     stream: Stream = Stream.DISJOINT,
 ) -> Mesh:
     """``num_points`` of the file that are not in ``mesh`` or ``trained``, as of
-    :func:`nested`. ``seed``, ``sample`` and ``stream``, their purpose, tell the draw.
+    :func:`nested`.
 
     Raises:
         UserError: The file has too few other points.
@@ -182,7 +181,7 @@ def with_queries(
     """A ``mesh`` with unobserved query points, ``num_points`` or all that there are.
 
     They are points of the file outside the mesh; where those of the mesh are between
-    the points of the file, so are they. ``seed`` and ``sample`` tell the draw.
+    the points of the file, so are they.
     """
     if mesh.index is None:
         queries = off_grid(file, num_points, seed, sample, Stream.QUERY_POINTS)
@@ -195,7 +194,7 @@ def with_queries(
 def _drawn(
     file: Fields, sample: int, numbers: Indices, num: int, rng: np.random.Generator
 ) -> Mesh:
-    """Some of these points of a sample, at random."""
+    """Return some of these points of a sample, drawn at random."""
     weight = None
     if file.domain.curved and file.shape is not None:
         # A pole of a grid is many points at one place.

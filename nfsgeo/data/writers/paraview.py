@@ -34,7 +34,7 @@ CORNERS[3] = [(*corner, height) for height, corner in product((0, 1), ROUND)]
 
 
 def _write_vtu(fields: Fields, out: Path, progress: Progress) -> None:
-    """One sample of one time step."""
+    """Write one time step of one sample."""
     samples, steps = fields.num_samples, len(fields.times)
     if (samples, steps) != (1, 1):
         given = f"{samples} samples of {steps} time steps into {out}"
@@ -84,7 +84,7 @@ def _write_pvd(fields: Fields, out: Path, progress: Progress) -> None:
 def _write_step(
     fields: Fields, names: list[str], sample: int, step: int, cells: Any, out: Path
 ) -> None:
-    """One time step as a ``.vtu``."""
+    """Write one time step as a ``.vtu``."""
     import meshio
 
     points = fields.coordinates(sample)
