@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_fields import Array, build
 from torch import Tensor, nn
 
 import nfsgeo
@@ -20,7 +21,6 @@ from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Transform
 from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.models import Model, Problem, Task
-from nfsgeo.testing.fields import Array, build
 from nfsgeo.training import RunPaths, covariance
 
 # The parameters of a covariance, which training fits where points are few, need not be

@@ -200,7 +200,7 @@ def step_text(step: float, unit: str = "") -> str:
 
 
 def spacing_text(times: Doubles, unit: str = "") -> str:
-    """Return the spacing of times: ``1 month``, ``1 day to 3 days``, none of one time."""
+    """Return the spacing of times: ``1 month``, ``1 day to 3 days``, empty for one."""
     at, unit = clock(times, unit)
     steps = np.diff(at)
     ends = [steps.min(), steps.max()] if len(steps) else []

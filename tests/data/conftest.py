@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from small_fields import Array, build
 from xarray import Variable
 
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import FIELD, INITIAL, KNOWN, STATIC
 from nfsgeo.geometry import Domain, Region
-from nfsgeo.testing.fields import Array, build
 
 # Fixtures of functions serve all examples, of which some write large files.
 settings.register_profile(

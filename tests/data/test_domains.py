@@ -10,6 +10,7 @@ import torch
 import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
+from small_fields import Array, build
 
 import nfsgeo
 from nfsgeo.data import Fields
@@ -24,7 +25,6 @@ from nfsgeo.data.meshes import (
 )
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
-from nfsgeo.testing.fields import Array, build
 
 WAVED = Domain((0.0, 0.0), (1.0, 2.0), (True, False))
 

@@ -8,11 +8,11 @@ import pytest
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_fields import Array, build
 
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 
 few = settings(max_examples=30)
 

@@ -8,6 +8,7 @@ import torch
 import xarray
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from small_fields import Array, build
 from torch_geometric.data import Data
 
 import nfsgeo
@@ -16,7 +17,6 @@ from nfsgeo.data import WindowDataset
 from nfsgeo.data.conventions import KNOWN, STATIC
 from nfsgeo.data.meshes import MeshOfFile, every_point
 from nfsgeo.errors import UserError
-from nfsgeo.testing.fields import Array, build
 
 
 @given(st.integers(0, 12), st.integers(0, 1), st.booleans())

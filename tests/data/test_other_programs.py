@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
-
-from nfsgeo.testing.fields import Array, build
+from small_fields import Array, build
 
 U = np.random.default_rng(0).random((4, 6, 5)).astype(np.float32)
 DAYS = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]")

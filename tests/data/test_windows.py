@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_fields import Array, build
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch_geometric.loader import DataLoader as GraphLoader
@@ -25,7 +26,6 @@ from nfsgeo.data.meshes import (
 )
 from nfsgeo.data.windows import Cache, ConnectedBatches, WindowDataset, batches
 from nfsgeo.geometry import Domain, GraphBuilder, Graphs, quadrature_weights
-from nfsgeo.testing.fields import Array, build
 
 
 @pytest.fixture

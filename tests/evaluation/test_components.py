@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_fields import Array, build
 
 import nfsgeo
 from nfsgeo.evaluation import persistence
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 from nfsgeo.training import FieldErrors, RunPaths, read_config
 from nfsgeo.training.run_data import RunData
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_fields import Array, build
 
 import nfsgeo
 from nfsgeo import predict
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 
 
 def part_of(waves: Path, path: Path, times: Any = range(24), offset: Any = 0) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_fields import Array, build
 from torch_geometric.data import Batch
 
 import nfsgeo
@@ -18,7 +19,6 @@ from nfsgeo.evaluation import static_references as module
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.geometry import Domain
 from nfsgeo.report.tables import error_tables
-from nfsgeo.testing.fields import Array, build
 from nfsgeo.uncertainty.fitting import errors_of
 from nfsgeo_benchmarks.suites.suite import TRIVIAL
 

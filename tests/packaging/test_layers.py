@@ -16,7 +16,7 @@ BELOW: dict[str, set[str]] = {
     "nfsgeo.nn": {"nfsgeo.geometry"},
     "nfsgeo.models": {"nfsgeo.nn"},
     "nfsgeo.data": {"nfsgeo.geometry"},
-    "nfsgeo.testing": {"nfsgeo.data"},
+    "nfsgeo.testing": {"nfsgeo.geometry"},
     "nfsgeo.forecast": {"nfsgeo.models", "nfsgeo.data"},
     "nfsgeo.training": {"nfsgeo.forecast", "nfsgeo.pretrained"},
     "nfsgeo.evaluation": {"nfsgeo.training"},

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from small_fields import Array, build
 
 import nfsgeo.data
 from nfsgeo.geometry import Domain
 from nfsgeo.report import plot_file
-from nfsgeo.testing.fields import Array, build
 
 
 def waves(pos: np.ndarray, times: np.ndarray) -> np.ndarray:

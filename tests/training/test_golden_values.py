@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_fields import Array, build
 
 import nfsgeo
 from nfsgeo.config import MODEL_NAMES
@@ -20,7 +21,6 @@ from nfsgeo.data.conventions import STATIC
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 from nfsgeo.pretrained import NAMES
-from nfsgeo.testing.fields import Array, build
 
 STORED = Path(__file__).parents[1] / "golden.json"
 SMALL = {"width": 8, "depth": 1, "modes": 2, "time_modes": 2, "grid": 8, "hidden": 32}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_fields import Array, build
 
 import nfsgeo.data
 from nfsgeo.config import RunConfig
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 from nfsgeo.training import load_config, parse_settings
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData

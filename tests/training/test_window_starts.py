@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from small_fields import Array, build
 
 import nfsgeo
 from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData

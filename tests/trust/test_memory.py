@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_fields import Array, build
 
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
-from nfsgeo.testing.fields import Array, build
 
 STEPS, MESHES, POINTS = 10_000, 1000, 12
 MEBIBYTE = 2**20

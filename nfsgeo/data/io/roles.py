@@ -124,9 +124,9 @@ def with_kinds(
     """Return the fields as users or names tell: static inputs, to predict, or left out.
 
     A kind is that of a component, or of all components ``NAME_0``, ``NAME_1``, ... of
-    an array. Where users choose a field that changes in time, others are left out. Readers
-    of formats with ``roles`` have left out what is to be ignored. In other formats the
-    numbers of each sample become inputs.
+    an array. Where users choose a field that changes in time, others are left out.
+    Readers of formats with ``roles`` have left out what is to be ignored. In other
+    formats the numbers of each sample become inputs.
 
     Args:
         fields: Fields as a reader made them.

@@ -9,6 +9,7 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_fields import Array, build
 
 import nfsgeo.data
 from nfsgeo.config import DataSection
@@ -18,7 +19,6 @@ from nfsgeo.data.io.from_memory import kept
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 from nfsgeo.training.run_data import open_source
 
 RNG = np.random.default_rng(0)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_fields import Array, build
 
 import nfsgeo.data
 from nfsgeo.data.io.opening import settled
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 
 
 def test_domains_that_do_not_hold_the_points(grid_case, tmp_path, one_line):

@@ -8,10 +8,10 @@ import pytest
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_fields import Array, build
 
 import nfsgeo.data
 from nfsgeo.data import Fields
-from nfsgeo.testing.fields import Array, build
 
 TIMES = np.arange(50.0)
 relaxed = settings(max_examples=20)

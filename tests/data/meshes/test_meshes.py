@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_fields import Array, build
 
 from nfsgeo.data import Fields
 from nfsgeo.data.lazy import deferred
@@ -25,7 +26,6 @@ from nfsgeo.data.meshes import (
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 
 
 class Silent:

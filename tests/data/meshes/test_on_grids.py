@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_fields import Array, build
 
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import off_grid
@@ -15,7 +16,6 @@ from nfsgeo.data.meshes.on_grids import (
     periodic_weights,
 )
 from nfsgeo.geometry import Domain
-from nfsgeo.testing.fields import Array, build
 
 
 @settings(max_examples=60)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_fields import Array, build
 
 import nfsgeo.data
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.errors import UserError
-from nfsgeo.testing.fields import Array, build
 
 meshio = pytest.importorskip("meshio")
 
