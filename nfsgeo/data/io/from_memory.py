@@ -95,6 +95,9 @@ def from_arrays(
     each_pos: Any = pos
     meshes = [*each_pos] if own else [each_pos] * num
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
+        if not isinstance(cells, Mapping) and len(cells) not in (0, num):
+            given = f"cells of {len(cells)} samples"
+            raise UserError(given, f"those of {num}", "give them for each sample")
         if len(meshes) != num:
             given = f"points of {len(meshes)} samples"
             raise UserError(given, f"those of {num}, as u has", "give them for each")
@@ -104,7 +107,7 @@ def from_arrays(
             variables,
             {"points": (("point", "axis"), meshes), "time": ("time", t)},
             parameters=numbers,
-            cells=_cells(cells, num),
+            cells=cells,
             equation=equation,
             units=units,
             split=split,
@@ -231,17 +234,6 @@ def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:
         if unit:
             there[name].attrs.setdefault("units", unit)
     return fields
-
-
-def _cells(cells: Any, num: int) -> Any:
-    """Cells as arrays by their type, of all samples or of each of so many."""
-    if isinstance(cells, Mapping):
-        of = {n: as_real(nodes, f"{n} cells") for n, nodes in cells.items()}
-        return {n: nodes for n, nodes in of.items() if nodes.size}
-    if len(cells) not in (0, num):
-        given = f"cells of {len(cells)} samples"
-        raise UserError(given, f"those of {num}", "give them for each sample")
-    return [_cells(each, 0) for each in cells]
 
 
 def _each(values: Any, role: str, ndim: int) -> list[np.ndarray]:

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import xarray
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from xarray import Variable
 
 from nfsgeo.data.checks import as_real, finite
@@ -94,11 +94,9 @@ def to_fields(
     """
     found = _coordinates(path, {n: _label(each) for n, each in coordinates.items()})
     rows = found["row_size"].values.tolist() if "row_size" in found else None
-    components = [
-        component
-        for name, entry in variables.items()
-        for component in _components(path, name, *_label(entry), rows)
-    ]
+    components = list[tuple[str, Variable]]()
+    for key, entry in variables.items():
+        components += _components(path, key, _label(entry), rows)
     bare = [name.removeprefix(FORCING) for name, _ in components]
     for name, variable in components:
         short = name.removeprefix(FORCING)
@@ -117,8 +115,9 @@ def to_fields(
         if unit and name in found:
             found[name].attrs.setdefault("units", unit)
     about = {"equation": equation, "provenance": json.dumps(dict(provenance or {}))}
-    _check_cells(path, cells, rows or [found["x"].sizes.get("point", 0)])
-    dataset = xarray.Dataset({**found, **cell_variables(cells)}, attrs=about)
+    sizes = rows or [found["x"].sizes.get("point", 0)]
+    joined = cell_variables(_cells_of_samples(path, cells, sizes))
+    dataset = xarray.Dataset({**found, **joined}, attrs=about)
     fields = Fields(dataset.set_coords({"time", STATION, *SPACE} & found.keys()), path)
     fields = fields.with_split(split) if split else fields
     return fields if domain is None else fields.with_domain(domain)
@@ -182,58 +181,40 @@ def _points(path: Path, meshes: Sequence[Any]) -> dict[str, Variable]:
 
 
 def _components(
-    path: Path,
-    name: str,
-    dims: tuple[str, ...],
-    values: Any,
-    attrs: dict[str, Any],
-    rows: list[int] | None,
+    path: Path, key: str, label: Label, rows: list[int] | None
 ) -> Iterator[tuple[str, Variable]]:
     """The components of an array by name, each with its role."""
+    dims, values, attrs = label
     attrs = {"role": FIELD, **attrs}
-    whole = _whole(path, name, dims, values, attrs["role"], rows)
+    if rows and "sample" not in dims:
+        dims = tuple("obs" if dim == "point" else dim for dim in dims)
+    several = values if _per_sample(dims, values) else [values]
+    parts = []
+    for part in several:
+        if not isinstance(part, Variable):
+            part = as_real(part, f"{key} of {path}", gaps=attrs["role"] == FIELD)
+        parts.append(Variable(dims, part))
+    whole = parts[0]
+    if several is values:
+        if rows and (sizes := [part.sizes.get("obs") for part in parts]) != rows:
+            given = f"{path} with {key} at {sizes} points of samples"
+            raise UserError(given, f"{rows}, as many as there are", "reorder the axes")
+        lazy, along = isinstance(values[0], Variable), "obs" if rows else "sample"
+        if lazy and not rows:
+            parts = [spread(part, {"sample": 1, **part.sizes}) for part in parts]
+        whole = stacked(parts, along) if lazy else Variable.concat(parts, along)
     apart = [dim for dim in whole.dims if dim not in DIMS]
     whole = whole.transpose(..., *apart)
     shape = whole.shape[whole.ndim - len(apart) :]
-    names = [*(attrs.pop("components", None) or numbered(name, prod(shape)))]
+    names = [*(attrs.pop("components", None) or numbered(key, prod(shape)))]
     if len(names) != prod(shape):
         listed = f"{len(names)} names ({', '.join(names)})"
         given = f"{path} with {listed} for {attrs['role']} of shape {whole.shape}"
         todo = "give as many names, or move the components to the last axis"
         raise UserError(given, f"{prod(shape)} names, one for each component", todo)
-    for index, component in zip(np.ndindex(*shape), names, strict=True):
-        part = whole[(..., *index)] if shape else whole
-        yield component, Variable(part.dims, part, dict(attrs))
-
-
-def _whole(
-    path: Path,
-    name: str,
-    dims: tuple[str, ...],
-    values: Any,
-    role: str,
-    rows: list[int] | None,
-) -> Variable:
-    """The values of all samples in one variable."""
-    if rows and "sample" not in dims:
-        dims = tuple("obs" if dim == "point" else dim for dim in dims)
-    several = values if _per_sample(dims, values) else [values]
-    parts = []
-    for each in several:
-        if not isinstance(each, Variable):
-            each = as_real(each, f"{name} of {path}", gaps=role == FIELD)
-        parts.append(Variable(dims, each))
-    if several is not values:
-        return parts[0]
-    if rows and (sizes := [part.sizes.get("obs") for part in parts]) != rows:
-        given = f"{path} with {name} at {sizes} points of samples"
-        raise UserError(given, f"{rows}, as many as there are", "reorder the axes")
-    along = "obs" if rows else "sample"
-    if not isinstance(several[0], Variable):
-        return Variable.concat(parts, along)
-    if not rows:
-        parts = [spread(part, {along: 1, **part.sizes}) for part in parts]
-    return stacked(parts, along)
+    for index, name in zip(np.ndindex(*shape), names, strict=True):
+        component = whole[(..., *index)] if shape else whole
+        yield name, Variable(component.dims, component, dict(attrs))
 
 
 def whole_numbers(name: str, values: Variable) -> Variable:
@@ -288,40 +269,48 @@ def _check_name(path: Path, name: str, taken: Mapping[str, Any]) -> None:
         raise UserError(f"{path} with a field named {name!r}", expected, "rename it")
 
 
-def _check_cells(path: Path, cells: Any, sizes: Sequence[int]) -> None:
-    """Makes sure that cells join points that there are."""
-    each = [cells] if isinstance(cells, Mapping) else [*cells]
-    for sample in range(max(len(sizes), len(each)) if each else 0):
-        size = sizes[sample % len(sizes)]
-        for kind, nodes in each[sample % len(each)].items():
-            numbers = np.asarray(nodes)
-            fine = numbers.ndim == 2 and numbers.dtype.kind in "iu"
-            if fine and numbers.size:
-                fine = numbers.min() >= 0 and numbers.max() < size
-            if not fine:
-                given = f"{path} with {kind} cells of shape {numbers.shape} and type "
-                given += f"{numbers.dtype} in sample {sample}"
+def _cells_of_samples(
+    path: Path, cells: Any, sizes: Sequence[int]
+) -> list[dict[str, NDArray[Any]]]:
+    """Cells of each sample, or of all in one, which have to join existing points."""
+    several = [cells] if isinstance(cells, Mapping) else [*cells]
+    found = list[dict[str, NDArray[Any]]]()
+    for sample, given in enumerate(several):
+        size = sizes[sample] if len(sizes) == len(several) else min(sizes)
+        found.append({})
+        for kind, values in given.items():
+            corners = as_real(values, f"{kind} cells of {path}")
+            fine = corners.ndim == 2 and corners.dtype.kind in "iu"
+            if not corners.size:
+                continue
+            if not fine or corners.min() < 0 or corners.max() >= size:
+                shape = f"{corners.shape} and type {corners.dtype}"
                 wanted = f"[cells, nodes], whole numbers from 0 to {size - 1}"
-                raise UserError(given, wanted, "number the points of a sample from 0")
+                raise UserError(
+                    f"{path} with {kind} cells of shape {shape} in sample {sample}",
+                    wanted,
+                    "number the points of a sample from 0",
+                )
+            found[-1][kind] = corners
+    return found
 
 
-def cell_variables(cells: Any) -> dict[str, Variable]:
+def cell_variables(cells: Sequence[Mapping[str, Any]]) -> dict[str, Variable]:
     """Cells of a mesh, or of the mesh of each sample, as variables."""
-    each = [cells] if isinstance(cells, Mapping) else [*cells]
-    alone = len(each) == 1 or all(
-        part.keys() == each[0].keys()
-        and all(np.array_equal(part[kind], each[0][kind]) for kind in part)
-        for part in each
+    alone = all(
+        part.keys() == cells[0].keys()
+        and all(np.array_equal(part[kind], cells[0][kind]) for kind in part)
+        for part in cells
     )
     found = {}
-    for kind in dict.fromkeys(kind for part in each for kind in part):
+    for kind in dict.fromkeys(kind for part in cells for kind in part):
         dims, about = (f"cell_{kind}", f"corner_{kind}"), {"role": "cells"}
         if alone:
-            found[f"cells_{kind}"] = Variable(dims, np.asarray(each[0][kind]), about)
+            found[f"cells_{kind}"] = Variable(dims, np.asarray(cells[0][kind]), about)
             continue
-        parts = [np.asarray(p[kind]) for p in each if kind in p]
+        parts = [np.asarray(part[kind]) for part in cells if kind in part]
         found[f"cells_{kind}"] = Variable(dims, np.concatenate(parts), about)
-        sizes = [len(part.get(kind, ())) for part in each]
+        sizes = [len(part.get(kind, ())) for part in cells]
         rows = {"sample_dimension": dims[0], "role": "rows"}
         found[f"row_size_{kind}"] = Variable("sample", sizes, rows)
     return found
