@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from xarray import Variable
 
 from nfsgeo.data.conventions import NODE_TYPE, SPACE, STATIC, Floats, Indices
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.lazy import Key, deferred
+from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.windows import Cache
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.cells import boundary_sides, way_to_points, way_to_segments
@@ -68,13 +69,16 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
     for each mesh.
     """
     names, ways = boundary_names(file.domain, kinds), _Ways(file, tuple(kinds))
-    dims, sizes = list(file.places), dict(file.dataset.sizes)
-    if "obs" not in dims and file.sample_geometry.any():
-        dims = ["sample", *dims]
     dataset = file.dataset.drop_vars(names, errors="ignore")
+    ragged = "obs" in file.places
+    own = ragged or bool(file.sample_geometry.any())
     for number, name in enumerate(names):
-        read, shape = partial(ways.read, number), [sizes[dim] for dim in dims]
-        column = deferred(dims, shape, np.float32, read, {"role": STATIC})
+        samples = range(file.num_samples if own else 1)
+        parts = [ways.variable(sample, number) for sample in samples]
+        if own and not ragged:
+            parts = [spread(part, {"sample": 1, **part.sizes}) for part in parts]
+        column = stacked(parts, "obs" if ragged else "sample") if own else parts[0]
+        column.attrs["role"] = STATIC
         dataset = dataset.assign({name: column})
     return file._changed(dataset)
 
@@ -98,39 +102,25 @@ class _Ways:
     def __init__(self, file: Fields, kinds: tuple[int, ...]) -> None:
         self.file, self.kinds, self.cache = file, kinds, Cache(2**30)
 
-    def read(self, column: int, key: Key) -> NDArray[Any]:
-        """A part of one of the inputs, along ``obs``, or samples and places."""
-        file, shape = self.file, [self.file.dataset.sizes[d] for d in self.file.places]
-        if file.rows(0) is None:
-            if len(key) == len(shape):
-                return self._placed(0, column).reshape(shape)[key]
-            wanted = range(file.num_samples)[key[0]]
-            if isinstance(wanted, int):
-                return self._placed(wanted, column).reshape(shape)[key[1:]]
-            several = [self._placed(s, column).reshape(shape) for s in wanted]
-            return np.stack(several)[(slice(None), *key[1:])]
-        rows = np.arange(shape[0])[key[0]]
-        found = np.empty(np.shape(rows), np.float32)
-        for sample in np.unique(np.searchsorted(self.ends, rows, side="right")):
-            first, last = (0, *self.ends)[sample], self.ends[sample]
-            mine = (rows >= first) & (rows < last)
-            found[mine] = self.of(int(sample))[rows[mine] - first, column]
-        return found
+    def variable(self, sample: int, column: int) -> Variable:
+        """One of the inputs at all points of a sample, computed when it is read."""
+        rows, sizes = self.file.rows(sample), self.file.dataset.sizes
+        shape = [sizes[dim] for dim in self.file.places]
+        shape = shape if rows is None else [rows.stop - rows.start]
+        read = partial(self._read, sample, column, shape)
+        return deferred(self.file.places, shape, np.float32, read)
 
-    @cached_property
-    def ends(self) -> Indices:
-        """End of each sample along ``obs``."""
-        return np.cumsum(self.file.dataset["row_size"].values)
-
-    def _placed(self, sample: int, column: int) -> Floats:
-        """Return an input at all points of the file, NaN where a sample lacks one."""
+    def _read(
+        self, sample: int, column: int, shape: Sequence[int], key: Key
+    ) -> NDArray[Any]:
+        """A part of one of the inputs, NaN where a sample has no point."""
         values = self.of(sample)[:, column]
-        there = None if self.file.axes is not None else self.file._points(sample)[1]
-        if there is None:
-            return values
-        whole = np.full(len(there), np.nan, np.float32)
-        whole[there] = values
-        return whole
+        exists = None if self.file.axes is not None else self.file._points(sample)[1]
+        if exists is not None:
+            whole = np.full(len(exists), np.nan, np.float32)
+            whole[exists] = values
+            values = whole
+        return values.reshape(shape)[key]
 
     def of(self, sample: int) -> Floats:
         """All inputs of a sample ``[n, (1 + d) K]``."""

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pandas
 import xarray
 from numpy.typing import ArrayLike, NDArray
 
@@ -106,8 +107,8 @@ class Fields:
                 todo = "repair it, or sort it and the fields with it"
                 raise self._refused(given, expected, todo)
         if not self.component_names:
-            known = ", ".join([*self.forcing_names, *self.static_names])
-            given = "no field to predict" + f" but the inputs {known}" * bool(known)
+            inputs = ", ".join([*self.forcing_names, *self.static_names])
+            given = "no field to predict" + f" but the inputs {inputs}" * bool(inputs)
             todo = "rename it if it is one, or leave it out of what is known ahead"
             raise self._refused(given, "a field to predict", todo)
 
@@ -162,14 +163,14 @@ class Fields:
         """Inputs that are categories, such as node types, and the meanings of their
         values as far as ``flag_meanings`` tells them.
         """
-        found = {}
+        categories = {}
         for name in self.input_names:
             about, whole = self.dataset[name].attrs, self.dataset[name].dtype.kind
             if whole in "iu" and (name == NODE_TYPE or FLAGS[0] in about):
                 values = np.ravel(about.get(FLAGS[0], [])).tolist()
                 meanings = str(about.get(FLAGS[1], "")).split()
-                found[name] = dict(zip(map(int, values), meanings, strict=False))
-        return found
+                categories[name] = dict(zip(map(int, values), meanings, strict=False))
+        return categories
 
     @property
     def node_types(self) -> str | None:
@@ -218,14 +219,14 @@ class Fields:
         Degrees on a sphere; fields without dimension, of unit ``"1"``, are left out.
         """
         names = [*self.component_names, *self.forcing_names, *self.static_names]
-        there, found = self.dataset.variables, {}
+        variables, units = self.dataset.variables, {}
         for name in (*names, "time", *self.space):
-            unit = there[name].attrs.get("units", "") if name in there else ""
+            unit = variables[name].attrs.get("units", "") if name in variables else ""
             if name in self.space and self.dataset.attrs.get("sphere"):
                 unit = "°"
             if isinstance(unit, str) and unit not in ("", "1"):
-                found[name] = unit
-        return found
+                units[name] = unit
+        return units
 
     @property
     def time_unit(self) -> str:
@@ -267,17 +268,15 @@ class Fields:
         """Number of the mesh of each sample; equal numbers mean equal points."""
         if not self.own_meshes:
             return np.zeros(self.num_samples, np.int64)
-        known: dict[bytes, int] = {}
-        digests = (hashlib.blake2b(each.tobytes()).digest() for each in self._meshes())
-        return np.array([known.setdefault(d, len(known)) for d in digests], np.int64)
+        return _numbers(hashlib.blake2b(points.tobytes()) for points in self._meshes())
 
     def coordinates(self, sample: int = 0) -> Doubles:
         """Points of a sample, float64 ``[n, d]``, a grid in row-major order."""
         if self.axes is not None:
             grids = np.meshgrid(*self.axes, indexing="ij")
             return np.stack([grid.ravel() for grid in grids], axis=-1)
-        points, there = self._points(sample)
-        return points if there is None else points[there]
+        points, exists = self._points(sample)
+        return points if exists is None else points[exists]
 
     def num_points(self, sample: int = 0) -> int:
         """Number of points of a sample."""
@@ -294,8 +293,8 @@ class Fields:
     @cached_property
     def domain(self) -> Domain:
         """The box that holds the points; drawn around them where the file has none."""
-        if (known := domain_of(self.dataset)) is not None:
-            return known
+        if (domain := domain_of(self.dataset)) is not None:
+            return domain
         lower, upper = self.extent
         if self.axes is None or (lower == upper).any():
             return Domain.bounding(self.extent)
@@ -309,28 +308,28 @@ class Fields:
     @cached_property
     def extent(self) -> Doubles:
         """The lowest and the highest coordinates of all points ``[2, d]``."""
-        ends = np.array([(each.min(0), each.max(0)) for each in self._meshes()])
+        ends = np.array([(points.min(0), points.max(0)) for points in self._meshes()])
         return np.stack([ends[:, 0].min(0), ends[:, 1].max(0)])
 
     def stations(self, sample: int = 0) -> list[str]:
         """Names of the points of a sample, in their order; none if there are none."""
         if STATION not in self.dataset.coords or self.axes is not None:
             return []
-        names, (_, there) = self.dataset[STATION].values, self._points(sample)
+        names, (_, exists) = self.dataset[STATION].values, self._points(sample)
         names = names[self.rows(sample) or slice(None)]
-        return [str(name) for name in (names if there is None else names[there])]
+        return [str(name) for name in (names if exists is None else names[exists])]
 
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         """Cells between a sample's points by type, each ``[cells, nodes]``."""
-        found = {}
+        cells = {}
         for name in self._named("cells"):
             kind, variable = name.removeprefix("cells_"), self.dataset[name].variable
             if (sizes := self.dataset.get(f"row_size_{kind}")) is not None:
                 ends = np.cumsum([0, *sizes.values])
                 variable = variable[int(ends[sample]) : int(ends[sample + 1])]
             if len(variable):
-                found[kind] = variable.values.astype(np.int64)
-        return found
+                cells[kind] = variable.values.astype(np.int64)
+        return cells
 
     @cached_property
     def sample_geometry(self) -> Indices:
@@ -344,8 +343,7 @@ class Fields:
             own |= bool({"sample", "obs"}.intersection(variables[types].dims))
         if not own:
             return self.sample_mesh
-        known: dict[bytes, int] = {}
-        found = np.zeros(self.num_samples, np.int64)
+        digests = []
         for sample, mesh in enumerate(self.sample_mesh):
             digest = hashlib.blake2b(int(mesh).to_bytes(8, "little"))
             for kind, nodes in self.cells(sample).items():
@@ -353,8 +351,8 @@ class Fields:
             if types is not None:
                 read = self._read([types], sample, slice(0, 1), None)
                 digest.update(read.tobytes())
-            found[sample] = known.setdefault(digest.digest(), len(known))
-        return found
+            digests.append(digest)
+        return _numbers(digests)
 
     def triangles(self, sample: int = 0) -> Indices | None:
         """Triangles ``[m, 3]`` between a sample's points in the plane, halves of quads.
@@ -363,12 +361,12 @@ class Fields:
         """
         if self.domain.dim != 2 or any(self.domain.periodic):
             return None
-        found = [
+        triangles = [
             nodes[:, corners]
             for kind, nodes in self.cells(sample).items()
             for corners in HALVES.get(kind.rstrip("0123456789"), ())
         ]
-        return np.concatenate(found) if found else None
+        return np.concatenate(triangles) if triangles else None
 
     def read(self, sample: int, steps: slice, points: Indices | None = None) -> Floats:
         """Fields to predict of a sample, ``[n, T', C]``.
@@ -418,10 +416,10 @@ class Fields:
         Later ones hold at most forcings, which tell what is to come.
         """
         for step in range(len(self.times), 0, -1):
-            each = (
+            snapshots = (
                 self.read(s, slice(step - 1, step)) for s in range(self.num_samples)
             )
-            if not all(np.isnan(values).all() for values in each):
+            if not all(np.isnan(values).all() for values in snapshots):
                 return step
         return 0
 
@@ -462,15 +460,15 @@ class Fields:
         dataset = self.dataset.copy()
         for name in names:
             bare = name if name in dataset else name.removeprefix(FORCING)
-            each = dataset.get(bare, xarray.DataArray())
-            role, single = each.attrs.get("role"), each.dims == ("sample",)
+            variable = dataset.get(bare, xarray.DataArray())
+            role, single = variable.attrs.get("role"), variable.dims == ("sample",)
             if role == FIELD or (role == PARAMETER and single):
-                each.attrs["role"] = KNOWN
+                variable.attrs["role"] = KNOWN
             elif role not in (KNOWN, STATIC):
-                there = [*self.component_names, *self.forcing_names, *self.parameters]
+                choices = [*self.component_names, *self.forcing_names, *self.parameters]
                 given = f"{name}, to be known ahead, of {self.path}"
                 todo = "change the name, or add it to the file"
-                raise UserError(given, f"one of {', '.join(there)}", todo)
+                raise UserError(given, f"one of {', '.join(choices)}", todo)
         return replace(self, dataset=dataset)
 
     def with_domain(self, domain: Domain) -> Self:
@@ -500,11 +498,11 @@ class Fields:
         Raises:
             UserError: They do not increase, or are not as many as the time steps.
         """
-        found = time_variable(times, "times")
-        if found.shape != self.times.shape:
-            given = f"{found.size} times of {len(self.times)} time steps of {self.path}"
+        time, steps = time_variable(times, "times"), len(self.times)
+        if time.shape != (steps,):
+            given = f"{time.size} times of {steps} time steps of {self.path}"
             raise UserError(given, "one for each", "change their number")
-        return self._changed(self.dataset.assign_coords(time=found))
+        return self._changed(self.dataset.assign_coords(time=time))
 
     def select(self, names: Sequence[str]) -> Self:
         """Return some of the fields and inputs, in this order."""
@@ -547,11 +545,11 @@ class Fields:
                 one = slice(0, 1)
                 columns = [self._values(axis, sample, one)[0] for axis in self.space]
             points = np.stack(columns, axis=-1).astype(np.float64)
-            there = np.asarray(np.isfinite(points).all(axis=1))
-            if np.isinf(points).any() or not there.any():
+            exists = np.asarray(np.isfinite(points).all(axis=1))
+            if np.isinf(points).any() or not exists.any():
                 raise self._refused(f"points of sample {sample}", "finite coordinates")
             self._cached_points.clear()
-            self._cached_points[sample] = points, None if there.all() else there
+            self._cached_points[sample] = points, None if exists.all() else exists
         return self._cached_points[sample]
 
     def _meshes(self) -> Iterator[Doubles]:
@@ -573,8 +571,8 @@ class Fields:
         return part(self.dataset[name].variable, sizes, tuple(key))
 
     def _named(self, role: str) -> list[str]:
-        each = self.dataset.data_vars.items()
-        return [str(name) for name, v in each if v.attrs.get("role") == role]
+        variables = self.dataset.data_vars.items()
+        return [str(name) for name, v in variables if v.attrs.get("role") == role]
 
     def _refused(
         self, given: str, expected: str, todo: str = "repair the data"
@@ -588,20 +586,21 @@ class Fields:
         with reading(self.path, f"sample {sample} to be readable"):
             num = self.num_points(sample) if points is None else len(points)
             index: Any = slice(None) if points is None else points
-            there = None if self.axes is not None else self._points(sample)[1]
-            if there is not None:
-                index = np.flatnonzero(there)[index]
+            exists = None if self.axes is not None else self._points(sample)[1]
+            if exists is not None:
+                index = np.flatnonzero(exists)[index]
             length = len(range(len(self.times))[steps])
-            found = np.empty((num, length, len(names)), self._dtype(names))
+            result = np.empty((num, length, len(names)), self._dtype(names))
             for c, name in enumerate(names):
                 values = self._values(name, sample, steps).reshape(length, -1)
                 placed = self.places[0] in self.dataset[name].dims
-                if there is not None and np.isfinite(values[:, ~there * placed]).any():
+                absent = [] if exists is None else ~exists * placed
+                if np.isfinite(values[:, absent]).any():
                     given = f"values of {name} at points without coordinates"
                     todo = f"make them NaN there, or leave {name} out"
                     raise self._refused(given, "NaN where there is no point", todo)
-                found[..., c] = values[:, index].T
-        return found
+                result[..., c] = values[:, index].T
+        return result
 
     def _dtype(self, names: Sequence[str]) -> np.dtype[Any]:
         # float32 holds the numbers of categories exactly, whatever their type.
@@ -611,3 +610,9 @@ class Fields:
 
     def _changed(self, dataset: xarray.Dataset) -> Self:
         return replace(self, dataset=dataset, reopens=False)
+
+
+def _numbers(digests: Iterable[Any]) -> Indices:
+    """Number digests from 0 in their order; equal ones have the same number."""
+    texts = np.array([digest.hexdigest() for digest in digests])
+    return pandas.factorize(texts)[0].astype(np.int64)
