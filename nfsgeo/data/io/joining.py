@@ -84,11 +84,11 @@ def _joined(known: Sequence[tuple[Fields, str | None]], along: str | None) -> Fi
     return Fields(dataset, first.path)
 
 
-_OPENED = Cache(2**30, at_least=16)  # files that stay open, or in memory
+OPENED = Cache(2**30, at_least=16)  # files that stay open, or in memory
 
 
 def _opened(opener: Opener, path: Path) -> xarray.Dataset:
-    opened: xarray.Dataset = _OPENED.get((opener, path), lambda: opener(path).dataset)
+    opened: xarray.Dataset = OPENED.get((opener, path), lambda: opener(path).dataset)
     return opened
 
 

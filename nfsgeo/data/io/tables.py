@@ -57,11 +57,11 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     if frame.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
     key, unit = _keys(path, frame, roles)
-    key["sample"], samples = pandas.factorize(key["sample"].to_numpy(), sort=True)
-    key["time"], times = pandas.factorize(key["time"].to_numpy(), sort=True)
+    key["sample"], samples = pandas.factorize(key["sample"], sort=True)
+    key["time"], times = pandas.factorize(key["time"], sort=True)
     points, point, stations = _points(path, frame, key, kinds)
     # Places are the points of one sample after those of the other.
-    place = key["sample"].to_numpy() * np.int64(len(points)) + point
+    place = key["sample"] * np.int64(len(points)) + point
     place, there = pandas.factorize(place, sort=True)
     starts = np.searchsorted(there, np.arange(len(samples)) * len(points))
     own, there = len(there) < len(samples) * len(points), there % len(points)
@@ -72,10 +72,11 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         what = f"{path}: column {name}"
         values = as_real(values_of(path, frame[name]), what, gaps=True)
         dtype = np.result_type(not_infinite(values, what), np.float32)
-        converted[name] = values.astype(dtype)
-    index = pandas.MultiIndex.from_arrays([steps[key["time"]], place], names=ROWS)
+        converted[name] = values.astype(dtype, copy=False)
+    levels = [np.arange(len(times)), np.arange(len(there))]
+    index = pandas.MultiIndex(levels, [steps[key["time"]], place], names=ROWS)
     table = pandas.DataFrame(converted, index, copy=False).to_xarray()
-    table = table.reindex(time=np.arange(len(times)))
+    table = table.reindex(time=levels[0])
     dims: tuple[str, ...] = ROWS
     shape: tuple[int, ...] = len(times), len(there)
     if not own and len(samples) > 1:
@@ -96,11 +97,11 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
 
 def _keys(
     path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]
-) -> tuple[pandas.DataFrame, str]:
+) -> tuple[dict[str, NDArray[Any]], str]:
     """Sample, time and coordinates of each row, taken out of a table, and the unit of
     the times.
     """
-    key, unit = pandas.DataFrame({"sample": 0.0, "time": 0.0}, frame.index), ""
+    key, unit = dict.fromkeys(("sample", "time"), np.zeros(len(frame))), ""
     for role in sorted(roles):
         what = f"{path}: column {roles[role]}"
         values = values_of(path, frame.pop(roles[role]), names=role == "sample")
@@ -118,17 +119,19 @@ def _keys(
 def _points(
     path: Path,
     frame: pandas.DataFrame,
-    key: pandas.DataFrame,
+    key: Mapping[str, NDArray[Any]],
     kinds: Mapping[str, str],
 ) -> tuple[Doubles, Indices, NDArray[np.str_] | None]:
     """The points of all samples, the point of each row, and the names of the points,
     whose column is taken out of the table.
     """
     space = [axis for axis in SPACE if axis in key]
-    at, free = key[space], [name for name in frame if name not in kinds]
+    at = pandas.DataFrame({axis: key[axis] for axis in space}, copy=False)
+    when = {role: key[role] for role in ("sample", "time")}
+    free = [name for name in frame if name not in kinds]
     tells = [name for name in free if bare_name(name) in STATIONS]
     # Stations of several names at one place.
-    if tells and key.duplicated().any():
+    if tells and at.assign(**when).duplicated().any():
         apart = at.assign(name=frame[tells[0]])
         if (names := apart.drop_duplicates()["name"]).is_unique and names.notna().all():
             at = apart
@@ -137,7 +140,7 @@ def _points(
         some = frame[name].head(2 * point.max() + 2), frame[name]  # often told by few
         if name not in tells and any(few.nunique() > point.max() for few in some):
             continue  # as many as there are points where all stay
-        row = key[["sample", "time"]].assign(name=frame[name])
+        row = pandas.DataFrame({"name": frame[name], **when})
         places = row.assign(point=point).drop_duplicates(["name", "sample", "point"])
         several = places.duplicated(["name", "sample"])
         if several.any() and not row.duplicated().any():  # a row of each at a time
@@ -147,7 +150,8 @@ def _points(
             todo = "interpolate the fields to such points, or say --columns "
             todo += f"ignore={name}, or field={name}, if it tells no points apart"
             raise UserError(given, "points that stay where they are", todo)
-    points = at[space].groupby(point).first().to_numpy()
+    points = np.empty((point.max() + 1, len(space)))
+    points[point] = at[space].to_numpy()
     for name in free:
         stations, order = _names(frame[name], point, len(points))
         if stations is not None:
@@ -157,10 +161,10 @@ def _points(
 
 
 def _check_rows(
-    path: Path, key: pandas.DataFrame, place: Any, points: Any, times: Any, unit: str
+    path: Path, key: Any, place: Any, points: Any, times: Any, unit: str
 ) -> None:
     """Makes sure that points stay, and have each time step of a sample once."""
-    sample, time = key["sample"].to_numpy(), key["time"].to_numpy()
+    sample, time = key["sample"], key["time"]
     at = time * np.int64(len(points)) + place
     alone = len(times) > 1 and np.bincount(place).max() < 2
     if alone or len(points) * len(times) > SPARSE * len(at) + 1e7:

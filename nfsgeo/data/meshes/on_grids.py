@@ -105,6 +105,13 @@ def off_grid(
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation.
 
+    Args:
+        file: Fields whose points are drawn.
+        num_points: Number of points.
+        seed: Seed of the draw.
+        sample: Number of the sample; each has another draw.
+        stream: Purpose of the draw.
+
     Raises:
         UserError: The file has no grid or no periodic axis, or is of a sphere.
     """
@@ -134,6 +141,12 @@ def jittered(
     """A grid as of :func:`sub_grid`, each point moved at random by up to 0.4 spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
+
+    Args:
+        file: Fields whose points are drawn.
+        resolution: Points along each axis, or along all.
+        seed: Seed of the draw.
+        sample: Number of the sample; each has another draw.
 
     Raises:
         UserError: As for :func:`sub_grid`, or the file is of a sphere.

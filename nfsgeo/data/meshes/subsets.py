@@ -61,6 +61,12 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
     On a sphere, points of a grid are drawn with a probability in proportion to the
     cosine of their latitude: uniformly on the sphere.
 
+    Args:
+        file: Fields whose points are drawn.
+        num_points: Number of points.
+        seed: Seed of the draw.
+        sample: Number of the sample; each has another draw.
+
     Raises:
         UserError: The sample has fewer points.
     """
@@ -127,6 +133,14 @@ def nested(
     numbers in the file and these are not given, they lie between the points of the
     file. In the paper's test the larger mesh has 1.3 to 4 times as many points.
 
+    Args:
+        mesh: Observed points.
+        file: Fields whose points are drawn.
+        num_points: Number of points.
+        seed: Seed of the draw.
+        sample: Number of the sample; each has another draw.
+        trained: Numbers of the points that training has seen.
+
     Raises:
         UserError: The file has too few points, or ``mesh`` already has more.
     """
@@ -157,6 +171,15 @@ def disjoint(
     """``num_points`` of the file that are not in ``mesh`` or ``trained``, as of
     :func:`nested`.
 
+    Args:
+        mesh: Observed points.
+        file: Fields whose points are drawn.
+        num_points: Number of points.
+        seed: Seed of the draw.
+        sample: Number of the sample; each has another draw.
+        trained: Numbers of the points that training has seen.
+        stream: Purpose of the draw.
+
     Raises:
         UserError: The file has too few other points.
     """
@@ -182,6 +205,13 @@ def with_queries(
 
     They are points of the file outside the mesh; where those of the mesh are between
     the points of the file, so are they.
+
+    Args:
+        mesh: Observed points.
+        file: Fields whose points are drawn.
+        num_points: Number of points.
+        seed: Seed of the draw.
+        sample: Number of the sample; each has another draw.
     """
     if mesh.index is None:
         queries = off_grid(file, num_points, seed, sample, Stream.QUERY_POINTS)

@@ -67,7 +67,7 @@ def test_every_table_is_parsed_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pandas, "read_csv", counted)
     for k in range(20):
-        rows = [f"{x},{t},{x + t},{x - k},{x * t}" for x in range(3) for t in range(3)]
+        rows = [f"{x},{t},{x + t},{t - k},{x * t}" for x in range(3) for t in range(3)]
         (tmp_path / f"{k}.csv").write_text("\n".join(["x,t,u,v,w", *rows]))
     fields = nfsgeo.data.open(tmp_path)
     for sample in (*range(20), *range(20)):

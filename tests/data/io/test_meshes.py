@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
+from nfsgeo.data.io import joining
 
 meshio = pytest.importorskip("meshio")
 
@@ -231,7 +232,9 @@ def test_parts_and_groups_of_a_list(tmp_path, one_line):
     assert "several files at one time" in message and "part" in message
 
 
-def test_many_files_are_not_read_at_once(tmp_path, one_line):
+def test_many_files_are_not_held_at_once(tmp_path, one_line, monkeypatch):
+    """Where they would not fit into memory, but for the last ones."""
+    monkeypatch.setattr(joining.OPENED, "max_bytes", 0)
     names = [f"s{k}.vtu" for k in range(40)]
     for k, name in enumerate(names):
         saved(tmp_path / name, {"p": P + k, "k": P})
