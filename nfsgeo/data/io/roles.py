@@ -143,7 +143,8 @@ def with_kinds(
     if not own and not roles:
         parameters = fields._named(PARAMETER)
         scalars = [n for n in parameters if fields.dataset[n].dims == ("sample",)]
-    choice = _choice(fields, columns, [*names, *arrays.values(), *scalars], roles=roles)
+    known = [*dict.fromkeys([*names, *arrays.values(), *scalars])]
+    choice = _choice(fields, columns, known, roles=roles)
     kinds = {name: choice.get(name) or choice.get(arrays[name], "") for name in names}
     several = len(fields.times) > 1
     timed = [n for n in names if several and "time" in fields.dataset[n].dims]
@@ -202,7 +203,7 @@ def _choice(
 ) -> dict[str, str]:
     """The kinds that users choose, by the name of a component or an array."""
     given = {
-        kind: [n if n in names else field_name(n)[0] for n in np.ravel(several)]
+        kind: [n if n in names else field_name(n)[0] for n in np.ravel(several).tolist()]
         for kind, several in (columns or {}).items()
     }
     if not roles and (wrong := given.keys() - {*KINDS}):
