@@ -9,12 +9,12 @@ from __future__ import annotations
 from nfsgeo.data.io.described_arrays import ARRAYS
 from nfsgeo.data.io.format import FileProbe, Format
 from nfsgeo.data.io.graphs import GRAPHS
-from nfsgeo.data.io.groups import MESH_GRAPH_NETS, MP_PDE, PDE_BENCH, THE_WELL
 from nfsgeo.data.io.meshes import MESHES, SERIES
 from nfsgeo.data.io.netcdf import NETCDF, ZARR
 from nfsgeo.data.io.numpy_archives import NPZ
 from nfsgeo.data.io.own_files import is_own, read_own
 from nfsgeo.data.io.published import PUBLISHED
+from nfsgeo.data.io.published_hdf5 import MESH_GRAPH_NETS, MP_PDE, PDE_BENCH, THE_WELL
 from nfsgeo.data.io.tables import CSV
 
 __all__ = ["ARRAYS", "FORMATS", "OWN", "Format", "FileProbe"]

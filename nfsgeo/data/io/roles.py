@@ -203,7 +203,9 @@ def _choice(
 ) -> dict[str, str]:
     """The kinds that users choose, by the name of a component or an array."""
     given = {
-        kind: [n if n in names else field_name(n)[0] for n in np.ravel(several).tolist()]
+        kind: [
+            n if n in names else field_name(n)[0] for n in np.ravel(several).tolist()
+        ]
         for kind, several in (columns or {}).items()
     }
     if not roles and (wrong := given.keys() - {*KINDS}):
