@@ -107,19 +107,19 @@ def _mp_pde(path: Path) -> Fields:
     as the last, which is left out; files with ``bc_left`` are bounded. Others do not
     tell the domain.
     """
-    there, finest = arrays_of(path), {}
+    stored, finest = arrays_of(path), {}
     for part in SPLITS:
-        if names := [name for name in there if name.startswith(f"{part}/pde_")]:
-            finest[part] = max(names, key=lambda name: there[name].size)
-    u = [there[name] for name in finest.values()]
+        if names := [name for name in stored if name.startswith(f"{part}/pde_")]:
+            finest[part] = max(names, key=lambda name: stored[name].size)
+    u = [stored[name] for name in finest.values()]
     about = [attributes(path, name) for name in finest.values()]
     if len({(*v.shape[1:], a["tmax"]) for v, a in zip(u, about, strict=True)}) > 1:
         raise ValueError("parts that differ in grid or time")
     x = np.asarray(about[0]["x"], dtype=np.float64)
-    has = [n for n in (*COMBINED, *WAVE) if all(f"{p}/{n}" in there for p in finest)]
+    has = [n for n in (*COMBINED, *WAVE) if all(f"{p}/{n}" in stored for p in finest)]
     periodic, bounded = {*COMBINED} <= {*has}, "bc_left" in has
-    each = {n: [there[f"{p}/{n}"].values for p in finest] for n in has}
-    of, order = np.repeat([*finest], [*map(len, u)]), np.arange(sum(map(len, u)))
+    coefficients = {n: [stored[f"{p}/{n}"].values for p in finest] for n in has}
+    parts, order = np.repeat([*finest], [*map(len, u)]), np.arange(sum(map(len, u)))
     times = np.linspace(about[0]["tmin"], about[0]["tmax"], u[0].shape[1])
     values = stacked(u, "0")[..., : len(x) - periodic]
     return to_fields(
@@ -128,8 +128,8 @@ def _mp_pde(path: Path) -> Fields:
         {"x": ("x", x[: len(x) - periodic]), "time": ("time", times)},
         domain=Domain((x[0],), (x[-1],), (periodic,)) if periodic or bounded else None,
         equation="combined" if periodic else "wave" if bounded else "",
-        parameters={n: np.concatenate(parts) for n, parts in each.items()},
-        split={n: order[of == n] for n in SPLITS} if len(finest) > 1 else None,
+        parameters={n: np.concatenate(v) for n, v in coefficients.items()},
+        split={n: order[parts == n] for n in SPLITS} if len(finest) > 1 else None,
     )
 
 
@@ -137,17 +137,17 @@ def _pdebench(path: Path) -> Fields:
     """A group for each sample, ``data`` (T, x[, y], components) on a grid ``grid/x``,
     ``grid/y`` at times ``grid/t``: reaction, sorption and shallow water of PDEBench.
     """
-    there = arrays_of(path)
-    order = sorted(name.removesuffix("data") for name in there if DATA.fullmatch(name))
-    names = [n for n in ("x", "y", "z", "t") if f"{order[0]}grid/{n}" in there]
-    *axes, times = (there[f"{order[0]}grid/{n}"].values.astype(float) for n in names)
+    stored = arrays_of(path)
+    order = sorted(name.removesuffix("data") for name in stored if DATA.fullmatch(name))
+    names = [n for n in ("x", "y", "z", "t") if f"{order[0]}grid/{n}" in stored]
+    *axes, times = (stored[f"{order[0]}grid/{n}"].values.astype(float) for n in names)
     for group, name in product(order, names):
-        if not there[f"{group}grid/{name}"].equals(there[f"{order[0]}grid/{name}"]):
+        if not stored[f"{group}grid/{name}"].equals(stored[f"{order[0]}grid/{name}"]):
             raise ValueError(f"samples that differ in grid/{name}, as {group}")
     *space, _ = names
     coordinates = dict(zip(names, zip(names, (*axes, times), strict=True), strict=True))
     coordinates["time"] = "time", coordinates.pop("t")[1]
-    u = [there[f"{group}data"] for group in order]
+    u = [stored[f"{group}data"] for group in order]
     return to_fields(path, {"u": (("time", *space, "component"), u)}, coordinates)
 
 
@@ -174,8 +174,8 @@ def _mesh_graph_nets(path: Path) -> Fields:
     what is none of these.
     (Pfaff et al., Learning mesh-based simulation with graph networks, 2021.)
     """
-    there = arrays_of(path, numbers=True)
-    groups = _groups(there)
+    stored = arrays_of(path, numbers=True)
+    groups = _groups(stored)
     order = sorted(groups, key=lambda name: (len(name), name))
     names = sorted(groups[order[0]] - OWN)
     points, types, times = [], [], []
@@ -188,27 +188,27 @@ def _mesh_graph_nets(path: Path) -> Fields:
             wanted = f"points, node_type and {', '.join(names)} in each group"
             given = f"{where} with {', '.join(sorted(has))}"
             raise UserError(given, wanted, "rename its arrays or leave it out")
-        found = {n: there[f"{group}/{n}".lstrip("/")] for n in has}
+        arrays = {n: stored[f"{group}/{n}".lstrip("/")] for n in has}
         at = next(name for name in POINTS if name in has)
-        points.append(_constant(found[at], f"{where}: {at}"))
-        types.append(_constant(found["node_type"], f"{where}: node_type").ravel())
-        times += [np.ravel(found[n].values) for n in TIMES if n in has]
+        points.append(_constant(arrays[at], f"{where}: {at}"))
+        types.append(_constant(arrays["node_type"], f"{where}: node_type").ravel())
+        times += [np.ravel(arrays[n].values) for n in TIMES if n in has]
         cells.append({})
         if "cells" in has:
-            corners = _constant(found["cells"], f"{where}: cells").astype(np.int64)
+            corners = _constant(arrays["cells"], f"{where}: cells").astype(np.int64)
             kind = CELLS[corners.shape[1]]
             plane = kind == "tetra" and points[-1].shape[1] == 2
             cells[-1] = {"quad" if plane else kind: corners}
         for name in names:
-            kind = _kind_of(found, name, len(points[-1]))
+            kind = _kind_of(arrays, name, len(points[-1]))
             if kinds.setdefault(name, kind) != kind:
-                given = f"{where} with {name} of shape {found[name].shape}"
+                given = f"{where} with {name} of shape {arrays[name].shape}"
                 wanted = f"a {kinds[name] or 'thing to leave out'}, as in the first"
                 raise UserError(given, wanted, "rename or reshape it")
             if kind == STATIC:
-                marks = _constant(found[name], f"{where}: {name}")
-                found[name] = Variable(["0", "1"], marks)
-            values[name].append(found[name])
+                marks = _constant(arrays[name], f"{where}: {name}")
+                arrays[name] = Variable(["0", "1"], marks)
+            values[name].append(arrays[name])
     if any(not np.array_equal(times[0], other) for other in times):
         raise ValueError("trajectories at different times")
     meanings, known = TYPES.split(), np.unique(np.concatenate(types))
@@ -235,10 +235,10 @@ def _mesh_graph_nets(path: Path) -> Fields:
     )
 
 
-def _kind_of(there: Mapping[str, Variable], name: str, points: int) -> str:
+def _kind_of(stored: Mapping[str, Variable], name: str, points: int) -> str:
     """The role of an array of a trajectory, by its shape; "" of none."""
-    values = there[name]
-    steps = {v.shape[0] for n, v in there.items() if v.ndim == 3 and n not in OWN}
+    values = stored[name]
+    steps = {v.shape[0] for n, v in stored.items() if v.ndim == 3 and n not in OWN}
     if values.size == 1 and values.ndim < 2:
         return PARAMETER
     if values.ndim not in (1, 2, 3) or points not in values.shape[:2]:
