@@ -84,7 +84,7 @@ def _joined(known: Sequence[tuple[Fields, str | None]], along: str | None) -> Fi
     return Fields(dataset, first.path)
 
 
-OPENED = Cache(2**30, at_least=16)  # files that stay open, or in memory
+OPENED = Cache(2**29, at_least=16)  # files that stay open, or in memory
 
 
 def _opened(opener: Opener, path: Path) -> xarray.Dataset:
@@ -100,12 +100,13 @@ def _again(opener: Opener, path: Path, name: str, key: Key) -> NDArray[Any]:
 def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
     """A file without its values, and a digest of its points if it has one mesh."""
     dataset = _opened(opener, path)
-    found = dict(dataset.variables)
-    for name, each in found.items():
-        if each.attrs.get("role") not in SMALL and each.dims != (name,):
+    variables = dict(dataset.variables)
+    for name, variable in variables.items():
+        if variable.attrs.get("role") not in SMALL and variable.dims != (name,):
             again = partial(_again, opener, path, str(name))
-            found[name] = deferred(each.dims, each.shape, each.dtype, again, each.attrs)
-    return Fields(_dataset(found, dataset), path), _mesh_of(Fields(dataset, path))
+            form = variable.dims, variable.shape, variable.dtype
+            variables[name] = deferred(*form, again, variable.attrs)
+    return Fields(_dataset(variables, dataset), path), _mesh_of(Fields(dataset, path))
 
 
 def _mesh_of(fields: Fields) -> str | None:
@@ -118,8 +119,8 @@ def _mesh_of(fields: Fields) -> str | None:
 
 def _check_alike(part: Fields, first: Fields) -> None:
     names = "component_names", "forcing_names", "static_names", "scalar_names"
-    each = [(n, {*getattr(part, n)}, {*getattr(first, n)}) for n in names]
-    odd = [n.replace("_", " ") for n, one, other in each if one != other]
+    sets = [(n, {*getattr(part, n)}, {*getattr(first, n)}) for n in names]
+    odd = [n.replace("_", " ") for n, one, other in sets if one != other]
     odd += ["shape"] * (part.shape != first.shape)
     if domain_of(part.dataset) != domain_of(first.dataset):
         odd = ["domain"]
@@ -128,8 +129,8 @@ def _check_alike(part: Fields, first: Fields) -> None:
     for name in sorted({*first.units, *part.units}):
         unit, other = first.units.get(name, ""), part.units.get(name, "")
         # Numbers and dates are not the same times, whatever the one is in.
-        told = (unit and other) or (name == "time" and "time" in part.dataset.variables)
-        if told and unit != other:
+        both = (unit and other) or (name == "time" and "time" in part.dataset.variables)
+        if both and unit != other:
             odd.append(f"units of {name} ({other or 'none'}, not {unit or 'none'})")
     if odd:
         given = f"{part.path} with other {odd[0]} than the file before"
@@ -145,24 +146,24 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
     datasets = rows = [part.dataset for part in parts]
     cells: Any = [parts[0].cells()]
     if ragged:
-        each = [_at(part, s) for part in parts for s in range(part.num_samples)]
-        rows, cells = zip(*each, strict=True)
-    found: dict[Any, Variable] = dict(cell_variables(cells))
+        samples = [_at(part, s) for part in parts for s in range(part.num_samples)]
+        rows, cells = zip(*samples, strict=True)
+    result: dict[Any, Variable] = dict(cell_variables(cells))
     if ragged:
         sizes = np.array([row.sizes["obs"] for row in rows])
         about = {"sample_dimension": "obs", "role": "rows"}
-        found["row_size"] = Variable("sample", sizes, about)
+        result["row_size"] = Variable("sample", sizes, about)
     for name, variable in datasets[0].variables.items():
         role, several = variable.attrs.get("role"), variable.dims != ("sample",)
-        if role in LAYOUT or not all(name in each.variables for each in datasets):
+        if role in LAYOUT or not all(name in other.variables for other in datasets):
             continue
         placed = name in (*parts[0].space, STATION)
         placed |= role not in (None, PARAMETER) and several
         if ragged and placed:
-            found[name] = _stacked(rows, name, "obs")
+            result[name] = _stacked(rows, name, "obs")
         else:
-            found[name] = _stacked(datasets, name, "sample") if role else variable
-    return _dataset(found, datasets[0])
+            result[name] = _stacked(datasets, name, "sample") if role else variable
+    return _dataset(result, datasets[0])
 
 
 def _at(part: Fields, sample: int) -> tuple[xarray.Dataset, dict[str, Any]]:
@@ -178,17 +179,17 @@ def _at(part: Fields, sample: int) -> tuple[xarray.Dataset, dict[str, Any]]:
 
 def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Variable:
     """A variable of all files, one behind the other along a dimension."""
-    each, found = [dataset.variables[name] for dataset in datasets], []
-    has = dict.fromkeys(str(dim) for variable in each for dim in variable.dims)
+    variables, parts = [dataset.variables[name] for dataset in datasets], []
+    has = dict.fromkeys(str(dim) for variable in variables for dim in variable.dims)
     dims = [*has] if along in has else [along, *has]
-    for dataset, variable in zip(datasets, each, strict=True):
+    for dataset, variable in zip(datasets, variables, strict=True):
         sizes = {dim: dataset.sizes.get(dim, 1) for dim in dims}
         if any(sizes[d] != datasets[0].sizes.get(d, 1) for d in dims if d != along):
             given = f"{name} of {len(datasets)} files, which differ in its shape"
             raise UserError(given, "files of one kind", "convert them one by one")
-        found.append(spread(variable, sizes))
-    whole = stacked(found, along).copy(deep=False)
-    whole.attrs = dict(each[0].attrs)
+        parts.append(spread(variable, sizes))
+    whole = stacked(parts, along).copy(deep=False)
+    whole.attrs = dict(variables[0].attrs)
     return whole
 
 
@@ -198,24 +199,24 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
     timed &= len(parts) == 1 or len({part.times[0] for part in parts}) > 1
     parts = sorted(parts, key=lambda part: part.times[0]) if timed else parts
     datasets = [part.dataset for part in parts]
-    found = dict[Any, Variable]()
+    result = dict[Any, Variable]()
     for name, variable in datasets[0].variables.items():
         role = variable.attrs.get("role")
         if role in (FIELD, KNOWN) and variable.dims != ("sample",):
-            found[name] = _stacked(datasets, name, "time")
+            result[name] = _stacked(datasets, name, "time")
         elif role in (KNOWN, STATIC, PARAMETER):
-            there = [part.dataset.variables.get(name) for part in parts]
-            same = [v is not None and variable.equals(v) for v in there]
+            others = [part.dataset.variables.get(name) for part in parts]
+            same = [v is not None and variable.equals(v) for v in others]
             odd = [part for part, fine in zip(parts, same, strict=True) if not fine]
             if odd and role != PARAMETER:
                 given = f"{odd[0].path} with {name}, which changes in time"
                 wanted = "the same values at all time steps of a static input"
                 raise UserError(given, wanted, "rename it if it is a field to predict")
-            found |= {} if odd else {name: variable}
+            result |= {} if odd else {name: variable}
             if odd:
                 logger.warning("%s: left out %s, which changes", odd[0].path, name)
         elif role != "part" and name != "time":
-            found[name] = variable
+            result[name] = variable
     if timed:
         for one, other in pairwise(parts):
             if not one.times[-1] < other.times[0]:
@@ -224,13 +225,13 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
                 todo = "leave out what is there twice, or merge the files"
                 raise UserError(given, "files one after the other in time", todo)
         times = np.concatenate([part.times for part in parts])
-        found["time"] = Variable("time", times, datasets[0]["time"].attrs)
-    return _dataset(found, datasets[0])
+        result["time"] = Variable("time", times, datasets[0]["time"].attrs)
+    return _dataset(result, datasets[0])
 
 
-def _dataset(found: dict[Any, Variable], source: xarray.Dataset) -> xarray.Dataset:
-    coords = [name for name in found if name in source.coords]
-    return xarray.Dataset(found, attrs=source.attrs).set_coords(coords)
+def _dataset(variables: dict[Any, Variable], source: xarray.Dataset) -> xarray.Dataset:
+    coords = [name for name in variables if name in source.coords]
+    return xarray.Dataset(variables, attrs=source.attrs).set_coords(coords)
 
 
 def _same(values: NDArray[Any], first: NDArray[Any]) -> bool:
