@@ -73,13 +73,13 @@ def test_every_table_is_parsed_once(tmp_path, monkeypatch):
     for sample in (*range(20), *range(20)):
         assert fields.read(sample, slice(None))[0, 0, 1] == -sample
     assert len(parsed) == 20
-    rows = [f"{k},{x},{k + x}" for k in range(4) for x in range(3)]
+    rows = [f"{k},{x},{k + x}" for k in range(8) for x in range(3)]
     files = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for file in files:
         file.write_text("\n".join(["sample,x,u", *rows]))
     both = open_source(DataSection(file=files[0], test_file=files[1]))
-    assert both.split["test"].tolist() == [4, 5, 6, 7]
-    assert both.read(7, slice(None))[:, 0, 0].tolist() == [3, 4, 5]
+    assert both.split["test"].tolist() == [*range(8, 16)]
+    assert both.read(15, slice(None))[:, 0, 0].tolist() == [7, 8, 9]
     assert len(parsed) == 22
 
 
