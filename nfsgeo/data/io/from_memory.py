@@ -100,7 +100,8 @@ def from_arrays(
             raise UserError(given, f"those of {num}", "give them for each sample")
         if len(meshes) != num:
             given = f"points of {len(meshes)} samples"
-            raise UserError(given, f"those of {num}, as u has", "give them for each")
+            expected = f"{num}, arrays of the same samples, points and time steps"
+            raise UserError(given, expected, "give points for each, or for all")
         numbers = {n: finite(as_real(v, n), n) for n, v in (scalars or {}).items()}
         made = to_fields(
             Path("arrays"),
