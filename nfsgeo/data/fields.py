@@ -594,7 +594,7 @@ class Fields:
             for c, name in enumerate(names):
                 values = self._values(name, sample, steps).reshape(length, -1)
                 placed = self.places[0] in self.dataset[name].dims
-                absent = [] if exists is None else ~exists * placed
+                absent: Any = [] if exists is None else ~exists * placed
                 if np.isfinite(values[:, absent]).any():
                     given = f"values of {name} at points without coordinates"
                     todo = f"make them NaN there, or leave {name} out"
