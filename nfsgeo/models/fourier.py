@@ -27,6 +27,7 @@ from nfsgeo.models.point_mixer import (
 )
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
+    FactorisedSpectralConv,
     Lift,
     PointSpectralConv,
     PointWaves,
@@ -40,6 +41,8 @@ __all__ = ["DSE", "FNO", "NFS", "FNOSpline"]
 
 # Default number of degrees, with as many harmonics as frequencies in two dimensions.
 SPHERE_DEGREES = 16
+# Frequencies on an axis of layers that convolve along each axis alone.
+FACTORISED_MODES = 12
 
 
 class FourierSettings(SpectralSettings, MixerSettings):
@@ -50,9 +53,21 @@ class FourierSettings(SpectralSettings, MixerSettings):
 
     Attributes:
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
+        factorised: whether a layer convolves along each axis alone, see
+            :class:`~nfsgeo.nn.FactorisedSpectralConv`; ``modes`` are then 12 for
+            ``None`` in two and three dimensions.
+        skip: whether a block adds to its input, see :class:`~nfsgeo.nn.MixerBlock`.
     """
 
     time_modes: PositiveInt = 8
+    factorised: bool = False
+    skip: bool = False
+
+    def modes_of(self, problem: Problem) -> int:
+        """Non-negative frequencies on every space axis of ``problem``."""
+        if self.factorised and self.modes is None and problem.domain.dim > 1:
+            return FACTORISED_MODES
+        return super().modes_of(problem)
 
 
 class FNOSettings(FourierSettings):
@@ -88,8 +103,12 @@ class FNO(MixerOperator):
             mix = partial(SphericalConv, width, width, transform, *modes)
         else:
             modes = [settings.modes_of(problem)] * problem.domain.dim + modes
-            mix = partial(SpectralConv, width, width, modes)
-        blocks = (mixer_block(settings, sizes, mix()) for _ in range(settings.depth))
+            layer = FactorisedSpectralConv if settings.factorised else SpectralConv
+            mix = partial(layer, width, width, modes)
+        blocks = (
+            mixer_block(settings, sizes, mix(), skip=settings.skip)
+            for _ in range(settings.depth)
+        )
         return nn.Sequential(*blocks)
 
 
@@ -110,9 +129,12 @@ IN_MORE = {
     "point_channels": 32,
     "neighbours": 8,
 }
+# Chosen on validation data of boxes and tori in two and three dimensions.
+FACTORISED = {"factorised": True, "skip": True}
 SPHERE_NODES = 1 << 14
 NO_PATH = {"latent": False, "point_channels": 0, "neighbours": 0, "margin": 0.0}
-PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens", **NO_PATH}
+FULL = {"factorised": False, "skip": False}
+PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens", **NO_PATH, **FULL}
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
@@ -132,6 +154,9 @@ class NFSSettings(FourierSettings, InterpolationSettings):
         point_channels: likewise; ``None`` for 32 in more than one dimension, else 0.
         neighbours: likewise; ``None`` for 8 in more than one dimension, else 0.
         margin: likewise.
+        factorised: see :class:`FourierSettings`; ``None`` for true in two and three
+            dimensions but on a sphere.
+        skip: likewise.
     """
 
     width: PositiveInt | None = None  # type: ignore[assignment]
@@ -143,11 +168,15 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     margin: NonNegativeFloat = 0.25
     point_channels: NonNegativeInt | None = None  # type: ignore[assignment]
     neighbours: NonNegativeInt | None = None  # type: ignore[assignment]
+    factorised: bool | None = None  # type: ignore[assignment]
+    skip: bool | None = None  # type: ignore[assignment]
 
     def completed(self, problem: Problem) -> Self:
         """Return the settings with the values of ``None`` filled in."""
         defaults: dict[str, Any] = {"norm": "channel" if problem.has_time else "none"}
+        flat = problem.domain.dim > 1 and not problem.domain.curved
         defaults |= IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
+        defaults |= FACTORISED if flat else FULL
         missing = {k: v for k, v in defaults.items() if getattr(self, k) is None}
         return super().completed(problem).model_copy(update=missing)
 
@@ -178,12 +207,17 @@ class NFS(PointMixer, FNO):
 
 
 class FNOSplineSettings(NFSSettings):
-    """Settings of `nfs`, without learned layers outside the grid."""
+    """Settings of `nfs`, without learned layers outside the grid.
+
+    The Fourier layers are those of `fno`.
+    """
 
     kernel: KernelName = "none"
     latent: bool = False
     point_channels: NonNegativeInt = 0
     neighbours: NonNegativeInt = 0
+    factorised: bool = False
+    skip: bool = False
 
 
 class FNOSpline(NFS):

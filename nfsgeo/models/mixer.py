@@ -72,6 +72,7 @@ def mixer_block(
     mix: nn.Module,
     *,
     residual: bool = True,
+    skip: bool = False,
 ) -> MixerBlock:
     """Make a block for a grid of ``sizes``, its residual a 1×1 convolution or not."""
     width = settings.width
@@ -80,6 +81,7 @@ def mixer_block(
         norm=layer_norm(settings, sizes),
         residual=Pointwise(width, width) if residual else None,
         activation=nn.GELU(),
+        skip=skip,
     )
 
 

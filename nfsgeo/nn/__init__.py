@@ -19,6 +19,7 @@ InterpolationResampling    points to a fixed grid and back
 Mixing on grids
 =========================  =====================================================
 SpectralConv               convolution in Fourier space
+FactorisedSpectralConv     convolution in Fourier space along each axis alone
 SphericalConv              convolution with spherical harmonics
 SphericalTransform         spherical-harmonic analysis and synthesis
 GlobalFilter               real weights for every frequency and channel
@@ -62,6 +63,7 @@ from nfsgeo.nn.attention import Attention, PhysicsAttention
 from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.branch_and_trunk import Trunk, UNet
 from nfsgeo.nn.edge_messages import BipartiteMessages
+from nfsgeo.nn.factorised_spectral import FactorisedSpectralConv
 from nfsgeo.nn.graph_cells import (
     AdaptiveConv,
     AdaptiveGRU,
@@ -118,6 +120,7 @@ __all__ = [
     "DiffusionConv",
     "DiffusionGRU",
     "EdgeNetwork",
+    "FactorisedSpectralConv",
     "FieldLayerNorm",
     "FourierTokens",
     "GaussianKernel",

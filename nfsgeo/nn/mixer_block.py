@@ -168,16 +168,19 @@ class FieldLayerNorm(nn.Module):
 class MixerBlock(nn.Module):
     r"""One round of mixing tokens and channels, with a residual.
 
-    .. math:: v' = \sigma(\mathrm{Norm}(\mathrm{Mix}(v)) + \mathrm{Res}(v))
+    .. math:: v' = s v + \sigma(\mathrm{Norm}(\mathrm{Mix}(v)) + \mathrm{Res}(v))
 
-    The frame of table 5 in "Non-equispaced Fourier Neural Solvers for PDEs":
-    :math:`\mathrm{Mix}` is token mixing, channel mixing and token demixing.
+    The frame of table 5 in "Non-equispaced Fourier Neural Solvers for PDEs", with
+    :math:`s = 0`: :math:`\mathrm{Mix}` is token mixing, channel mixing and token
+    demixing. With :math:`s = 1` the block adds to its input, as those of "Factorized
+    Fourier Neural Operators" do.
 
     Args:
         mix: layer that mixes tokens and channels, ``[B, C, *n]`` to the same.
         norm: normalisation; ``None`` for none.
         residual: residual branch, such as a 1×1 convolution; ``None`` for the identity.
         activation: :math:`\sigma`; ``None`` for none.
+        skip: whether :math:`s` is 1.
     """
 
     def __init__(
@@ -187,12 +190,14 @@ class MixerBlock(nn.Module):
         norm: nn.Module | None = None,
         residual: nn.Module | None = None,
         activation: nn.Module | None = None,
+        skip: bool = False,
     ) -> None:
         super().__init__()
         self.mix = mix
         self.norm = norm
         self.residual = residual
         self.activation = activation
+        self.skip = skip
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix a field ``[B, C, *n]``."""
@@ -200,4 +205,6 @@ class MixerBlock(nn.Module):
         if self.norm is not None:
             mixed = self.norm(mixed)
         mixed = mixed + (x if self.residual is None else self.residual(x))
-        return mixed if self.activation is None else self.activation(mixed)
+        if self.activation is not None:
+            mixed = self.activation(mixed)
+        return x + mixed if self.skip else mixed
