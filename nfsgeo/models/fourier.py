@@ -129,12 +129,10 @@ IN_MORE = {
     "point_channels": 32,
     "neighbours": 8,
 }
-# Chosen on validation data of boxes and tori in two and three dimensions.
-FACTORISED = {"factorised": True, "skip": True}
 SPHERE_NODES = 1 << 14
 NO_PATH = {"latent": False, "point_channels": 0, "neighbours": 0, "margin": 0.0}
-FULL = {"factorised": False, "skip": False}
-PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens", **NO_PATH, **FULL}
+PAPER_BLOCKS = {"factorised": False, "skip": False}
+PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens", **NO_PATH, **PAPER_BLOCKS}
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
@@ -154,9 +152,9 @@ class NFSSettings(FourierSettings, InterpolationSettings):
         point_channels: likewise; ``None`` for 32 in more than one dimension, else 0.
         neighbours: likewise; ``None`` for 8 in more than one dimension, else 0.
         margin: likewise.
-        factorised: see :class:`FourierSettings`; ``None`` for true in two and three
-            dimensions but on a sphere.
-        skip: likewise.
+        factorised: see :class:`FourierSettings`; ``None`` for true in three dimensions,
+            where a layer of all frequencies has millions of weights.
+        skip: likewise; ``None`` for true in two and three dimensions but on a sphere.
     """
 
     width: PositiveInt | None = None  # type: ignore[assignment]
@@ -174,9 +172,9 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     def completed(self, problem: Problem) -> Self:
         """Return the settings with the values of ``None`` filled in."""
         defaults: dict[str, Any] = {"norm": "channel" if problem.has_time else "none"}
-        flat = problem.domain.dim > 1 and not problem.domain.curved
-        defaults |= IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
-        defaults |= FACTORISED if flat else FULL
+        dim, curved = problem.domain.dim, problem.domain.curved
+        defaults |= IN_ONE_DIMENSION if dim == 1 else IN_MORE
+        defaults |= {"factorised": dim == 3, "skip": dim > 1 and not curved}
         missing = {k: v for k, v in defaults.items() if getattr(self, k) is None}
         return super().completed(problem).model_copy(update=missing)
 
