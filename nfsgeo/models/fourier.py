@@ -234,20 +234,22 @@ class DSESettings(SpectralSettings):
 
     Attributes:
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
+        skip: whether a layer adds to its input, as in `nfs`.
     """
 
     time_modes: PositiveInt = 8
+    skip: bool = False
 
 
 class DSE(Model):
     r"""A Fourier Neural Operator on points, without a grid.
 
-    .. math:: v' = \mathrm{GELU}(K v + W v + b)
+    .. math:: v' = s v + \mathrm{GELU}(K v + W v + b)
 
     Direct spectral evaluation: the spectral convolution :math:`K` of every layer
     evaluates its Fourier sums at the points. Input time steps are channels and
     predicted ones a further axis, as in all mixers. On an equispaced grid this is
-    `fno`.
+    `fno`. :math:`s` is 0, or 1 with the setting ``skip``.
     """
 
     Settings = DSESettings
@@ -281,7 +283,7 @@ class DSE(Model):
             times = torch.linspace(0, 1, self.problem.n_out, device=x.device).to(field)
             field = field + times[:, None] * slope
         for spectral, pointwise in zip(self.spectral, self.pointwise, strict=True):
-            mixed = spectral(field, waves) + pointwise(field)
-            field = nn.functional.gelu(mixed)
+            mixed = nn.functional.gelu(spectral(field, waves) + pointwise(field))
+            field = field + mixed if self.settings.skip else mixed
         result: Tensor = self.projector(field)
         return result
