@@ -112,6 +112,7 @@ class FNO(MixerOperator):
         return nn.Sequential(*blocks)
 
 
+PAPER_BLOCKS = {"factorised": False, "skip": False}
 IN_ONE_DIMENSION = {
     "width": 32,
     "depth": 2,
@@ -120,19 +121,28 @@ IN_ONE_DIMENSION = {
     "norm": "none",
     "point_channels": 0,
     "neighbours": 0,
+    **PAPER_BLOCKS,
 }
 IN_MORE = {
     "width": 64,
-    "depth": 4,
+    "depth": 6,
     "time": "channels",
     "kernel": "none",
     "point_channels": 32,
     "neighbours": 8,
+    "factorised": True,
+    "skip": True,
 }
+ON_SPHERE = {**IN_MORE, "depth": 4, **PAPER_BLOCKS}
 SPHERE_NODES = 1 << 14
 NO_PATH = {"latent": False, "point_channels": 0, "neighbours": 0, "margin": 0.0}
-PAPER_BLOCKS = {"factorised": False, "skip": False}
-PAPER_NFS = {"width": 32, "norm": "element", "time": "tokens", **NO_PATH, **PAPER_BLOCKS}
+PAPER_NFS = {
+    "width": 32,
+    "norm": "element",
+    "time": "tokens",
+    **NO_PATH,
+    **PAPER_BLOCKS,
+}
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
@@ -140,7 +150,8 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 
     Attributes:
         width: channels, ``C``; ``None`` for 32 in one dimension, 64 in more.
-        depth: number of blocks; ``None`` for 2 in one dimension, 4 in more.
+        depth: number of blocks; ``None`` for 2 in one dimension, 4 on a sphere, and 6
+            elsewhere.
         time: see :class:`MixerSettings`; ``None`` for tokens in one dimension, channels
             in more.
         norm: see :class:`MixerSettings`; ``None`` for ``channel`` with time in more
@@ -152,9 +163,9 @@ class NFSSettings(FourierSettings, InterpolationSettings):
         point_channels: likewise; ``None`` for 32 in more than one dimension, else 0.
         neighbours: likewise; ``None`` for 8 in more than one dimension, else 0.
         margin: likewise.
-        factorised: see :class:`FourierSettings`; ``None`` for true in three dimensions,
-            where a layer of all frequencies has millions of weights.
-        skip: likewise; ``None`` for true in two and three dimensions but on a sphere.
+        factorised: see :class:`FourierSettings`; ``None`` for true in two and three
+            dimensions but on a sphere.
+        skip: likewise.
     """
 
     width: PositiveInt | None = None  # type: ignore[assignment]
@@ -172,9 +183,10 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     def completed(self, problem: Problem) -> Self:
         """Return the settings with the values of ``None`` filled in."""
         defaults: dict[str, Any] = {"norm": "channel" if problem.has_time else "none"}
-        dim, curved = problem.domain.dim, problem.domain.curved
-        defaults |= IN_ONE_DIMENSION if dim == 1 else IN_MORE
-        defaults |= {"factorised": dim == 3, "skip": dim > 1 and not curved}
+        if problem.domain.curved:
+            defaults |= ON_SPHERE
+        else:
+            defaults |= IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
         missing = {k: v for k, v in defaults.items() if getattr(self, k) is None}
         return super().completed(problem).model_copy(update=missing)
 
@@ -205,17 +217,12 @@ class NFS(PointMixer, FNO):
 
 
 class FNOSplineSettings(NFSSettings):
-    """Settings of `nfs`, without learned layers outside the grid.
-
-    The Fourier layers are those of `fno`.
-    """
+    """Settings of `nfs`, without learned layers outside the grid."""
 
     kernel: KernelName = "none"
     latent: bool = False
     point_channels: NonNegativeInt = 0
     neighbours: NonNegativeInt = 0
-    factorised: bool = False
-    skip: bool = False
 
 
 class FNOSpline(NFS):

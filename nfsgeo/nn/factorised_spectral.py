@@ -63,7 +63,8 @@ class FactorisedSpectralConv(nn.Module):
                 f"{len(self.axes)} axes"
             )
         mixed = [
-            _along(convolution, x, axis) for axis, convolution in enumerate(self.axes, 2)
+            _along(convolution, x, axis)
+            for axis, convolution in enumerate(self.axes, 2)
         ]
         return sum(mixed[1:], start=mixed[0])
 
