@@ -25,7 +25,7 @@ from nfsgeo.forecast.transforms import (
 )
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Model, Task, build_model
-from nfsgeo.models.base import check_differentiable
+from nfsgeo.models.base import ADDED, check_differentiable
 
 __all__ = ["Criterion", "Forecaster"]
 
@@ -98,9 +98,12 @@ class Forecaster(nn.Module):
         for description in content["transforms"]:
             settings = dict(description)
             transforms.append(TRANSFORMS[settings.pop("name")](**settings))
-        task = Task.model_validate(content["task"])
+        task, name = Task.model_validate(content["task"]), content["model"]
+        fields = MODELS[name].Settings.model_fields
+        settings = {key: ADDED[key] for key in ADDED if key in fields}
+        settings |= content["settings"]
         with torch.random.fork_rng(devices=[]):
-            return cls.build(content["model"], content["settings"], task, transforms)
+            return cls.build(name, settings, task, transforms)
 
     def find(self, kind: type[T]) -> T | None:
         """The transform of a kind, or ``None`` where the stack has none."""

@@ -47,6 +47,8 @@ RETIRED = {
     "sampling_decay": None,
     "shared_by": 4,
 }
+# Settings that checkpoints of older versions lack, at the values of their models.
+ADDED = {"factorised": False, "skip": False}
 PAPER_FOURIER: dict[str, Any] = {"depth": 3, "modes": PAPER_MODES}
 
 

@@ -124,6 +124,7 @@ def restore(
     found, model = checkpoint["nfsgeo"], config.model
     asked = {"model": model.name, "prediction": model.prediction}
     wrong = [key for key, value in asked.items() if found.get(key) != value]
+    # Settings that came later are not in there.
     settings = model.settings | found.get("settings", {})
     if any(settings[key] != value for key, value in model.settings.items()):
         wrong.append("settings")
@@ -140,20 +141,12 @@ def restore(
             {name.removeprefix("forecaster."): value for name, value in weights}
         )
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
-        raise _of_another_version(path) from error
-    # A part that came with a later version was not there in training.
-    later = set(model.settings) - set(found.get("settings", model.settings))
-    if any(getattr(forecaster.model.settings, name, None) for name in later):
-        raise _of_another_version(path)
+        raise UserError(
+            f"{path} from another version of nfsgeo",
+            "a checkpoint of this version",
+            "train again, or use the version that made it",
+        ) from error
     return forecaster
-
-
-def _of_another_version(path: Path) -> UserError:
-    return UserError(
-        f"{path} from another version of nfsgeo",
-        "a checkpoint of this version",
-        "train again, or use the version that made it",
-    )
 
 
 def start_from(

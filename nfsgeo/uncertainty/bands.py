@@ -275,8 +275,18 @@ class Bands:
     gaps: float  # share of gaps above which factors are those with gaps
 
     def ends(self, around: BandFeatures, level: float) -> Tensor:
-        """How far the band of a level reaches below and above a prediction, in the
-        data's units: ``[2, M, T, C]``.
+        """Distances from a prediction to the lower and upper end of its band.
+
+        Args:
+            around: Features of the predicted points.
+            level: Probability with which the band is to hold the true value.
+
+        Returns:
+            ``[2, M, T, C]``, in the data's units.
+
+        Raises:
+            UserError: The level is not between 0 and 1, or too high for the number of
+                samples that the factors were fitted to.
         """
         if not 0 < level < 1:
             raise UserError(f"level {level:g}", "more than 0, less than 1", "change it")

@@ -1,6 +1,6 @@
 """Losses and predictions that a change of structure must not change.
 
-``python tests/training/test_golden_values.py`` writes them anew.
+``PYTHONPATH=tests/helpers python tests/training/test_golden_values.py`` writes them anew.
 """
 
 import csv

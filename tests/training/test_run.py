@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from lightning.pytorch import Callback
 
 import nfsgeo
@@ -63,6 +64,22 @@ def test_a_checkpoint_from_before_a_setting_was_there(run):
     restored = nfsgeo.load(run).state_dict()
     for name, value in checkpoint["state_dict"].items():
         assert torch.equal(restored[name.removeprefix("forecaster.")], value), name
+
+
+def test_a_checkpoint_from_before_layers_were_factorised(train):
+    blocks = {"model.settings.factorised": False, "model.settings.skip": False}
+    run = train("old", blocks).paths
+    x, pos = torch.randn(40, 10, 1), torch.rand(40, 2)
+    expected = nfsgeo.load(run)(x, pos)
+    checkpoint = torch.load(run.best, weights_only=True)
+    for name in ("factorised", "skip"):
+        del checkpoint["nfsgeo"]["settings"][name]
+    torch.save(checkpoint, run.best)
+    config = yaml.safe_load(run.config.read_text())
+    for name in ("factorised", "skip"):
+        del config["model"]["settings"][name]
+    run.config.write_text(yaml.safe_dump(config))
+    assert torch.equal(nfsgeo.load(run)(x, pos), expected)
 
 
 def test_weights_of_another_version_are_refused(run, resume, refuses):
