@@ -163,7 +163,7 @@ class FactorisedSpectralConv(nn.Module):
     def reset_parameters(self) -> None:
         """Draw the weights of every axis anew."""
         for convolution in self.axes:
-            convolution.reset_parameters()
+            convolution.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix tokens and channels; see the class for shapes."""

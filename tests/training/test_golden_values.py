@@ -1,6 +1,7 @@
 """Losses and predictions that a change of structure must not change.
 
-``PYTHONPATH=tests/helpers python tests/training/test_golden_values.py`` writes them anew.
+They are written anew by
+``PYTHONPATH=tests/helpers python tests/training/test_golden_values.py``.
 """
 
 import csv
