@@ -34,6 +34,7 @@ FNO: dict[str, Any] = {"width": 32, "depth": 3, "modes": 8}
 # tokens of time in two dimensions, but messages between points.
 LEARNED = {"width": 32, "depth": 2, "time": "tokens", "kernel": "channel"}
 LEARNED |= {"latent": False, "point_channels": 0, "neighbours": 0}
+LEARNED |= {"factorised": False, "skip": False}
 PAPER = MODELS["nfs"].paper
 PAPER_CORE = {key: PAPER[key] for key in ("width", "depth", "modes", "norm")}
 
