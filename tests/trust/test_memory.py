@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_fields import Array, build
 
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
@@ -72,6 +71,8 @@ fields.write(sys.argv[2])
 @pytest.mark.skipif(sys.platform != "linux", reason="only there")
 def test_out_of_core_reading_and_writing(tmp_path):
     """64 MiB are enough for samples of 4 MiB, of a file of 160 MiB."""
+    from small_fields import Array, build  # not there when this file is run alone
+
     path, again = tmp_path / "a.nc", tmp_path / "b.nc"
     u = np.broadcast_to(np.arange(40.0)[:, None, None], (40, 2, 2**18))
     axes = [np.arange(2.0**18)]
