@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast.transforms import TRANSFORMS
 from nfsgeo.models import MODELS
 from nfsgeo.training.losses import LOSSES
@@ -27,6 +28,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.fixture(autouse=True)
 def catalogues() -> Iterator[None]:
     """A page may add a model, a loss or a transform; it goes with the page."""
+    load_extensions()  # whose transforms stay
     catalogues: tuple[dict[str, Any], ...] = (MODELS, LOSSES, TRANSFORMS)
     before = [dict(catalogue) for catalogue in catalogues]
     yield
