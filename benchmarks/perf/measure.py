@@ -43,7 +43,7 @@ class Entry:
     cpu_only: bool = False  # whether it is the same on any device
 
     def lacks(self, device: str) -> str | None:
-        """What is missing to measure the entry on a device; None for nothing."""
+        """Return the package or device that the entry lacks, or ``None``."""
         if device == "cuda" and (self.cpu_only or not torch.cuda.is_available()):
             return "work for cuda" if self.cpu_only else "a CUDA device"
         if self.requires is not None and find_spec(self.requires) is None:

@@ -1,10 +1,11 @@
-"""What a run has besides its model: fitted after training, scored and predicted with.
+"""Parts that a run stores beside its model and that evaluation and prediction use.
 
 Each kind is an :class:`Addition` in :data:`ADDITIONS`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 
 class Companion:
-    """What an addition contributes to one call of :func:`nfsgeo.evaluation.predict`.
+    """The contribution of an addition to a call of :func:`nfsgeo.evaluation.predict`.
 
     Attributes:
         suffixes: Of the further components that it predicts for each component.
@@ -58,15 +59,16 @@ class Companion:
         return {}
 
 
-class Addition:
-    """Something that a run stores beside its model."""
+class Addition(ABC):
+    """A part that a run stores beside its model."""
 
     @classmethod
+    @abstractmethod
     def load(cls, paths: RunPaths) -> Self | None:
-        """What the folder of a run has stored, or ``None``."""
-        raise NotImplementedError
+        """Return the part that the folder of a run has stored, or ``None``."""
 
     @classmethod
+    @abstractmethod
     def of_run(
         cls,
         scored: ScoredModel,
@@ -76,7 +78,7 @@ class Addition:
         own: bool = True,
         calibrate: bool = False,
     ) -> Self | None:
-        """What is stored, or fitted and stored now; ``None`` where a run has none.
+        """Return the stored part, or fit and store it; ``None`` where a run has none.
 
         Args:
             scored: The model and its data.
@@ -85,7 +87,6 @@ class Addition:
             own: Whether these are the data that the run was trained on.
             calibrate: Whether it is to be fitted to the samples that are scored.
         """
-        raise NotImplementedError
 
     def scores(self, scored: ScoredModel, references: References) -> dict[str, Any]:
         """Entries of ``summary.json`` about the samples that are scored."""
@@ -94,7 +95,7 @@ class Addition:
     def companion(
         self, forecaster: Forecaster, steps: int, level: float | None
     ) -> Companion | None:
-        """What accompanies predictions of so many time steps, if anything does.
+        """Return the contribution to predictions of so many time steps, if any.
 
         Args:
             forecaster: The model that predicts.
@@ -108,13 +109,13 @@ ADDITIONS: dict[str, type[Addition]] = {}
 
 
 def additions_of(paths: RunPaths) -> dict[str, Addition]:
-    """What the folder of a run has stored, by name."""
+    """Return the parts that the folder of a run has stored, by name."""
     found = {name: kind.load(paths) for name, kind in ADDITIONS.items()}
     return {name: each for name, each in found.items() if each is not None}
 
 
 def read_stored(path: Path, make: Callable[[dict[str, Any]], T]) -> T | None:
-    """What is made of the content of an optional file of a run, ``None`` without it.
+    """Return an object made of an optional file of a run, ``None`` without the file.
 
     Args:
         path: The file.

@@ -1,7 +1,7 @@
 """Losses and predictions that a change of structure must not change.
 
 They are written anew by
-``PYTHONPATH=tests/helpers python tests/training/test_golden_values.py``.
+``PYTHONPATH=tests/builders python tests/training/test_golden_values.py``.
 """
 
 import csv

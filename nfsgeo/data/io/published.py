@@ -33,7 +33,7 @@ Arrays = Mapping[str, Variable]  # of a file, along the dimensions of its preset
 Facts = dict[str, Any]  # arguments of the gate, and `times`
 
 VELOCITY, GAS = ("velocity_x", "velocity_y"), ("velocity_x", "velocity_y", "pressure")
-# What the authors of CAMLab's sets tell of them, by the name of the file in lower case
+# Attributes that files of CAMLab lack, by the name of the file in lower case
 # and with hyphens: the first components, which are predicted; the name of the
 # coefficient, if it is an input; the time of the last of 21 steps from 0, 0 for steady
 # problems. The domain of ns-... and ce-... is the periodic unit square.
