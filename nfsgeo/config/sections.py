@@ -122,7 +122,7 @@ class DataSection(Section):
             validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
         batch_size: Samples of a step, on each device. Where it is not given, a noisy
-            series has 32, see :attr:`nfsgeo.forecast.transforms.SeriesFit.noisy`.
+            series has 32, see :attr:`nfsgeo.stations.SeriesFit.noisy`.
         workers: Processes that read data; 0 reads in the training process.
     """
 
@@ -175,9 +175,9 @@ class ModelSection(Section):
         prediction: ``residual`` for the change since the last observed time step,
             ``damped`` for the difference from damped persistence, which suits noisy
             inputs, ``linear`` for that from a linear forecast of one long series, see
-            :class:`nfsgeo.forecast.transforms.Residual`, ``rate`` for the change
-            divided by the time that it takes, with lead times only, or ``direct`` for
-            the field itself, as in the paper. None for linear where series are split by
+            :class:`nfsgeo.stations.LinearForecast`, ``rate`` for the change divided by
+            the time that it takes, with lead times only, or ``direct`` for the field
+            itself, as in the paper. None for linear where series are split by
             time, else for residual, and for direct with ``data.input_noise``, which the
             last time step has. Always direct where the input has no time steps, and for
             models with an autoregressive rollout.

@@ -30,6 +30,8 @@ from nfsgeo.models.base import ADDED, check_differentiable
 __all__ = ["Criterion", "Forecaster"]
 
 T = TypeVar("T", bound=Transform)
+# Settings of transforms that older checkpoints have, at the values without effect.
+RETIRED: dict[str, dict[str, Any]] = {"residual": {"linear": None, "level": True}}
 # Loss of predictions and targets, in the scale of the network, and the number of points
 # of each sample.
 Criterion = Callable[[Tensor, Tensor, Sequence[int]], Tensor]
@@ -97,7 +99,11 @@ class Forecaster(nn.Module):
         transforms = []
         for description in content["transforms"]:
             settings = dict(description)
-            transforms.append(TRANSFORMS[settings.pop("name")](**settings))
+            kind = settings.pop("name")
+            for name, value in RETIRED.get(kind, {}).items():
+                if settings.get(name, value) == value:
+                    settings.pop(name, None)
+            transforms.append(TRANSFORMS[kind](**settings))
         task, name = Task.model_validate(content["task"]), content["model"]
         fields = MODELS[name].Settings.model_fields
         settings = {key: ADDED[key] for key in ADDED if key in fields}

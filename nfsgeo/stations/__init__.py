@@ -1,23 +1,32 @@
 """One long series at stations: what a network starts from, and is compared with.
 
 - :class:`Climatology`: a transform, by which the network sees and predicts anomalies
+- :class:`LinearForecast`: a transform, by which the network corrects a linear forecast
 - :func:`fitted_climatology`, :func:`fitted_series`: the mean and the season at each
   point, and a linear forecast of the anomalies, fitted in closed form
 - :class:`StationReferences`: the climatology and regressions on anomalies
 
-Importing this package adds them to the registries of transforms, of fits before
-training, and of references.
+Importing this package adds them to the registries of transforms, of base forecasts, and
+of references.
 """
 
 from nfsgeo.evaluation.references import SERIES_REFERENCES
 from nfsgeo.forecast.transforms import add_transform
 from nfsgeo.stations.climatology import Climatology
+from nfsgeo.stations.linear_forecast import LinearForecast
 from nfsgeo.stations.references import StationReferences, station_references
-from nfsgeo.stations.series import fitted_climatology, fitted_series
-from nfsgeo.training.experiment import SERIES_FITS
+from nfsgeo.stations.series import (
+    SeriesFit,
+    base_forecast,
+    fitted_climatology,
+    fitted_series,
+)
+from nfsgeo.training.experiment import BASE_FORECASTS
 
-__all__ = ["Climatology", "StationReferences", "fitted_climatology", "fitted_series"]
+__all__ = ["Climatology", "LinearForecast", "SeriesFit", "StationReferences"]
+__all__ += ["fitted_climatology", "fitted_series"]
 
 add_transform("climatology", Climatology, before="normalise")
-SERIES_FITS.append(fitted_series)
+add_transform("linear_forecast", LinearForecast, before="residual")
+BASE_FORECASTS.append(base_forecast)
 SERIES_REFERENCES.append(station_references)

@@ -9,8 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms import ModelInputs, Transform, TransformOptions
+from nfsgeo.forecast.transforms import ModelInputs, Transform
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along
@@ -86,12 +85,6 @@ class Climatology(Transform):
 
     pos: Tensor
     table: Tensor
-
-    @classmethod
-    def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
-        if (series := options.series) is None:
-            return None
-        return cls.of(series.pos, series.cycles, series.table)
 
     @classmethod
     def of(cls, pos: Tensor, cycles: Sequence[Cycle], table: Tensor) -> Self:

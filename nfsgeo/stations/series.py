@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,16 +20,19 @@ from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.samples import read_sample
 from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.data.times import EPOCH
-from nfsgeo.forecast.transforms import SeriesFit
+from nfsgeo.forecast.transforms import BaseForecast, Transform
+from nfsgeo.forecast.transforms.residual import covariance_settings
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.nn.missing_values import fill_in_time
-from nfsgeo.stations.climatology import Cycle, at_times, phases_of
+from nfsgeo.stations.climatology import Climatology, Cycle, at_times, phases_of
+from nfsgeo.stations.linear_forecast import LinearForecast
 from nfsgeo.training.covariance import PointSet, covariance_of
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["SeriesClimatology", "fitted_climatology", "fitted_series"]
+__all__ = ["SeriesClimatology", "SeriesFit", "fitted_climatology", "fitted_series"]
+__all__ += ["base_forecast"]
 
 DAY, WEEK, YEAR = 86400.0, 7 * 86400.0, 365.2425 * 86400.0
 # Values of a series, or of its windows, that are held at once.
@@ -49,14 +53,70 @@ PULL, ENOUGH = 20.0, 30
 # Smoothing of what others say, and how many of them do.
 SMOOTHING, OTHERS = 0.5, 100
 # Where the covariance of anomalies is looked for: power, decay, mean and noise.
-NOISY = 1.0, -5.0, -2.0, -2.0
+NOISE = 1.0, -5.0, -2.0, -2.0
 # Time steps, points and trials by which it is fitted.
 SETS, POINTS, COVARIANCES = 6, 60, 60
 # Where a fit of the first time steps ends and is scored on the next fifth of them.
 ORIGINS = (0.4, 0.6, 0.8)
 RIDGE = 1e-2
 
+# Settings that suit a noisy series.
+NOISY: dict[str, dict[str, Any]] = {
+    "data": {"batch_size": 32},
+    "loss": {"name": "mae"},
+    "optimiser": {"lr": 5e-4},
+}
+
 Windows = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class SeriesFit:
+    r"""The climatology of a long series, and a linear forecast of its anomalies.
+
+    .. math:: \hat a_t(x) = \sum_k w_{tk} \, a_k(x) + v_{tk} \, \bar a_k
+
+    for the anomalies :math:`a` of each component from the climatology, with their mean
+    :math:`\bar a` over the observed points of the sample.
+
+    Attributes:
+        pos: points of the file ``[S, d]``, in the normalised domain.
+        cycles: period and number of phases of each cycle of the climatology, the first
+            infinite and of one phase.
+        table: the climatology at all phases of each point, ``[S, K, C]``.
+        level: whether fields return to the climatology in the long run.
+        std: standard deviation of the anomalies, ``[C]``.
+        own: :math:`w`, ``[n_out, n_in, C]``.
+        regional: :math:`v`, likewise.
+        left: root mean square of the residuals of the forecast, ``[C]``.
+        covariance: of the anomalies; ``None`` where a spline is as good.
+    """
+
+    pos: Tensor
+    cycles: Sequence[Cycle]
+    table: Tensor
+    level: bool
+    std: Tensor
+    own: Tensor
+    regional: Tensor
+    left: Tensor
+    covariance: StationaryCovariance | None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the residuals are half as large as the anomalies, or larger."""
+        return float((self.left / self.std).mean()) > 0.5
+
+    def linear_forecast(self) -> LinearForecast:
+        """Make the transform that adds the forecast."""
+        left = self.left / self.std
+        return LinearForecast(
+            std=(left * (left > 1e-9)).tolist(),
+            own=self.own.tolist(),
+            regional=self.regional.tolist(),
+            level=self.level,
+            covariance=covariance_settings(self.covariance, self.std),
+        )
 
 
 @dataclass(frozen=True)
@@ -125,7 +185,7 @@ class SeriesClimatology:
                 ends = self.pos[of], self.pos[at]
                 sets.append(PointSet(*ends, a[of, step, None], a[at, step, None]))
         zero = torch.zeros_like(std)
-        return covariance_of(sets, self.domain, zero, std, [NOISY], COVARIANCES)
+        return covariance_of(sets, self.domain, zero, std, [NOISE], COVARIANCES)
 
 
 def _phase_means(u: Doubles, times: Tensor, cycles: Sequence[Cycle]) -> Doubles:
@@ -237,6 +297,30 @@ def _cycles(times: Tensor, unit: str) -> tuple[list[Cycle], bool]:
             level = covered if period != WEEK else level
             found += [(period, min(round(period / step), most))] * covered
     return found, level
+
+
+def base_forecast(used: RunData) -> BaseForecast | None:
+    """Fit what a network starts from: the climatology, and a linear forecast.
+
+    Args:
+        used: Data of the run, resolved.
+
+    Returns:
+        The forecast, or ``None`` where :func:`fitted_series` fits none.
+    """
+    if (series := fitted_series(used)) is None:
+        return None
+    transforms: dict[str, Transform] = {
+        "climatology": Climatology.of(series.pos, series.cycles, series.table)
+    }
+    if used.config.model.prediction == "linear":
+        transforms["linear_forecast"] = series.linear_forecast()
+    return BaseForecast(
+        transforms,
+        series.std,
+        seasonal=len(series.cycles) > 1,
+        settings=NOISY if series.noisy else {},
+    )
 
 
 def fitted_series(used: RunData) -> SeriesFit | None:

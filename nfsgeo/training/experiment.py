@@ -21,7 +21,7 @@ from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast import Forecaster, Statistics
 from nfsgeo.forecast.matching import task_of
 from nfsgeo.forecast.transforms import (
-    SeriesFit,
+    BaseForecast,
     TransformOptions,
     fitted,
     imposed_values,
@@ -33,19 +33,19 @@ from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
 from nfsgeo.training.processes import check_device
-from nfsgeo.training.resolution import for_series, resolved
+from nfsgeo.training.resolution import for_base_forecast, resolved
 from nfsgeo.training.run_data import RunData, open_source, samples_of
 from nfsgeo.training.trainer import check_logger, find_learning_rate
 
-__all__ = ["CHECKS", "SERIES_FITS", "Experiment", "check_observed", "prepare"]
+__all__ = ["BASE_FORECASTS", "CHECKS", "Experiment", "check_observed", "prepare"]
 
 logger = logging.getLogger(__name__)
 
 # Each is called before training with the resolved configuration, the task and the
 # number of validation windows, and raises a UserError where these do not serve.
 CHECKS: list[Callable[[RunConfig, Task, int], None]] = []
-# Each fits a forecast of one long series that the network corrects, or returns None.
-SERIES_FITS: list[Callable[[RunData], SeriesFit | None]] = []
+# Each fits a forecast for the network to correct, or returns None for other data.
+BASE_FORECASTS: list[Callable[[RunData], BaseForecast | None]] = []
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     train, valid = used.training_windows(), used.windows("valid")
     statistics, gaps = _read(used, train, valid, progress)
     _check_categories(used, statistics)
-    fits = (fit(used) for fit in SERIES_FITS)
-    series = next((found for found in fits if found is not None), None)
-    used = used.completed(for_series(asked, config, series))
+    bases = (fit(used) for fit in BASE_FORECASTS)
+    base = next((forecast for forecast in bases if forecast is not None), None)
+    used = used.completed(for_base_forecast(asked, config, base))
     first = used.mesh(train.samples[0])
     task = task_of(
         file,
@@ -121,13 +121,13 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         statistics,
         len(first),
         first.grid_shape,
-        seasonal=series is not None and len(series.cycles) > 1,
+        seasonal=base is not None and base.seasonal,
         boundary=boundary,
         cells="edge_index" in train[0],
     )
     for check in CHECKS:
         check(used.config, task, len(valid))
-    forecaster = _forecaster(used, task, statistics, gaps, series)
+    forecaster = _forecaster(used, task, statistics, gaps, base)
     model = used.config.model
     lines = start_from(forecaster, model.start_from, model.freeze)
     settings = forecaster.model.settings.model_dump(mode="json")
@@ -155,12 +155,12 @@ def _forecaster(
     task: Task,
     statistics: Statistics,
     gaps: bool,
-    series: SeriesFit | None,
+    base: BaseForecast | None,
 ) -> Forecaster:
     """With the initial weights of the configuration's seed."""
     data, model, covariance = used.config.data, used.config.model, None
     form = model.prediction or "residual"
-    if task.has_time and form != "direct" and series is None:
+    if task.has_time and form != "direct" and base is None:
         mean = statistics.inputs.mean[: len(task.components)]
         covariance = fitted_covariance(used, mean, statistics.changes.scale)
     options = TransformOptions(
@@ -169,7 +169,7 @@ def _forecaster(
         boundary=data.boundary_inputs and task.boundary is None,
         training_noise=data.training_noise,
         covariance=covariance,
-        series=series,
+        base_forecast=base,
         imposed=imposed_values(used.file, data.impose, task.n_in),
     )
     transforms = fitted(statistics, options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.data import Fields
@@ -13,22 +12,17 @@ from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
-from nfsgeo.forecast.transforms import SeriesFit
+from nfsgeo.forecast.transforms import BaseForecast
 from nfsgeo.models import MODELS, Model
 from nfsgeo.training.loading import paper_learning_rate
 from nfsgeo.training.run_data import samples_of, steps_of
 
-__all__ = ["for_series", "resolved"]
+__all__ = ["for_base_forecast", "resolved"]
 
 TIME_STEPS = 10
 FEW = 5
 # Further training windows of a long series mostly repeat the time steps of others.
 WINDOWS = 1000
-NOISY: dict[str, dict[str, Any]] = {
-    "data": {"batch_size": 32},
-    "loss": {"name": "mae"},
-    "optimiser": {"lr": 5e-4},
-}
 SUBSET = "random-subset"
 
 
@@ -63,19 +57,24 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
     return config.changed(model=model, loss=loss, optimiser=optimiser)
 
 
-def for_series(
-    asked: RunConfig, config: RunConfig, series: SeriesFit | None
+def for_base_forecast(
+    asked: RunConfig, config: RunConfig, base: BaseForecast | None
 ) -> RunConfig:
-    """The resolved configuration, once it is known what a series is like.
+    """Complete a resolved configuration by settings that suit a fitted forecast.
 
-    Where it is noisy, what was not ``asked`` for is that of :data:`NOISY`.
+    Args:
+        asked: The configuration of the user, whose settings stay as they are.
+        config: The same, resolved.
+        base: The forecast that the network corrects; ``None`` if none could be fitted.
     """
-    if series is None and config.model.prediction == "linear":  # too short a one
+    if base is None:
+        if config.model.prediction != "linear":
+            return config
         return config.changed(model=config.model.changed(prediction="residual"))
     sections = {}
-    for name, values in NOISY.items() if series is not None and series.noisy else ():
-        given = getattr(asked, name).model_fields_set
-        new = {key: value for key, value in values.items() if key not in given}
+    for name, values in base.settings.items():
+        chosen = getattr(asked, name).model_fields_set
+        new = {key: value for key, value in values.items() if key not in chosen}
         sections[name] = getattr(config, name).changed(**new)
     return config.changed(**sections)
 

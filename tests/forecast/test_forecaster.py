@@ -17,9 +17,9 @@ from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast import Forecaster, Statistics
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
+    BaseForecast,
     Categories,
     ModelInputs,
-    SeriesFit,
     Transform,
     TransformOptions,
     fitted,
@@ -27,6 +27,7 @@ from nfsgeo.forecast.transforms import (
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import Task
 from nfsgeo.nn.kriging import StationaryCovariance
+from nfsgeo.stations import Climatology, SeriesFit
 
 load_extensions()
 
@@ -74,7 +75,7 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         window = Data(x=x, y=y, times=torch.arange(5.0))
         window.forcing = forcing if known else None
         statistics.add(window)
-    covariance, series = None, None
+    covariance, base = None, None
     if kind in ("kriging", "series"):
         parameters = torch.tensor([0.0, 0.0, 1.0, -5.0, -2.0, -9.0])
         covariance = StationaryCovariance(domain, parameters, torch.tensor([2.0]))
@@ -82,9 +83,15 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         own, regional = torch.rand(2, 2, 3, 1, generator=generator).double()
         pos, values = torch.rand(20, 2).double(), torch.rand(20, 3, 1).double()
         std, left = torch.tensor([[0.8], [0.5]]).double()
-        weights = (own, regional, left)
         cycles = [(math.inf, 1), (5.0, 2)]
-        series = SeriesFit(pos, cycles, values, False, std, *weights, covariance)
+        series = SeriesFit(
+            pos, cycles, values, False, std, own, regional, left, covariance
+        )
+        transforms: dict[str, Transform] = {
+            "climatology": Climatology.of(pos, cycles, values),
+            "linear_forecast": series.linear_forecast(),
+        }
+        base = BaseForecast(transforms, std, seasonal=True)
     form: Any = {"change": "residual", "kriging": "residual", "steady": "direct"}
     form["series"] = "linear"
     # Where the static input is 1, and the field is known ahead.
@@ -95,10 +102,9 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         boundary=True,
         training_noise=0.1,
         covariance=covariance,
-        series=series,
+        base_forecast=base,
         imposed=imposed if kind == "rate" else None,
     )
-    transforms = fitted(statistics, options)
     task = Task(
         domain=domain,
         components=("u",),
@@ -108,13 +114,13 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         n_out=statistics.n_out,
         times=tuple(range(1 - n_in, statistics.n_out + 1)),
         any_time=rate,
-        seasonal=series is not None,
+        seasonal=base is not None,
         longest_lead=9.0,
         num_points=30,
     )
     sizes = {"width": 8, "modes": 2, "depth": 1, "hidden": 8, "grid": 8}
     torch.manual_seed(0)
-    made = Forecaster.build("nfs", sizes, task, transforms).eval()
+    made = Forecaster.build("nfs", sizes, task, fitted(statistics, options)).eval()
     for parameter in made.transforms.parameters():
         torch.nn.init.normal_(parameter, std=0.01)
     return made
@@ -204,9 +210,9 @@ def test_a_prediction_is_a_target_without_error(stack):
 
 
 def test_every_transform_is_in_one_of_these_stacks():
-    names = {"training_noise", "missing_values", "lead_times", "forcings"}
+    names = {"training_noise", "missing_values", "lead_times", "forcings", "ranks"}
     names |= {"normalise", "boundary_inputs", "residual", "climatology"}
-    names |= {"categories", "imposed_values", "ranks"}
+    names |= {"categories", "imposed_values", "linear_forecast"}
     assert names == set(TRANSFORMS)
 
 

@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 import nfsgeo
-from nfsgeo.forecast.transforms import SeriesFit
 from nfsgeo.stations.climatology import at_times
-from nfsgeo.stations.series import fitted_series
+from nfsgeo.stations.series import SeriesFit, fitted_series
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData, open_source

@@ -33,8 +33,8 @@ from nfsgeo.forecast.transforms.inputs import (
 from nfsgeo.forecast.transforms.ranks import Ranks
 from nfsgeo.forecast.transforms.residual import Residual
 from nfsgeo.forecast.transforms.transform import (
+    BaseForecast,
     ModelInputs,
-    SeriesFit,
     Transform,
     TransformOptions,
 )
@@ -42,6 +42,7 @@ from nfsgeo.forecast.transforms.values import FieldNormaliser, MissingValues, No
 
 __all__ = [
     "TRANSFORMS",
+    "BaseForecast",
     "BoundaryInputs",
     "Categories",
     "FieldNormaliser",
@@ -53,7 +54,6 @@ __all__ = [
     "Normalise",
     "Ranks",
     "Residual",
-    "SeriesFit",
     "TrainingNoise",
     "Transform",
     "TransformOptions",
@@ -92,11 +92,16 @@ def add_transform(name: str, kind: type[Transform], before: str) -> None:
 
 
 def fitted(statistics: Statistics, options: TransformOptions) -> list[Transform]:
-    """The transforms of a run, from the data to the network.
+    """Fit the transforms of a run, from the data to the network.
 
     Args:
         statistics: Statistics of the training windows.
         options: Options from the configuration of the run.
     """
-    made = (kind.fit(statistics, options) for kind in TRANSFORMS.values())
+    base = options.base_forecast
+    own = {} if base is None else base.transforms
+    made = (
+        own.get(name) or kind.fit(statistics, options)
+        for name, kind in TRANSFORMS.items()
+    )
     return [transform for transform in made if transform is not None]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -15,47 +15,30 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.kriging import StationaryCovariance
 
-__all__ = ["ModelInputs", "SeriesFit", "Transform", "TransformOptions"]
+__all__ = ["BaseForecast", "ModelInputs", "Transform", "TransformOptions"]
 
 LONG = 200  # a setting that is not shown
 
 
 @dataclass(frozen=True)
-class SeriesFit:
-    r"""What is fitted to one long series: its climatology, and a linear forecast.
+class BaseForecast:
+    """A forecast that is fitted before training, for the network to correct.
 
-    .. math:: \hat a_t(x) = \sum_k w_{tk} \, a_k(x) + v_{tk} \, \bar a_k
-
-    of each component's anomalies :math:`a` from the climatology, with their mean
-    :math:`\bar a` over the observed points of the sample.
+    Extensions fit it, see :data:`nfsgeo.training.experiment.BASE_FORECASTS`.
 
     Attributes:
-        pos: points of the file ``[S, d]``, in the normalised domain.
-        cycles: period and number of phases of each cycle of the climatology, the first
-            infinite and of one phase.
-        table: the climatology at all phases of each point, ``[S, K, C]``.
-        level: whether fields return to the climatology in the long run.
-        std: standard deviation of the anomalies, ``[C]``.
-        own: :math:`w`, ``[n_out, n_in, C]``.
-        regional: :math:`v`, likewise.
-        left: root mean square of what the forecast leaves of the targets, ``[C]``.
-        covariance: of the anomalies; None where a spline is as good.
+        transforms: Its transforms by their names in the stack.
+        std: Standard deviation ``[C]`` of the fields that these hand on to the next
+            ones; their mean is 0.
+        seasonal: Whether it depends on absolute times.
+        settings: Settings that suit the data, by section, for those that the user has
+            not chosen.
     """
 
-    pos: Tensor
-    cycles: Sequence[tuple[float, int]]
-    table: Tensor
-    level: bool
+    transforms: Mapping[str, Transform]
     std: Tensor
-    own: Tensor
-    regional: Tensor
-    left: Tensor
-    covariance: StationaryCovariance | None
-
-    @property
-    def noisy(self) -> bool:
-        """Whether the linear forecast leaves half of the anomalies or more."""
-        return float((self.left / self.std).mean()) > 0.5
+    seasonal: bool = False
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,7 +53,7 @@ class TransformOptions:
             those of the data.
         covariance: Covariance of the fields in the units of the data, where kriging
             suits query points better than a spline.
-        series: Fit to a long series, where the data are one.
+        base_forecast: Forecast that the network corrects, if one was fitted.
         imposed: Settings of :class:`~nfsgeo.forecast.transforms.ImposedValues`, where
             values are imposed.
     """
@@ -80,7 +63,7 @@ class TransformOptions:
     boundary: bool = False
     training_noise: float = 0.0
     covariance: StationaryCovariance | None = None
-    series: SeriesFit | None = None
+    base_forecast: BaseForecast | None = None
     imposed: Mapping[str, Any] | None = None
 
 

@@ -106,8 +106,8 @@ class Normalise(Transform):
         mean, std = inputs.mean.tolist(), inputs.scale.tolist()
         out_mean, out_std = results.mean.tolist(), results.scale.tolist()
         if statistics.n_in:  # a field that is predicted from itself keeps one scale
-            if options.series is not None:  # of anomalies
-                scale = options.series.std.tolist()
+            if options.base_forecast is not None:  # of anomalies
+                scale = options.base_forecast.std.tolist()
                 mean[: len(scale)], std[: len(scale)] = [0.0] * len(scale), scale
             out_mean, out_std = mean[: len(out_mean)], std[: len(out_std)]
         if options.prediction == "direct" or not statistics.n_in:
@@ -156,7 +156,7 @@ class MissingValues(Transform):
     @classmethod
     def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
         gaps, trend = options.gaps, statistics.trend
-        if options.series is not None:  # as its forecast was fitted
+        if options.base_forecast is not None:  # which was fitted to held values
             trend = [0.0] * len(trend)
         return cls(trend=trend if gaps else [], indicators=len(trend) * gaps, gaps=gaps)
 

@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfsgeo.forecast import transforms
-from nfsgeo.forecast.transforms import ModelInputs, Transform
+from nfsgeo.forecast.transforms import (
+    MissingValues,
+    ModelInputs,
+    Normalise,
+    Residual,
+    TrainingNoise,
+    Transform,
+)
+from nfsgeo.stations import LinearForecast
 
 C, N_IN, N_OUT, POINTS, QUERIES = 2, 3, 2, 12, 5
 
@@ -27,14 +35,14 @@ def scales(draw: st.DrawFn) -> Transform:
 @st.composite
 def residuals(draw: st.DrawFn) -> Transform:
     form: Any = draw(st.sampled_from(["residual", "damped", "linear"]))
-    std, linear = draw(each(1e-2, 1e2)), None
+    std = draw(each(1e-2, 1e2))
     if draw(st.booleans()):
         std[0] = 0.0  # of a component that never changes
     if form == "linear":
-        weights = torch.randn(N_OUT, N_IN, C).tolist()
-        linear = {"own": weights, "regional": weights}
-    how = {"level": draw(st.booleans()), "linear": linear}
-    return transforms.Residual(form=form, mean=draw(each(-9, 9)), std=std, **how)
+        weights = torch.randn(2, N_OUT, N_IN, C).tolist()
+        level = draw(st.booleans())
+        return LinearForecast(std=std, own=weights[0], regional=weights[1], level=level)
+    return transforms.Residual(form=form, mean=draw(each(-9, 9)), std=std)
 
 
 GAPS = st.builds(
@@ -44,7 +52,12 @@ GAPS = st.builds(
     gaps=st.booleans(),
 )
 NOISE = st.builds(transforms.TrainingNoise, std=st.floats(0, 1), components=st.just(C))
-STACKS = st.lists(scales() | residuals() | GAPS | NOISE, max_size=5, unique_by=type)
+KINDS = (Normalise, Residual, MissingValues, TrainingNoise)
+STACKS = st.lists(
+    scales() | residuals() | GAPS | NOISE,
+    max_size=5,
+    unique_by=lambda made: next(kind for kind in KINDS if isinstance(made, kind)),
+)
 
 
 @settings(deadline=None)
