@@ -80,7 +80,7 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
         column = stacked(parts, "obs" if ragged else "sample") if own else parts[0]
         column.attrs["role"] = STATIC
         dataset = dataset.assign({name: column})
-    return file._changed(dataset)
+    return file.with_dataset(dataset)
 
 
 def boundary_at(
@@ -115,8 +115,7 @@ class _Ways:
     ) -> NDArray[Any]:
         """A part of one of the inputs, NaN where a sample has no point."""
         values = self.of(sample)[:, column]
-        exists = None if self.file.axes is not None else self.file._points(sample)[1]
-        if exists is not None:
+        if (exists := self.file.existing(sample)) is not None:
             whole = np.full(len(exists), np.nan, np.float32)
             whole[exists] = values
             values = whole
@@ -178,5 +177,4 @@ def types_of(file: Fields, sample: int, name: str | None = None) -> Indices:
     """Node types of the points of a sample, or a category of another ``name``."""
     name = name or file.node_types
     assert name is not None
-    read = file._read([name], sample, slice(0, 1), None)
-    return read[:, 0, 0].astype(np.int64)
+    return file.read_values([name], sample)[:, 0, 0].astype(np.int64)

@@ -29,7 +29,7 @@ FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
     "parameter",  # of samples alone, kept with the data
 )
 # Roles of variables that describe the mesh, obstacles and the parts of the data.
-LAYOUT = ("cells", "facets", "rows", "part")
+STRUCTURE = ("cells", "facets", "rows", "part")
 
 FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
 AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points

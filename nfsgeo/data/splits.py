@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,9 +11,11 @@ from xarray import Variable
 
 from nfsgeo.errors import UserError
 
-__all__ = ["SPLITS", "part_variable", "published_split", "split_in_order"]
+__all__ = ["SPLITS", "part_of", "part_variable", "published_split"]
+__all__ += ["split_in_order", "split_of"]
 
 SPLITS = ("train", "valid", "test")
+WORDS = (*SPLITS, "unused")  # meanings of 0, 1, 2 and 3
 
 
 def split_in_order(
@@ -75,6 +78,41 @@ def part_variable(split: Mapping[str, ArrayLike], num_samples: int) -> Variable:
         expected = "sample numbers of train, valid and test, each number at most once"
         todo = 'give split={"train": [...], "valid": [...], "test": [...]}'
         raise UserError(f"a split of {num_samples} samples", expected, todo)
-    about = {"flag_values": np.arange(4, dtype=np.int8), "role": "part"}
-    about["flag_meanings"] = " ".join([*SPLITS, "unused"])
-    return Variable("sample", where, about)
+    return _part(where)
+
+
+def part_of(stored: Variable, path: Path) -> Variable:
+    """The variable ``part`` of a file, as :func:`part_variable` makes it.
+
+    Args:
+        stored: The words train, valid, test and unused, or numbers whose
+            ``flag_values`` and ``flag_meanings`` give these words, by default 0 to 3.
+        path: The file, for messages.
+
+    Raises:
+        UserError: It holds anything else.
+    """
+    words, about = stored.values.astype(str), stored.attrs
+    if stored.dtype.kind in "biuf":
+        values = np.ravel(about.get("flag_values", range(len(WORDS)))).tolist()
+        texts = str(about.get("flag_meanings", " ".join(WORDS))).split()
+        meanings = dict(zip(values, texts, strict=False))
+        words = np.array([meanings.get(v, f"{v:g}") for v in stored.values.tolist()])
+    words = np.char.strip(words)
+    if stored.dims != ("sample",) or not np.isin(words, WORDS).all():
+        shown = ", ".join(np.unique(words)[:3]) or "nothing"
+        given = f"{path} with part along {', '.join(map(str, stored.dims))} of {shown}"
+        expected = f"one of {', '.join(WORDS)} for each sample, or 0, 1, 2, 3"
+        raise UserError(given, expected, "correct it, rename it, or leave it out")
+    return _part(np.array([WORDS.index(word) for word in words], np.int8))
+
+
+def _part(numbers: NDArray[np.int8]) -> Variable:
+    about = {"flag_values": np.arange(len(WORDS), dtype=np.int8), "role": "part"}
+    about["flag_meanings"] = " ".join(WORDS)
+    return Variable("sample", numbers, about)
+
+
+def split_of(part: Variable) -> dict[str, NDArray[np.int64]]:
+    """Sample numbers of each part by the variable that :func:`part_of` returns."""
+    return {name: np.flatnonzero(part.values == i) for i, name in enumerate(SPLITS)}

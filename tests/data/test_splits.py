@@ -1,9 +1,12 @@
 """Splits in order, never empty where there are samples enough."""
 
 import numpy as np
+import pytest
+import xarray
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nfsgeo
 from nfsgeo.data.splits import split_in_order
 
 
@@ -25,3 +28,35 @@ def test_every_sample_once_in_order(num, shares):
         assert all(len(part) for part in split.values())
     else:
         assert len(split["train"]) == num
+
+
+CODES = {"flag_values": [3, 1, 7, 9], "flag_meanings": "train valid test unused"}
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(
+    ("parts", "about"),
+    [
+        (["test", "train", "valid", "train", "unused"], {}),
+        (np.array([2, 0, 1, 0, 3]), {}),
+        (np.array([7.0, 3.0, 1.0, 3.0, 9.0]), CODES),
+        (np.array([7, 3, 1, 3, 2]), CODES),
+        (np.array([2, 0, 1, 0, 4]), {}),
+        (["testing", "train", "valid", "train", "train"], {}),
+    ],
+)
+def test_parts_are_read_in_words_and_numbers(tmp_path, one_line, parts, about, own):
+    u, pos = np.random.default_rng(0).random((5, 6, 2)), np.arange(12.0).reshape(6, 2)
+    fields = nfsgeo.from_arrays(u, pos, [0.0, 1.0])
+    dataset = xarray.open_dataset(fields.write(tmp_path / "a.nc")).drop_encoding()
+    dataset = dataset.assign(part=("sample", parts, about))
+    if not own:
+        del dataset.attrs["nfsgeo_layout"]
+    path = tmp_path / "b.nc"
+    dataset.to_netcdf(path, engine="h5netcdf")
+    if "testing" in parts or parts[-1] in (2, 4):
+        one_line(nfsgeo.open, path)
+        return
+    for found in (nfsgeo.open(path), nfsgeo.from_xarray(dataset)):
+        split = {name: numbers.tolist() for name, numbers in found.split.items()}
+        assert split == {"train": [1, 3], "valid": [2], "test": [0]}

@@ -15,7 +15,7 @@ import xarray
 from numpy.typing import NDArray
 from xarray import Variable
 
-from nfsgeo.data.conventions import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, STATION
+from nfsgeo.data.conventions import FIELD, KNOWN, PARAMETER, STATIC, STATION, STRUCTURE
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.labelled import cell_variables
@@ -155,7 +155,7 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
         result["row_size"] = Variable("sample", sizes, about)
     for name, variable in datasets[0].variables.items():
         role, several = variable.attrs.get("role"), variable.dims != ("sample",)
-        if role in LAYOUT or not all(name in other.variables for other in datasets):
+        if role in STRUCTURE or not all(name in other.variables for other in datasets):
             continue
         placed = name in (*parts[0].space, STATION)
         placed |= role not in (None, PARAMETER) and several
@@ -170,8 +170,8 @@ def _at(part: Fields, sample: int) -> tuple[xarray.Dataset, dict[str, Any]]:
     """Return the variables of a sample along ``obs``, and its cells."""
     dataset, at = part.dataset, dict[Any, Any](sample=sample, obs=part.rows(sample))
     if at["obs"] is None:
-        there = part._points(sample)[1]
-        at["obs"] = slice(None) if there is None else np.flatnonzero(there)
+        exists = part.existing(sample)
+        at["obs"] = slice(None) if exists is None else np.flatnonzero(exists)
         dataset = dataset.rename(point="obs")
     part._cached_points.clear()
     return dataset.isel(at, missing_dims="ignore"), part.cells(sample)

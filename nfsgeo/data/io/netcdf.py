@@ -30,9 +30,10 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import decoded, within_range
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.own_files import own_fields
 from nfsgeo.data.io.roles import Columns, chosen, mark_longitude, roles_of
 from nfsgeo.data.lazy import Key, deferred, spread
-from nfsgeo.data.times import as_times, unit_of_times
+from nfsgeo.data.splits import part_of, split_of
 from nfsgeo.errors import UserError
 
 __all__ = ["NETCDF", "ZARR", "fields_of"]
@@ -74,7 +75,10 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     there = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
     kinds, given = chosen(path, there, columns)
     if "nfsgeo_layout" in dataset.attrs:
-        return _own(path, dataset)
+        for added in dataset.data_vars.values():
+            role = FIELD if "time" in added.dims else STATIC
+            added.attrs.setdefault("role", role)
+        return own_fields(path, dataset)
     wanted = [name for name, kind in kinds.items() if kind == "field"]
     along = {d for name in wanted for d in dataset[name].dims} or {*dataset.dims}
     fits = [n for n, v in dataset.data_vars.items() if along.issuperset(v.dims)]
@@ -82,6 +86,11 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         dataset = dataset[left]  # and their coordinates
     roles = _roles(path, dataset, given)
     sample, time = (_dimension(path, dataset, r, roles) for r in ("sample", "time"))
+    split = None
+    if "part" in dataset and dataset["part"].dims == (sample,):
+        part = dataset["part"].variable.copy(deep=False)
+        part.dims, dataset = ("sample",), dataset.drop_vars("part")
+        split = split_of(part_of(part, path))
     space = {a: _still(path, dataset[roles[a]], time) for a in SPACE if a in roles}
     sizes = {str(d): num for each in space.values() for d, num in each.sizes.items()}
     places = {dim: num for dim, num in sizes.items() if dim != sample}
@@ -157,7 +166,7 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
     names = [v.values for v in text if not grid and v.dims == tuple(places)]
     coordinates["station"] = "point", names[0] if names else None
-    fields = to_fields(path, variables, coordinates, parameters=parameters)
+    fields = to_fields(path, variables, coordinates, parameters=parameters, split=split)
     if _is_degrees(first) or first.attrs.get("standard_name") == "longitude":
         fields.dataset["x"].attrs["standard_name"] = "longitude"
     return mark_longitude(fields, roles["x"])
@@ -195,22 +204,6 @@ def _decoded(dataset: Dataset) -> Dataset:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return xarray.decode_cf(whole, decode_times=False, decode_coords="all")
-
-
-def _own(path: Path, dataset: Dataset) -> Fields:
-    """A file of nfsgeo as xarray opens it, and what somebody has added to it."""
-    each_ = dataset.variables.items()
-    text = {n: v.astype(str) for n, v in each_ if v.dtype.kind in "OSU"}
-    coords = {"time", *SPACE, *text} & dataset.variables.keys()
-    dataset = dataset.assign(text).set_coords(coords)
-    for each in dataset.data_vars.values():
-        each.attrs.setdefault("role", FIELD if "time" in each.dims else STATIC)
-    if "time" in dataset.coords:
-        when = dataset["time"].variable
-        unit, times = unit_of_times(when), as_times(when.values, f"times of {path}")
-        about = when.attrs | ({"units": unit} if unit else {})
-        dataset = dataset.assign_coords(time=(when.dims, times, about))
-    return Fields(dataset, path)
 
 
 def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:

@@ -6,20 +6,23 @@ came in, and a checksum in each chunk.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import xarray
 
-from nfsgeo.data.conventions import FILE_LAYOUT, is_large
+from nfsgeo.data.conventions import FILE_LAYOUT, SPACE, is_large
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
+from nfsgeo.data.splits import part_of
 from nfsgeo.data.times import EPOCH, time_variable
 from nfsgeo.errors import UserError
 
-__all__ = ["is_own", "read_own"]
+__all__ = ["is_own", "own_fields", "read_own"]
 
 PACKED = {"scale_factor", "add_offset"}  # how xarray has unpacked values
 
@@ -47,7 +50,7 @@ def read_own(path: Path) -> Fields:
             )
     opened = opened_hdf5(path)
     with xarray.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
-        found = dict(dataset.variables)
+        found = dict[Any, xarray.Variable]()
         for name, each in dataset.variables.items():
             # Another program may have packed values, and counts dates as it likes.
             plain = each.dtype.kind in "biuf" and each.dtype == each.encoding["dtype"]
@@ -58,12 +61,26 @@ def read_own(path: Path) -> Fields:
                 found[name] = deferred(
                     each.dims, each.shape, each.dtype, read, each.attrs
                 )
-            elif each.load().dtype == object:  # names, as text of numpy
-                found[name] = each.astype(str)
-        unit = dataset["time"].attrs.get("units", "") if "time" in found else ""
+            else:
+                each.load()
+        del dataset.attrs["nfsgeo_layout"]
+        return replace(own_fields(path, dataset.assign(found)), reopens=True)
+
+
+def own_fields(path: Path, dataset: xarray.Dataset) -> Fields:
+    """The fields of a data set of nfsgeo's own layout, as xarray opens it."""
+    variables = {
+        name: each.astype(str) if each.dtype.kind in "OSU" else each
+        for name, each in dataset.variables.items()
+    }
+    if "part" in variables:
+        variables["part"] = part_of(variables["part"], path)
+    if "time" in variables:
+        when: xarray.Variable = variables["time"]
+        unit, values = str(when.attrs.get("units", "")), when.values
         if "since" in unit and unit != EPOCH:
-            when = xarray.decode_cf(dataset[["time"]])["time"].values
-            found["time"] = time_variable(when, f"time of {path}")
-    about = {k: v for k, v in dataset.attrs.items() if k != "nfsgeo_layout"}
-    whole = xarray.Dataset(found, attrs=about).set_coords(dataset.coords)
-    return Fields(whole, path, reopens=True)
+            values = xarray.decode_cf(dataset[["time"]])["time"].values
+        variables["time"] = time_variable(values, f"times of {path}", unit)
+    text = {name for name, each in variables.items() if each.dtype.kind == "U"}
+    whole = xarray.Dataset(variables, attrs=dataset.attrs)
+    return Fields(whole.set_coords({"time", *SPACE, *text} & variables.keys()), path)

@@ -141,7 +141,7 @@ def with_kinds(
     own = "nfsgeo_layout" in fields.dataset.attrs  # has roles
     arrays, scalars = _arrays(names), list[str]()
     if not own and not roles:
-        parameters = fields._named(PARAMETER)
+        parameters = fields.names_of(PARAMETER)
         scalars = [n for n in parameters if fields.dataset[n].dims == ("sample",)]
     known = [*dict.fromkeys([*names, *arrays.values(), *scalars])]
     choice = _choice(fields, columns, known, roles=roles)
@@ -243,7 +243,7 @@ def _is_mask(fields: Fields, name: str) -> bool:
     if kind.kind == "b" or kind.kind not in "iu" or kind.itemsize > 1:
         return kind.kind == "b"
     every = range(fields.num_samples)
-    ends = (fields._read([name], sample, slice(0, 1), None) for sample in every)
+    ends = (fields.read_values([name], sample) for sample in every)
     return all(((each == 0) | (each == 1)).all() for each in ends)
 
 
@@ -256,7 +256,7 @@ def _constant(fields: Fields, name: str) -> bool | None:
         low, high, num = np.float32("nan"), np.float32("nan"), 0
         for start in range(0, len(fields.times), STEPS):
             stop = min(start + STEPS, len(fields.times))
-            some = fields._read([name], sample, slice(start, stop), None)[..., 0]
+            some = fields.read_values([name], sample, slice(start, stop))[..., 0]
             low = np.fmin(low, np.fmin.reduce(some, 1))
             high = np.fmax(high, np.fmax.reduce(some, 1))
             if (low < high).any():

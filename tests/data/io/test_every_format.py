@@ -55,7 +55,7 @@ def test_values_are_in_their_places(grid_format, sent):
             if expected.a is not None:
                 roles = {n: v.attrs.get("role") for n, v in file.dataset.items()}
                 names = [name for name, role in roles.items() if role == expected.role]
-                found = file._read(names, sample, slice(0, 1), None)
+                found = file.read_values(names, sample)
                 found = found.reshape(expected.a.shape[1:])
                 np.testing.assert_array_equal(found, expected.a[sample])
         for name, values in expected.parameters.items():

@@ -1,0 +1,312 @@
+"""Where samples, time steps and points lie in a data set of xarray, after CF.
+
+=============  =========================================================================
+in the data    meaning
+=============  =========================================================================
+samples, time  dimensions ``sample`` and ``time`` with the coordinate ``time``
+grid           dimensions ``x``, ``y``, ``z`` with coordinates of these names
+points         dimension ``point`` and coordinates ``x(point)``, or ``x(sample, point)``
+               where each sample has points of its own; names ``station(point)``
+ragged         a mesh for each sample: dimension ``obs``, ``row_size(sample)`` points of
+               each sample, one after the other, ``x(obs)`` (CF 1.11, section 9.3.3)
+domain         attributes ``lower``, ``upper`` and ``periodic`` of each coordinate, see
+               :mod:`nfsgeo.data.domains`
+=============  =========================================================================
+
+A variable that does not vary along a dimension lacks it. NaN marks a missing value, or
+as a coordinate a point that does not exist.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import xarray
+from numpy.typing import NDArray
+
+from nfsgeo.data.checks import reading
+from nfsgeo.data.conventions import SPACE, STATION, Doubles, Floats, Indices
+from nfsgeo.data.domains import domain_of
+from nfsgeo.data.lazy import part
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["Layout"]
+
+# Corners of the triangles that a cell of each kind consists of.
+TRIANGLES = {"triangle": [[0, 1, 2]], "quad": [[0, 1, 2], [0, 2, 3]]}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Layout:
+    """Points and cells of samples, and the values of variables at the points.
+
+    Args:
+        dataset: Laid out as :mod:`nfsgeo.data.layout` says.
+        path: The file that it comes from, for messages.
+    """
+
+    dataset: xarray.Dataset
+    path: Path
+
+    @property
+    def num_samples(self) -> int:
+        """Number of samples ``N``."""
+        return int(self.dataset.sizes.get("sample", 1))
+
+    @cached_property
+    def times(self) -> Doubles:
+        """Time of each time step, float64 ``[T]``; 0, 1, 2, ... if it is not known."""
+        if "time" in self.dataset.variables:
+            return np.atleast_1d(self.dataset["time"].values.astype(np.float64))
+        return np.arange(float(self.dataset.sizes.get("time", 1)))
+
+    @cached_property
+    def space(self) -> tuple[str, ...]:
+        """Names of the axes of the domain, ``("x", "y")`` in the plane."""
+        return tuple(axis for axis in SPACE if axis in self.dataset.variables)
+
+    @cached_property
+    def places(self) -> tuple[str, ...]:
+        """Dimensions of space: those of a grid, ``("point",)`` or ``("obs",)``."""
+        dims = self.dataset[self.space[0]].dims
+        if dims == (self.space[0],):
+            return self.space
+        return tuple(str(dim) for dim in dims if dim != "sample")
+
+    @cached_property
+    def axes(self) -> tuple[Doubles, ...] | None:
+        """Coordinates of each axis of the grid, float64; None for point clouds."""
+        if self.places != self.space:
+            return None
+        return tuple(self.dataset[a].values.astype(np.float64) for a in self.space)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Points along each axis of the grid, None for point clouds."""
+        return None if self.axes is None else tuple(map(len, self.axes))
+
+    @cached_property
+    def own_meshes(self) -> bool:
+        """Whether each sample has coordinates of its own."""
+        return self._varies(self.space[0])
+
+    @cached_property
+    def sample_mesh(self) -> Indices:
+        """Number of the mesh of each sample; equal numbers mean equal points."""
+        if not self.own_meshes:
+            return np.zeros(self.num_samples, np.int64)
+        return _numbered(hashlib.blake2b(points.tobytes()) for points in self.meshes())
+
+    def coordinates(self, sample: int = 0) -> Doubles:
+        """Points of a sample, float64 ``[n, d]``, a grid in row-major order."""
+        if self.axes is not None:
+            grids = np.meshgrid(*self.axes, indexing="ij")
+            return np.stack([grid.ravel() for grid in grids], axis=-1)
+        points, exists = self._points(sample)
+        return points if exists is None else points[exists]
+
+    def existing(self, sample: int) -> NDArray[np.bool_] | None:
+        """Mask of the points of a cloud that exist; None where all of them do."""
+        return None if self.axes is not None else self._points(sample)[1]
+
+    def num_points(self, sample: int = 0) -> int:
+        """Number of points of a sample."""
+        if self.shape is not None:
+            return prod(self.shape)
+        return len(self.coordinates(sample))
+
+    def rows(self, sample: int) -> slice | None:
+        """Return the slice of a sample along ``obs``; None in other layouts."""
+        if self._ends is None:
+            return None
+        return slice(int(self._ends[sample]), int(self._ends[sample + 1]))
+
+    def meshes(self) -> Iterator[Doubles]:
+        """Points of each sample, once where they are shared; of a grid its ends."""
+        if self.axes is not None:
+            yield np.stack([[axis[0], axis[-1]] for axis in self.axes], axis=1)
+            return
+        for sample in range(self.num_samples if self.own_meshes else 1):
+            yield self.coordinates(sample)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The box that holds the points; drawn around them where the file has none."""
+        if (domain := domain_of(self.dataset)) is not None:
+            return domain
+        lower, upper = self.extent
+        if self.axes is None or (lower == upper).any():
+            return Domain.bounding(self.extent)
+        return Domain(tuple(lower), tuple(upper), (False,) * len(lower))
+
+    @property
+    def domain_is_known(self) -> bool:
+        """Whether the file gives the domain; else it is drawn around the points."""
+        return domain_of(self.dataset) is not None
+
+    @cached_property
+    def extent(self) -> Doubles:
+        """The lowest and the highest coordinates of all points ``[2, d]``."""
+        ends = np.array([(points.min(0), points.max(0)) for points in self.meshes()])
+        return np.stack([ends[:, 0].min(0), ends[:, 1].max(0)])
+
+    def stations(self, sample: int = 0) -> list[str]:
+        """Names of the points of a sample, in their order; none if there are none."""
+        if STATION not in self.dataset.coords or self.axes is not None:
+            return []
+        names = self.dataset[STATION].values[self.rows(sample) or slice(None)]
+        exists = self.existing(sample)
+        return [str(name) for name in (names if exists is None else names[exists])]
+
+    def cells(self, sample: int = 0) -> dict[str, Indices]:
+        """Cells between a sample's points by type, each ``[cells, nodes]``."""
+        cells = {}
+        for name in self.names_of("cells"):
+            kind, variable = name.removeprefix("cells_"), self.dataset[name].variable
+            if (sizes := self.dataset.get(f"row_size_{kind}")) is not None:
+                ends = np.cumsum([0, *sizes.values])
+                variable = variable[int(ends[sample]) : int(ends[sample + 1])]
+            if len(variable):
+                cells[kind] = variable.values.astype(np.int64)
+        return cells
+
+    def triangles(self, sample: int = 0) -> Indices | None:
+        """Triangles ``[m, 3]`` between a sample's points in the plane, halves of quads.
+
+        None without any, and where an axis is periodic, which cells do not tell of.
+        """
+        if self.domain.dim != 2 or any(self.domain.periodic):
+            return None
+        triangles = [
+            nodes[:, corners]
+            for kind, nodes in self.cells(sample).items()
+            for corners in TRIANGLES.get(kind.rstrip("0123456789"), ())
+        ]
+        return np.concatenate(triangles) if triangles else None
+
+    def same_geometry(self, category: str | None) -> Indices:
+        """Number of the mesh of each sample with its cells and a category of its
+        points; equal numbers mean that all of these are equal.
+        """
+        own = category is not None and self._varies(category)
+        for name in self.names_of("cells"):
+            own |= name.replace("cells", "row_size", 1) in self.dataset.variables
+        if not own:
+            return self.sample_mesh
+        digests = []
+        for sample, mesh in enumerate(self.sample_mesh):
+            digest = hashlib.blake2b(int(mesh).to_bytes(8, "little"))
+            for kind, nodes in self.cells(sample).items():
+                digest.update(f"{kind} {len(nodes)}".encode() + nodes.tobytes())
+            if category is not None:
+                digest.update(self.read_values([category], sample).tobytes())
+            digests.append(digest)
+        return _numbered(digests)
+
+    def names_of(self, role: str) -> list[str]:
+        """Names of the variables of a role."""
+        variables = self.dataset.data_vars.items()
+        return [str(name) for name, v in variables if v.attrs.get("role") == role]
+
+    def read_values(
+        self,
+        names: Sequence[str],
+        sample: int,
+        steps: slice = slice(0, 1),
+        points: Indices | None = None,
+    ) -> Floats:
+        """Variables of a sample at its points, ``[n, T', len(names)]``.
+
+        Args:
+            names: Names of the variables, repeated along dimensions that they lack.
+            sample: Number of the sample.
+            steps: Time steps, as numpy slices; by default the first one.
+            points: Numbers of the points; None for all of them.
+
+        Returns:
+            float64 where a variable has digits that float32 cannot hold, else float32.
+
+        Raises:
+            UserError: The sample or a point does not exist, or the file is damaged.
+        """
+        with reading(self.path, f"sample {sample} to be readable"):
+            num = self.num_points(sample) if points is None else len(points)
+            index: Any = slice(None) if points is None else points
+            if (exists := self.existing(sample)) is not None:
+                index = np.flatnonzero(exists)[index]
+            length = len(range(len(self.times))[steps])
+            result = np.empty((num, length, len(names)), self._precision(names))
+            for c, name in enumerate(names):
+                values = self._read(name, sample, steps).reshape(length, -1)
+                placed = self.places[0] in self.dataset[name].dims
+                absent: Any = [] if exists is None else ~exists * placed
+                if np.isfinite(values[:, absent]).any():
+                    given = f"values of {name} at points without coordinates"
+                    todo = f"make them NaN there, or leave {name} out"
+                    raise self._refused(given, "NaN where there is no point", todo)
+                result[..., c] = values[:, index].T
+        return result
+
+    def _precision(self, names: Sequence[str]) -> np.dtype[Any]:
+        types = (self.dataset[name].dtype for name in names)
+        return np.result_type(np.float32, *types)
+
+    @cached_property
+    def _ends(self) -> Indices | None:
+        """Where the points of each sample begin along ``obs``, and the end."""
+        if "row_size" not in self.dataset:
+            return None
+        return np.cumsum([0, *self.dataset["row_size"].values], dtype=np.int64)
+
+    @cached_property
+    def _cached_points(self) -> dict[int, tuple[Doubles, NDArray[np.bool_] | None]]:
+        """Points of the sample that was asked for last."""
+        return {}
+
+    def _points(self, sample: int) -> tuple[Doubles, NDArray[np.bool_] | None]:
+        """Points of a cloud, and which of them exist; None for all of them."""
+        sample = sample if self.own_meshes else 0
+        if sample not in self._cached_points:
+            with reading(self.path, f"points of sample {sample} to be readable"):
+                columns = [self._read(axis, sample)[0] for axis in self.space]
+            points = np.stack(columns, axis=-1).astype(np.float64)
+            exists = np.asarray(np.isfinite(points).all(axis=1))
+            if np.isinf(points).any() or not exists.any():
+                raise self._refused(f"points of sample {sample}", "finite coordinates")
+            self._cached_points.clear()
+            self._cached_points[sample] = points, None if exists.all() else exists
+        return self._cached_points[sample]
+
+    def _read(self, name: str, sample: int, steps: slice = slice(0, 1)) -> NDArray[Any]:
+        """A variable of a sample, ``[T', *S]``, repeated where it does not vary."""
+        sizes = {"sample": self.num_samples, "time": len(self.times)}
+        sizes |= {dim: self.dataset.sizes[dim] for dim in self.places}
+        sample = range(self.num_samples)[sample]
+        key: list[int | slice] = [sample, steps, *[slice(None)] * len(self.places)]
+        if (rows := self.rows(sample)) is not None:
+            key[2] = rows
+        return part(self.dataset[name].variable, sizes, tuple(key))
+
+    def _varies(self, name: str) -> bool:
+        """Whether a variable differs from sample to sample."""
+        return bool({"sample", "obs"}.intersection(self.dataset[name].dims))
+
+    def _refused(
+        self, given: str, expected: str, todo: str = "repair the data"
+    ) -> UserError:
+        return UserError(f"{self.path} with {given}", expected, todo)
+
+
+def _numbered(digests: Iterable[Any]) -> Indices:
+    """Number digests from 0 in their order; equal ones have the same number."""
+    texts = np.array([digest.hexdigest() for digest in digests])
+    return pandas.factorize(texts)[0].astype(np.int64)
