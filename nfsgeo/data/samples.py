@@ -11,7 +11,7 @@ from nfsgeo.data.checks import finite, not_infinite
 from nfsgeo.data.conventions import Doubles, Floats, Indices
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes import Mesh
-from nfsgeo.data.meshes.on_grids import TrigonometricInterpolation
+from nfsgeo.data.meshes.interpolation import TrigonometricInterpolation
 from nfsgeo.data.times import time_text
 from nfsgeo.errors import UserError
 

@@ -23,7 +23,7 @@ from nfsgeo.data.meshes import (
     off_grid,
     points_there,
 )
-from nfsgeo.data.meshes.on_grids import is_band_limited
+from nfsgeo.data.meshes.interpolation import is_band_limited
 from nfsgeo.data.streams import Stream, derived_seed, philox, shuffled
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
@@ -171,7 +171,7 @@ def evaluate_meshes(
     training, with ``n`` points, the first of several; it is ``equispaced`` where it is
     a grid, and then the only one. ``off-grid`` has ``n`` points between those of the
     file, where the fields are known there
-    (:func:`~nfsgeo.data.meshes.on_grids.is_band_limited`), ``nested-k`` those of
+    (:func:`~nfsgeo.data.meshes.interpolation.is_band_limited`), ``nested-k`` those of
     ``seen`` and more, ``k n`` in all, ``disjoint``, ``half`` and ``quarter`` ``n``,
     ``n / 2`` and ``n / 4`` in no point set of training. ``clustered`` has ``n`` of the
     file, ten times as dense in one place as in another, ``own`` ``n`` at random, and

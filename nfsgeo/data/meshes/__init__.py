@@ -1,12 +1,15 @@
 """Meshes drawn from a file: subsets of its points, and points between them.
 
-Every sampler takes ``(file, num_points or resolution, seed, sample)``: the file whose
-points it draws from, the number of points or that along each axis, the seed of the draw
-and the number of the sample. It depends on nothing else. ``sample`` matters for files
-whose samples have meshes of their own, and makes another draw for each sample; leave it
-out for one mesh that all samples share. Where they share one, numbers past the last
-sample are further draws.
-:data:`MESH_KINDS` names those that a run can be observed with.
+Every sampler is a function of the same arguments, and depends on nothing else:
+
+- ``file``: the fields whose points it draws from
+- ``num_points``: how many points, or ``resolution``: how many along each axis
+- ``seed``: the seed of the draw
+- ``sample``: the number of the sample. Each sample has another draw, from its own mesh
+  if samples differ in their meshes. Leave it out for one mesh that all samples share;
+  then numbers past the last sample are further draws.
+
+:data:`MESH_KINDS` has the samplers that ``data.mesh`` of a run chooses from.
 """
 
 from __future__ import annotations

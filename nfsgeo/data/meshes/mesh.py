@@ -1,4 +1,4 @@
-"""The points at which samples are seen."""
+"""Sampled meshes: the points at which samples are observed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Mesh", "MeshesInTurn"]
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Points at which a sample is seen.
+    """Points at which a sample is observed.
 
     Attributes:
         pos: Coordinates, float64 ``[n, d]``.

@@ -38,7 +38,7 @@ def every_point(
 ) -> Mesh:
     """All points of a sample, in the file's order; none of a grid's in obstacles.
 
-    Of the arguments of all samplers, ``size`` and ``seed`` are not used.
+    The arguments ``size`` and ``seed`` are not used.
     """
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
@@ -56,16 +56,10 @@ def points_there(file: Fields, sample: int) -> Indices:
 
 
 def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
-    """``num_points`` of the file, uniformly without replacement (the paper's).
+    """Points of the file drawn uniformly without replacement, as in the paper.
 
     On a sphere, points of a grid are drawn with a probability in proportion to the
     cosine of their latitude: uniformly on the sphere.
-
-    Args:
-        file: Fields whose points are drawn.
-        num_points: Number of points.
-        seed: Seed of the draw.
-        sample: Number of the sample; each has another draw.
 
     Raises:
         UserError: The sample has fewer points.
@@ -77,12 +71,11 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
 
 
 def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
-    """``num_points`` of the file, tenfold as dense around one of them as far from it.
+    """Points of the file, ten times as dense around a random place as far from it.
 
     The density falls smoothly, by ten to the power of the mean over the axes of a
     raised cosine of the distance. Every point is drawn with a probability proportional
-    to it, exactly (systematic sampling in a random order). ``seed`` and ``sample`` tell
-    the draw.
+    to it, exactly (systematic sampling in a random order).
 
     Raises:
         UserError: The file has too few points for that density.
@@ -125,21 +118,12 @@ def nested(
     *,
     trained: Indices | None = None,
 ) -> Mesh:
-    """``num_points``: those of ``mesh`` as they are, then unseen ones.
+    """The points of ``mesh``, and after them unseen ones: ``num_points`` in all.
 
-    Further points are points of the file, none of them ``trained``, the numbers of
-    those that training has seen, see
-    :meth:`~nfsgeo.training.run_data.RunData.trained_points`. Where ``mesh`` has no
-    numbers in the file and these are not given, they lie between the points of the
-    file. In the paper's test the larger mesh has 1.3 to 4 times as many points.
-
-    Args:
-        mesh: Observed points.
-        file: Fields whose points are drawn.
-        num_points: Number of points.
-        seed: Seed of the draw.
-        sample: Number of the sample; each has another draw.
-        trained: Numbers of the points that training has seen.
+    The unseen points are points of the file without those of numbers ``trained``, which
+    training has seen. They lie between the points of the file where ``mesh`` does and
+    ``trained`` is None. In the paper's test the larger mesh has 1.3 to 4 times as many
+    points.
 
     Raises:
         UserError: The file has too few points, or ``mesh`` already has more.
@@ -168,17 +152,9 @@ def disjoint(
     trained: Indices | None = None,
     stream: Stream = Stream.DISJOINT,
 ) -> Mesh:
-    """``num_points`` of the file that are not in ``mesh`` or ``trained``, as of
-    :func:`nested`.
+    """Points of the file neither in ``mesh`` nor ``trained``, as for :func:`nested`.
 
-    Args:
-        mesh: Observed points.
-        file: Fields whose points are drawn.
-        num_points: Number of points.
-        seed: Seed of the draw.
-        sample: Number of the sample; each has another draw.
-        trained: Numbers of the points that training has seen.
-        stream: Purpose of the draw.
+    The ``stream`` is the purpose of the draw.
 
     Raises:
         UserError: The file has too few other points.
@@ -201,10 +177,10 @@ def disjoint(
 def with_queries(
     mesh: Mesh, file: Fields, num_points: int, seed: int, sample: int = 0
 ) -> Mesh:
-    """A ``mesh`` with unobserved query points, ``num_points`` or all that there are.
+    """A ``mesh`` with ``num_points`` unobserved query points, or fewer in small files.
 
-    They are points of the file outside the mesh; where those of the mesh are between
-    the points of the file, so are they.
+    They are points of the file outside the mesh, or lie between the points of the file
+    where those of the mesh do.
 
     Args:
         mesh: Observed points.
@@ -224,7 +200,7 @@ def with_queries(
 def _drawn(
     file: Fields, sample: int, numbers: Indices, num: int, rng: np.random.Generator
 ) -> Mesh:
-    """Return some of these points of a sample, drawn at random."""
+    """Return ``num`` of the points ``numbers`` of a sample, drawn at random."""
     weight = None
     if file.domain.curved and file.shape is not None:
         # A pole of a grid is many points at one place.
@@ -250,7 +226,7 @@ def _check_enough(file: Fields, wanted: int, there: int) -> None:
 
 @dataclass(frozen=True)
 class MeshOfFile:
-    """All points of each sample, of a file whose samples share some meshes."""
+    """The observation of all points of each sample, whose meshes may differ."""
 
     file: Fields
 

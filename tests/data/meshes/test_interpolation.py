@@ -10,7 +10,7 @@ from small_fields import Array, build
 
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import off_grid
-from nfsgeo.data.meshes.on_grids import (
+from nfsgeo.data.meshes.interpolation import (
     TrigonometricInterpolation,
     is_band_limited,
     periodic_weights,
