@@ -52,15 +52,10 @@ class ScoredModel:
             max_samples: Number of samples at most, the first ones.
         """
         windows = self.used.windows(
-            part,
-            mesh,
-            n_out=n_out,
-            stride=stride,
-            max_samples=max_samples,
-            drop_absent=self.forecaster.drops_absent,
+            part, mesh, n_out=n_out, stride=stride, max_samples=max_samples
         )
-        if noise := self.used.config.data.input_noise if noise is None else noise:
-            windows.noise = noise * self.forecaster.observed_std
+        noise = self.used.config.data.input_noise if noise is None else noise
+        self.forecaster.read_as_trained(windows, noise)
         return windows
 
     def errors(self) -> FieldErrors:
@@ -142,18 +137,18 @@ def predictions(
     """
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)
-        known: dict[str, Any] = forecaster.known_ahead(batch)
-        if ahead is not None and (times := known["times"]) is not None:
-            asked = ahead.to(times).expand(len(times), -1)
-            known["times"] = torch.cat([times[:, : windows.n_in], asked], dim=1)
-            batch.times = known["times"].flatten()  # error bands need them, too
+        if ahead is not None and forecaster.task.needs_times:
+            observed = batch.times.view(batch.num_graphs, -1)[:, : windows.n_in]
+            asked = ahead.to(observed).expand(len(observed), -1)
+            batch.times = torch.cat([observed, asked], dim=1).flatten()
         if query_static is not None:
             batch.query_static = query_static(batch)
         if steps is None:
             yield batch, forecaster.predict_batch(batch)
             continue
-        graphs = batch.graphs
-        if graphs.query_pos is not None:
+        inputs = forecaster.inputs_of(batch)
+        known: dict[str, Any] = {"forcing": inputs.forcing, "times": inputs.times}
+        if (graphs := batch.graphs).query_pos is not None:
             known["query_static"] = batch.get("query_static")
         u = rollout(forecaster, batch.x, batch.pos, steps, graphs=graphs, **known)
         yield batch, u

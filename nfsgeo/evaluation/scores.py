@@ -17,6 +17,7 @@ from nfsgeo.evaluation.references import MAX_QUERIES, References
 from nfsgeo.evaluation.scored_model import ScoredModel, predictions
 from nfsgeo.evaluation.static_references import StaticReferences
 from nfsgeo.forecast.matching import check_times
+from nfsgeo.forecast.transforms import MissingValues
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
@@ -250,8 +251,20 @@ def _static_errors(
 
 
 def with_given(scored: ScoredModel, batch: Batch) -> Batch:
-    """The batch with gaps of the inputs filled in, which it keeps as ``given``."""
+    """Return the batch with gaps of the inputs filled in, which it keeps as ``given``.
+
+    Args:
+        scored: The model whose transform fills them in.
+        batch: Windows with the graphs of the model.
+    """
+    task, x = scored.forecaster.task, batch.x.double()
+    missing = scored.forecaster.find(MissingValues)
+    assert missing is not None
+    mean = x.new_zeros(x.size(-1))
+    if task.has_time:  # of the fields, also where the network sees anomalies
+        mean[: len(task.mean)] = mean.new_tensor(task.mean)
     known = batch.clone()
     known.given = batch.x
-    known.x = scored.forecaster.filled(batch.x, batch.graphs)
+    filled = missing.filled(x - mean, batch.graphs) + mean
+    known.x = torch.where(x.isnan(), filled, x)
     return known

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast.arrays import check_shapes, predict_samples
@@ -63,7 +64,7 @@ class Forecaster(nn.Module):
     def build(
         cls, name: str, settings: Any, task: Task, transforms: Sequence[Transform]
     ) -> Self:
-        """A forecaster with a fresh network, of the sizes that the transforms ask for.
+        """Build a forecaster with a fresh network of the sizes that transforms need.
 
         Args:
             name: Name of the model.
@@ -77,23 +78,25 @@ class Forecaster(nn.Module):
         return cls(build_model(name, problem, settings), name, task, transforms)
 
     def description(self) -> dict[str, Any]:
-        """Plain types, from which :meth:`from_description` builds the same again."""
+        """Describe the forecaster by plain types, without its weights."""
         names = {kind: name for name, kind in TRANSFORMS.items()}
-        stack = ({"name": names[type(each)], **each.settings} for each in self.stack)
         return {
             "model": self.name,
             "settings": self.model.settings.model_dump(mode="json"),
             "prediction": self.prediction,
             "task": self.task.model_dump(mode="json"),
-            "transforms": list(stack),
+            "transforms": [
+                {"name": names[type(transform)], **transform.settings}
+                for transform in self.stack
+            ],
         }
 
     @classmethod
     def from_description(cls, content: Mapping[str, Any]) -> Self:
-        """The forecaster of a description, with fresh weights.
+        """Build a forecaster from its description, with fresh weights.
 
         Args:
-            content: What :meth:`description` returns.
+            content: Result of :meth:`description`.
         """
         load_extensions()
         transforms = []
@@ -112,30 +115,15 @@ class Forecaster(nn.Module):
             return cls.build(name, settings, task, transforms)
 
     def find(self, kind: type[T]) -> T | None:
-        """The transform of a kind, or ``None`` where the stack has none."""
-        return next((each for each in self.stack if isinstance(each, kind)), None)
-
-    def take_scales(self, other: Forecaster) -> None:
-        """Scales fields as another forecaster does, whose weights this one has taken.
+        """Return the transform of a class, or ``None`` if the stack has none.
 
         Args:
-            other: A forecaster of the same components.
+            kind: The class.
         """
-        for number, own in enumerate(self.stack):
-            theirs, settings = other.find(type(own)), dict(own.settings)
-            form = settings.get("form")
-            if not own.fitted or not theirs or theirs.settings.get("form") != form:
-                continue
-            settings |= {key: theirs.settings[key] for key in own.fitted}
-            for key in settings.keys() & {"std", "out_std"}:
-                # 0 is that of a component that is constant there alone.
-                pairs = zip(settings[key], own.settings[key], strict=True)
-                settings[key] = [std or here for std, here in pairs]
-            self.transforms[number] = made = type(own)(**settings)
-            made.sizes(self.model.problem)
+        return next((step for step in self.stack if isinstance(step, kind)), None)
 
     def unaware_of(self, queries: Tensor) -> Forecaster:
-        """This forecaster with transforms that have never seen some positions.
+        """Return this forecaster as if its transforms had never seen some positions.
 
         Args:
             queries: The normalised positions ``[M, d]``.
@@ -145,16 +133,32 @@ class Forecaster(nn.Module):
         made._warned = self._warned
         return made.train(self.training)
 
+    def read_as_trained(self, windows: WindowDataset, noise: float) -> None:
+        """Let a data set leave out absent points and add noise as training does.
+
+        Args:
+            windows: Data set, which is changed in place.
+            noise: Standard deviation of the noise on the inputs, in that of the
+                training data.
+        """
+        missing, normalise = self.find(MissingValues), self.find(Normalise)
+        windows.drop_absent = MODELS[self.name].any_mesh and bool(
+            missing and missing.gaps
+        )
+        if noise and normalise is not None:
+            windows.noise = noise * normalise.observed
+
     @property
     def sources(self) -> dict[str, tuple[int, str]]:
         """Graphs from points that transforms keep, see :attr:`Transform.sources`."""
-        each = (transform.sources.items() for transform in self.stack)
-        return dict(chain.from_iterable(each))
+        sources = (transform.sources.items() for transform in self.stack)
+        return dict(chain.from_iterable(sources))
 
     @property
     def query_edges(self) -> list[str]:
         """Names of the edges from observed to query points that transforms need."""
-        return [*chain.from_iterable(kind.query_edges for kind in self.stack)]
+        names = (transform.query_edges for transform in self.stack)
+        return [*chain.from_iterable(names)]
 
     def connect(
         self,
@@ -165,12 +169,19 @@ class Forecaster(nn.Module):
         numbers: Tensor | None = None,
         edge_index: Tensor | None = None,
     ) -> Graphs:
-        """The graphs of a batch, a function of positions and cells alone.
+        """Make the graphs of a batch, a function of positions and cells alone.
 
-        As :meth:`nfsgeo.models.Model.connect`, with what transforms need. ``pos``,
-        ``batch``, ``query_pos`` and ``query_batch`` are those of a call; ``numbers`` of
-        the points of one sample in a file tell stations at one place apart;
-        ``edge_index [2, E]`` are edges of cells.
+        They are those of :meth:`nfsgeo.models.Model.connect` and those that transforms
+        need.
+
+        Args:
+            pos: Positions ``[N, d]``.
+            batch: Sample of each point ``[N]``, sorted; None for one sample.
+            query_pos: Positions of the query points ``[M, d]``, if any.
+            query_batch: Sample of each query point ``[M]``.
+            numbers: Numbers ``[N]`` in their file of the points of one sample, which
+                tell stations at one place apart.
+            edge_index: Edges of the cells of a mesh ``[2, E]``.
         """
         if self.task.cells and edge_index is None and not self._warned:
             self._warned = True
@@ -198,20 +209,22 @@ class Forecaster(nn.Module):
         times: Tensor | None = None,
         query_static: Tensor | None = None,
     ) -> Tensor:
-        """Predicted fields ``[M, n_out, C]``, in the units of the data.
+        """Predict fields ``[M, n_out, C]``, in the units of the data.
 
         Args:
-            x: fields ``[N, n_in, F]`` in the units of the data, NaN where missing.
-            pos: positions ``[N, d]``.
-            batch: sample of each point ``[N]``, sorted; None for one sample.
-            query_pos: where to predict ``[M, d]``; None for the observed points.
-            query_batch: sample of each query point.
-            graphs: from :meth:`connect`, in place of the positions.
-            forcing: ``[N, n_in + n_out, C_f]`` where the model was trained with one.
-            times: where predictions depend on them, of the inputs and of what is asked
-                for ``[n_in + K]``, or ``[S, n_in + K]`` of each sample.
-            query_static: static inputs at the query points ``[M, C_s]``, NaN where they
-                are not known; ``nfs`` uses them in place of interpolated ones.
+            x: Fields and static inputs ``[N, n_in, F]`` in the units of the data, NaN
+                where a field is missing.
+            pos: Positions ``[N, d]``.
+            batch: Sample of each point ``[N]``, sorted; None for one sample.
+            query_pos: Where to predict ``[M, d]``; None for the observed points.
+            query_batch: Sample of each query point ``[M]``.
+            graphs: Result of :meth:`connect`, in place of the positions.
+            forcing: Forcing ``[N, n_in + n_out, C_f]`` if the model was trained with
+                one.
+            times: Times of the inputs and of the prediction ``[n_in + K]``, or
+                ``[S, n_in + K]`` of each sample, if predictions depend on them.
+            query_static: Static inputs at the query points ``[M, C_s]``, NaN where they
+                are not known; ``nfs`` uses them instead of interpolated ones.
 
         Raises:
             UserError: an array has other components or time steps than in training, or
@@ -225,22 +238,22 @@ class Forecaster(nn.Module):
             graphs = self.connect(pos, batch, query_pos, query_batch)
         arrays = {"x": x, "forcing": forcing, "times": times}
         arrays["query_static"] = query_static
-        asked = {name: array for name, array in arrays.items() if array is not None}
-        check_shapes(self.task, graphs.num_samples, asked, graphs.queries.size(0))
+        came = {name: array for name, array in arrays.items() if array is not None}
+        check_shapes(self.task, graphs.num_samples, came, graphs.queries.size(0))
         if query_static is not None and graphs.query_pos is None:
             raise UserError(
                 "query_static without query points",
                 "query_pos, or graphs with query points",
                 "give them: at observed points static inputs are in x",
             )
-        inputs = self._of_arrays(x, graphs, forcing, times, query_static)
+        inputs = self._as_inputs(x, graphs, forcing, times, query_static)
         return self._predicted(inputs, x.dtype)
 
     def loss(self, batch: Batch, criterion: Criterion) -> Tensor:
-        """The training loss of a batch, by the model's ``training_loss``.
+        """Compute the training loss of a batch, by the model's ``training_loss``.
 
-        Targets go through all transforms, and the prediction through none: the loss is
-        taken in the scale of the network.
+        The loss is taken in the scale of the network: targets go through all
+        transforms, the prediction through none.
 
         Args:
             batch: Windows with their targets ``y``, or ``query_y`` at query points.
@@ -250,30 +263,34 @@ class Forecaster(nn.Module):
         # A single later time step leaves nothing to be fed back.
         if self.task.any_time:
             return self.validate(batch, criterion)[0]
-        handed_on = self._inputs(self._of_batch(batch))
+        handed_on = self._handed_on(self.inputs_of(batch))
         inputs, kind = handed_on[-1], self._kind
         target = self._targets(self._truth(batch), handed_on).to(kind)
 
-        def of_output(output: Tensor, target: Tensor) -> Tensor:
+        def loss(output: Tensor, target: Tensor) -> Tensor:
             prediction = (inputs.base + inputs.factor * output).to(kind)
             return criterion(prediction, target, self._sizes(inputs.graphs))
 
         return self.model.training_loss(
-            inputs.x, target, inputs.graphs, of_output, inputs.forcing
+            inputs.x, target, inputs.graphs, loss, inputs.forcing
         )
 
     def validate(self, batch: Batch, criterion: Criterion) -> tuple[Tensor, Tensor]:
-        """The loss of a batch as in evaluation, and the prediction it is of.
+        """Compute the loss of a batch as in evaluation, and its prediction.
 
-        Arguments are those of :meth:`loss`. The prediction ``[M, n_out, C]`` is in the
-        units of the data.
+        Args:
+            batch: Windows with their targets, as for :meth:`loss`.
+            criterion: As for :meth:`loss`.
+
+        Returns:
+            The loss, and the prediction ``[M, n_out, C]`` in the units of the data.
         """
-        inputs, truth = self._of_batch(batch), self._truth(batch)
+        inputs, truth = self.inputs_of(batch), self._truth(batch)
         predictions, normalised, targets = [], [], []
-        for number, step in enumerate(self._each_time(inputs)):
-            here = truth[:, number : number + 1] if self.task.any_time else truth
+        for number, step in enumerate(self._calls(inputs)):
+            target = truth[:, number : number + 1] if self.task.any_time else truth
             prediction, handed_on = self._normalised(step)
-            targets.append(self._targets(here, handed_on))
+            targets.append(self._targets(target, handed_on))
             predictions.append(self._outputs(prediction, handed_on))
             normalised.append(prediction)
         kind = torch.promote_types(batch.x.dtype, torch.float32)
@@ -285,8 +302,12 @@ class Forecaster(nn.Module):
         return loss, torch.cat(predictions, dim=1).to(kind)
 
     def predict_batch(self, batch: Batch) -> Tensor:
-        """Predicted fields ``[M, n_out, C]`` of a batch, in the units of the data."""
-        return self._predicted(self._of_batch(batch), batch.x.dtype)
+        """Predict fields ``[M, n_out, C]``, in the units of the data.
+
+        Args:
+            batch: Windows, with or without their graphs.
+        """
+        return self._predicted(self.inputs_of(batch), batch.x.dtype)
 
     def predict(
         self,
@@ -298,39 +319,30 @@ class Forecaster(nn.Module):
         times: Any = None,
         query_static: Any = None,
     ) -> Any:
-        """Predicted fields ``[m, n_out, C]`` of each sample, in the units of the data.
+        """Predict fields ``[m, n_out, C]`` of each sample, in the units of the data.
 
-        What comes back is of the kind that was given: numpy for numpy, tensors on their
-        device for tensors, a list for a list, and for ``Data`` a copy with the
-        prediction as ``y``. Nothing is dropped out, as in evaluation.
+        The result is of the type of the data: an array for an array, a tensor on the
+        same device for a tensor, a list for a list, and for ``Data`` a copy with the
+        prediction as ``y``. Dropout is off, as in evaluation.
 
         Args:
-            data: fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
+            data: Fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
                 missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and the
-                others, where there are any; a list of either, or a ``Batch``.
-            pos: positions ``[n, d]`` of all samples, where ``data`` has none.
-            query_pos: where to predict ``[m, d]``, in all samples.
-            forcing: what is known ahead ``[n, n_in + n_out, C_f]``, likewise.
-            times: of the inputs and of what is asked for ``[n_in + K]``, likewise.
-            query_static: static inputs at the query points ``[m, C_s]``, likewise.
+                arguments below by name; a list of either, or a ``Batch``.
+            pos: Positions ``[n, d]`` of all samples, if ``data`` has none.
+            query_pos: Where to predict ``[m, d]``, in all samples.
+            forcing: Forcing ``[n, n_in + n_out, C_f]``, likewise.
+            times: Times of the inputs and of the prediction ``[n_in + K]``, likewise.
+            query_static: Static inputs at the query points ``[m, C_s]``, likewise.
 
         Raises:
-            UserError: fields have no positions, or other components or time steps
-                than in training; values are no finite numbers; times are further ahead
-                than in training.
+            UserError: Fields have no positions, or other components or time steps than
+                in training; values are not finite; times are further ahead than in
+                training.
         """
         known = {"query_pos": query_pos, "forcing": forcing, "times": times}
         known["query_static"] = query_static
         return predict_samples(self, data, pos, known)
-
-    def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The inputs ``x [N, n_in, F]``, missing values filled in, on ``graphs``."""
-        missing, mean = self.find(MissingValues), x.new_zeros(x.size(-1)).double()
-        assert missing is not None
-        if self.task.has_time:  # of the fields, also where the network sees anomalies
-            mean[: len(self.task.mean)] = mean.new_tensor(self.task.mean)
-        values = missing.filled(x.double() - mean, graphs) + mean
-        return torch.where(x.isnan(), values, x.double())
 
     @property
     def stack(self) -> list[Transform]:
@@ -344,45 +356,26 @@ class Forecaster(nn.Module):
         return "direct" if residual is None else residual.form
 
     @property
-    def observed_std(self) -> Tensor:
-        """Standard deviation of the inputs in the training data ``[F]``."""
-        normalise = self.find(Normalise)
-        assert normalise is not None
-        return normalise.observed
-
-    @property
-    def drops_absent(self) -> bool:
-        """Whether windows leave out the points that have no value in them at all."""
-        missing = self.find(MissingValues)
-        return missing is not None and missing.gaps and MODELS[self.name].any_mesh
-
-    @property
     def device(self) -> torch.device:
         """The device of its weights."""
         return next(self.parameters()).device
 
-    def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
-        """The ``forcing`` and the ``times`` of a batch, where they are needed."""
-        needed = self.task.needs_times
-        times = batch.times.view(batch.num_graphs, -1) if needed else None
-        return {"forcing": batch.get("forcing"), "times": times}
+    def inputs_of(self, batch: Batch) -> ModelInputs:
+        """Return the inputs of a batch, in the units of the data.
 
-    def graphs_of(self, batch: Batch) -> Graphs:
-        """Those that the batch carries, or made now for one that carries none."""
-        edges = batch.get("edge_index")
-        own = batch.get("graphs")
-        return own or self.connect(batch.pos, batch.batch, edge_index=edges)
-
-    def _of_batch(self, batch: Batch) -> ModelInputs:
-        """The inputs of a batch in the units of the data."""
-        graphs = self.graphs_of(batch)
-        static = None if graphs.query_pos is None else batch.get("query_static")
-        ahead = self.known_ahead(batch)
-        return self._of_arrays(
-            batch.x, graphs, ahead["forcing"], ahead["times"], static
+        Args:
+            batch: Windows; their graphs are made if they carry none.
+        """
+        graphs = batch.get("graphs") or self.connect(
+            batch.pos, batch.batch, edge_index=batch.get("edge_index")
         )
+        times = (
+            batch.times.view(batch.num_graphs, -1) if self.task.needs_times else None
+        )
+        static = None if graphs.query_pos is None else batch.get("query_static")
+        return self._as_inputs(batch.x, graphs, batch.get("forcing"), times, static)
 
-    def _of_arrays(
+    def _as_inputs(
         self,
         x: Tensor,
         graphs: Graphs,
@@ -390,7 +383,7 @@ class Forecaster(nn.Module):
         times: Tensor | None,
         query_static: Tensor | None,
     ) -> ModelInputs:
-        """The inputs in the units of the data, as :meth:`forward` takes them."""
+        """Return the inputs of :meth:`forward` in double precision."""
         times = None if times is None else torch.atleast_2d(times)
         batch = ModelInputs(x.double(), graphs, forcing, times)
         if query_static is None:
@@ -401,15 +394,15 @@ class Forecaster(nn.Module):
         return replace(batch, query_x=query_x)
 
     def _predicted(self, inputs: ModelInputs, kind: torch.dtype) -> Tensor:
-        """The fields ``[M, n_out, C]``, in the precision of the data or float32."""
-        steps = self._each_time(inputs)
-        fields = [self._outputs(*self._normalised(step)) for step in steps]
+        """Predict ``[M, n_out, C]``, in the precision of the data or float32."""
+        calls = self._calls(inputs)
+        fields = [self._outputs(*self._normalised(call)) for call in calls]
         return torch.cat(fields, dim=1).to(torch.promote_types(kind, torch.float32))
 
-    def _each_time(self, batch: ModelInputs) -> list[ModelInputs]:
-        """The inputs of each call of the network: one for each time, or for them all.
+    def _calls(self, batch: ModelInputs) -> list[ModelInputs]:
+        """Return the inputs of each call of the network: with lead times, one per time.
 
-        With lead times every time that is asked for is predicted by itself.
+        Otherwise one call predicts all time steps.
         """
         if not self.task.any_time:
             return [batch]
@@ -419,62 +412,60 @@ class Forecaster(nn.Module):
         def until(values: Tensor, step: int) -> Tensor:
             return torch.cat([values[:, :n_in], values[:, step : step + 1]], dim=1)
 
-        steps = []
+        calls = []
         for step in range(n_in, num):
             forcing = None if batch.forcing is None else until(batch.forcing, step)
             times = until(batch.times, step)
-            steps.append(replace(batch, times=times, forcing=forcing))
-        return steps
+            calls.append(replace(batch, times=times, forcing=forcing))
+        return calls
 
-    def _inputs(self, batch: ModelInputs) -> list[ModelInputs]:
-        """The inputs in the units of the data, as each transform hands them on, and as
-        the network takes them.
+    def _handed_on(self, batch: ModelInputs) -> list[ModelInputs]:
+        """Return the inputs before and after each transform, then those of the network.
+
+        The latter have all features in ``x``, in the precision of the network.
         """
         handed_on = [batch]
         for transform in self.stack:
-            handed_on.append(transform.inputs(handed_on[-1]))
-        return [*handed_on, self._assembled(handed_on[-1])]
-
-    def _targets(self, target: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
-        """True fields ``[M, T, C]`` in the scale of the network."""
-        for transform, batch in zip(self.stack, handed_on[1:-1], strict=True):
-            target = transform.targets(target, batch)
-        return target
-
-    def _outputs(self, prediction: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
-        """The prediction ``[M, T, C]`` in the units of the data."""
-        pairs = [*zip(self.stack, handed_on[1:-1], strict=True)]
-        for transform, batch in reversed(pairs):
-            prediction = transform.outputs(prediction, batch)
-        return prediction
-
-    def _normalised(self, batch: ModelInputs) -> tuple[Tensor, list[ModelInputs]]:
-        """The prediction in the scale of the network, and the inputs on the way."""
-        handed_on = self._inputs(batch)
-        last = handed_on[-1]
-        known = {"graphs": last.graphs, "forcing": last.forcing}
-        output = self.model(last.x, last.graphs.pos, **known)
-        return last.base + last.factor * output, handed_on
-
-    def _assembled(self, batch: ModelInputs) -> ModelInputs:
-        """The inputs with all features in ``x``, in the precision of the network."""
+            handed_on.append(batch := transform.inputs(batch))
         kind, graphs, forcing = self._kind, batch.graphs, batch.forcing
         x = torch.cat([batch.x, *batch.features], dim=-1).to(kind)
         if batch.query_x is not None:
             query_x = torch.cat([batch.query_x, *batch.query_features], dim=-1)
             graphs = replace(graphs, query_x=query_x.to(kind))
         forcing = None if forcing is None else forcing.to(kind)
-        return replace(batch, x=x, graphs=graphs, forcing=forcing)
+        return [*handed_on, replace(batch, x=x, graphs=graphs, forcing=forcing)]
+
+    def _targets(self, target: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
+        """Return true fields ``[M, T, C]`` in the scale of the network."""
+        for transform, batch in zip(self.stack, handed_on[1:-1], strict=True):
+            target = transform.targets(target, batch)
+        return target
+
+    def _outputs(self, prediction: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
+        """Return the prediction ``[M, T, C]`` in the units of the data."""
+        pairs = [*zip(self.stack, handed_on[1:-1], strict=True)]
+        for transform, batch in reversed(pairs):
+            prediction = transform.outputs(prediction, batch)
+        return prediction
+
+    def _normalised(self, batch: ModelInputs) -> tuple[Tensor, list[ModelInputs]]:
+        """Predict in the scale of the network; also return :meth:`_handed_on`."""
+        handed_on = self._handed_on(batch)
+        inputs = handed_on[-1]
+        output = self.model(
+            inputs.x, inputs.graphs.pos, graphs=inputs.graphs, forcing=inputs.forcing
+        )
+        return inputs.base + inputs.factor * output, handed_on
 
     @staticmethod
     def _truth(batch: Batch) -> Tensor:
-        """True fields of a batch in double precision, where it asks for predictions."""
+        """Return true fields in double precision, at the points of the prediction."""
         truth: Tensor = batch.query_y if "query_y" in batch else batch.y
         return truth.double()
 
     @staticmethod
     def _sizes(graphs: Graphs) -> Sequence[int]:
-        """The number of points of each sample at which fields are predicted."""
+        """Return the number of points of each sample at which fields are predicted."""
         return graphs.query_sizes or graphs.sizes
 
     @property

@@ -204,5 +204,21 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
         if not same_names(here, there, stem):
             own = f"scales of the fields fitted to these data, whose {kind} differ"
             return [*lines, own]
-    forecaster.take_scales(other)
+    _take_scales(forecaster, other)
     return [*lines, "scales of the fields taken as well"]
+
+
+def _take_scales(forecaster: Forecaster, other: Forecaster) -> None:
+    """Scale fields as another forecaster of the same components does."""
+    for number, own in enumerate(forecaster.stack):
+        theirs, settings = other.find(type(own)), dict(own.settings)
+        form = settings.get("form")
+        if not own.fitted or not theirs or theirs.settings.get("form") != form:
+            continue
+        settings |= {key: theirs.settings[key] for key in own.fitted}
+        for key in settings.keys() & {"std", "out_std"}:
+            # Their standard deviation is 0 of a component that is constant there.
+            pairs = zip(settings[key], own.settings[key], strict=True)
+            settings[key] = [std or here for std, here in pairs]
+        forecaster.transforms[number] = made = type(own)(**settings)
+        made.sizes(forecaster.model.problem)

@@ -136,11 +136,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         train = used.training_windows(beyond)
     train.pairs = task.any_time
     for windows in (train, valid):
-        windows.drop_absent = forecaster.drops_absent
-        if config.data.input_noise:
-            scale = statistics.inputs.scale.clone()
-            scale[[*statistics.categories]] = 0.0
-            windows.noise = config.data.input_noise * scale
+        forecaster.read_as_trained(windows, config.data.input_noise)
     data = WindowData({"train": train, "valid": valid}, forecaster.connect, config)
     loss, seed = LOSSES[config.loss.name], config.seed
     module = TrainingModule(forecaster, config.optimiser, loss=loss, seed=seed)

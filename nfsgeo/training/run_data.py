@@ -132,7 +132,6 @@ class RunData:
         stride: int | None = None,
         max_samples: int | None = None,
         volumes: bool = False,
-        drop_absent: bool = False,
     ) -> WindowDataset:
         """The windows of a part of the data.
 
@@ -144,7 +143,6 @@ class RunData:
             stride: Time steps from one window to the next, as for :meth:`starts`.
             max_samples: Number of samples at most, the first ones.
             volumes: Whether batches carry the quadrature weights of their points.
-            drop_absent: Whether windows leave out points without any value in them.
         """
         data, file = self.config.data, self.file
         n_in, n_out = data.n_in or 0, n_out or data.n_out or 1
@@ -168,7 +166,6 @@ class RunData:
             numbers=data.time_stride * np.arange(n_in + n_out),
             volumes=volumes,
             cells=MODELS[self.config.model.name].uses_cells,
-            drop_absent=drop_absent,
         )
 
     def training_windows(self, beyond: int = 0) -> WindowDataset:

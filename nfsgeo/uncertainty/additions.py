@@ -117,8 +117,8 @@ class _Ends(Companion):
         return with_nearest(graphs, self.forecaster.task.domain.normalised)
 
     def components(self, u: Tensor, batch: Batch) -> list[Tensor]:
-        known = self.forecaster.known_ahead(batch).values()
-        around = BandFeatures.of(self.forecaster, u, batch.x, batch.graphs, *known)
+        inputs = self.forecaster.inputs_of(batch)
+        around = BandFeatures.of(self.forecaster, u, inputs)
         below, above = self.bands.ends(around, self.level).to(u)
         return [u - below, u + above]
 

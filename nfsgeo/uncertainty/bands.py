@@ -63,21 +63,16 @@ class BandFeatures:
         cls,
         forecaster: Any,
         u: Tensor,
-        x: Tensor,
-        graphs: Graphs,
-        known: Tensor | None = None,
-        times: Tensor | None = None,
+        given: ModelInputs,
     ) -> BandFeatures:
         """The features of a prediction; its query points begin with the observed ones.
 
         Args:
             forecaster: The model that predicts.
             u: The prediction ``[M, T, C]``.
-            x: The inputs ``[N, n_in, F]``.
-            graphs: Those of the batch.
-            known: Forcings ``[N, n_in + n_out, C_f]``, or ``None``.
-            times: Times of each sample ``[S, n_in + n_out]``, or ``None``.
+            given: Inputs of the prediction, in the units of the data.
         """
+        graphs, x = given.graphs, given.x
         if "nearest" not in graphs.edges:
             graphs = with_nearest(graphs, forecaster.model.problem.domain.normalised)
         near, counts = graphs.edges["nearest"], [*(graphs.query_sizes or graphs.sizes)]
@@ -102,8 +97,7 @@ class BandFeatures:
             return torch.cat([v[seen].mean(0).expand_as(v) for v, seen in parts])
 
         # Inputs as the network sees them, but for gaps; the prediction likewise.
-        times = None if times is None else torch.atleast_2d(times)
-        given, done = ModelInputs(x.double(), graphs, known, times), []
+        done = []
         for transform in forecaster.stack:
             given = transform.inputs(given)
             if isinstance(transform, MissingValues):

@@ -102,10 +102,9 @@ def errors_of(
         for batch in batches(some, 4, forecaster.connect):  # type: ignore[arg-type]
             removed = torch.rand(batch.x.shape[:2], generator=draw) < gaps
             batch.x[..., :num][removed] = torch.nan
-            x, graphs = (batch := batch.to(forecaster.device)).x, batch.graphs
-            known = forecaster.known_ahead(batch)
+            graphs = (batch := batch.to(forecaster.device)).graphs
             u = forecaster.predict_batch(batch)
-            around = BandFeatures.of(forecaster, u, x, graphs, *known.values())
+            around = BandFeatures.of(forecaster, u, forecaster.inputs_of(batch))
             predicted, given = [u.cpu()], with_given(scored, batch)
             for name, predict in trivial.items():
                 field = torch.full_like(around.unit, torch.nan)

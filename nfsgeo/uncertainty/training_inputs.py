@@ -18,7 +18,7 @@ from torch_geometric.data import Batch
 
 from nfsgeo.data.windows import WindowDataset, batches
 from nfsgeo.forecast.forecaster import Forecaster
-from nfsgeo.forecast.transforms import Categories, MissingValues, ModelInputs
+from nfsgeo.forecast.transforms import Categories, MissingValues
 from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.search import Search
 
@@ -114,8 +114,7 @@ class InputStatistics:
 
     def add(self, batch: Batch) -> None:
         """Adds the samples of a batch with ``graphs``."""
-        known, times = self.forecaster.known_ahead(batch).values()
-        given = ModelInputs(batch.x.double(), batch.graphs, known, times)
+        given = self.forecaster.inputs_of(batch)
         x = reduce(lambda made, each: each.inputs(made), self.before, given).x.cpu()
         sizes = batch.graphs.sizes
         parts = zip(x.split(sizes), batch.pos.cpu().split(sizes), strict=True)

@@ -15,6 +15,7 @@ from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import batches
 from nfsgeo.evaluation import References, evaluate_run
 from nfsgeo.evaluation.scored_model import ScoredModel
+from nfsgeo.evaluation.scores import with_given
 from nfsgeo.stations import StationReferences
 from nfsgeo.stations.series import fitted_climatology
 from nfsgeo.training import load_config
@@ -133,8 +134,8 @@ def test_a_series_that_some_stations_leave_for_a_while():
     mean = torch.stack([w.y.double() for w in train]).nanmean(0).float()
     torch.testing.assert_close(references.predictors["mean"](batch), mean[batch.point])
     # Where nothing at all is observed, inputs of references are the mean.
-    filled = e.forecaster.filled(batch.x * torch.nan, batch.graphs)
-    assert (filled[..., 0] == e.task.mean[0]).all()
+    (absent := batch.clone()).x = batch.x * torch.nan
+    assert (with_given(scored, absent).x[..., 0] == e.task.mean[0]).all()
     # What is fitted to each station is no reference on another mesh.
     found = errors_of(scored, "valid", references)
     there = {n: ~of[found.condition == 4].isnan().all() for n, of in found.of.items()}

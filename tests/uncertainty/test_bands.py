@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.transforms import MissingValues, Normalise
+from nfsgeo.forecast.transforms import MissingValues, ModelInputs, Normalise
 from nfsgeo.uncertainty.bands import (
     QUANTILES,
     BandFeatures,
@@ -57,7 +57,7 @@ def fields(num: int = 30) -> tuple[Tensor, Tensor]:
 
 def told(of: Forecaster, x: Tensor, pos: Tensor) -> BandFeatures:
     graphs = of.connect(pos)
-    return BandFeatures.of(of, of(x, graphs=graphs), x, graphs)
+    return BandFeatures.of(of, of(x, graphs=graphs), ModelInputs(x, graphs))
 
 
 def test_bands_have_the_units_of_the_fields(forecaster_of):
