@@ -1,4 +1,4 @@
-"""How good a trained model is, and what it predicts.
+"""Evaluation of trained models, and predictions.
 
 - :func:`evaluate_run`: errors of a run beside those of the baselines, in the data's
   units, and on larger meshes

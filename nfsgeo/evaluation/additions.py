@@ -6,9 +6,9 @@ Each kind is an :class:`Addition` in :data:`ADDITIONS`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 from torch_geometric.data import Batch
@@ -17,23 +17,22 @@ from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.geometry import Graphs
 from nfsgeo.training import RunPaths
+from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.checkpoints import read_checkpoint
 
 if TYPE_CHECKING:
     from nfsgeo.evaluation.references import References
     from nfsgeo.evaluation.scored_model import ScoredModel
 
-__all__ = ["ADDITIONS", "Addition", "Companion", "additions_of", "read_stored"]
-
-T = TypeVar("T")
+__all__ = ["ADDITIONS", "Addition", "Companion", "additions_of"]
 
 
 class Companion:
     """The contribution of an addition to a call of :func:`nfsgeo.evaluation.predict`.
 
     Attributes:
-        suffixes: Of the further components that it predicts for each component.
-        attributes: Of the variables of these components.
+        suffixes: Suffixes of the further components that it predicts for each one.
+        attributes: Attributes of the variables of these components.
         needs_observed: Whether query points have to begin with the observed points.
     """
 
@@ -42,11 +41,11 @@ class Companion:
     needs_observed = False
 
     def connect(self, graphs: Graphs) -> Graphs:
-        """The graphs of a batch, with those that this needs."""
+        """Return the graphs of a batch with those that this needs."""
         return graphs
 
     def components(self, u: Tensor, batch: Batch) -> list[Tensor]:
-        """Further components ``[M, T, C]``, one tensor for each suffix.
+        """Return further components ``[M, T, C]``, one tensor for each suffix.
 
         Args:
             u: The prediction ``[M, T, C]``.
@@ -55,20 +54,72 @@ class Companion:
         return []
 
     def parameters(self) -> dict[str, Any]:
-        """Numbers of each sample ``[S]`` by name, once all batches are predicted."""
+        """Return numbers of each sample ``[S]`` by name, after the last batch."""
         return {}
 
 
 class Addition(ABC):
     """A part that a run stores beside its model."""
 
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def load(cls, paths: RunPaths) -> Self | None:
-        """Return the part that the folder of a run has stored, or ``None``."""
+    def path(paths: RunPaths) -> Path:
+        """Return its file in the folder of a run."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return the tensors and numbers that are stored."""
 
     @classmethod
     @abstractmethod
+    def of_state(cls, state: dict[str, Any]) -> Self:
+        """Return the part that has such a :meth:`state`."""
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, scored: ScoredModel, references: References | None) -> Self | None:
+        """Fit the part to training and validation samples.
+
+        Args:
+            scored: The model and the data that it was trained on.
+            references: References on these data, where they have been fitted already.
+
+        Returns:
+            None where the run is to have no such part.
+        """
+
+    def calibrated(self, scored: ScoredModel, references: References | None) -> Self:
+        """Return the part fitted anew to the samples that are scored, where it can be.
+
+        Args:
+            scored: The model and the data that are scored.
+            references: As for :meth:`fit`.
+        """
+        return self
+
+    @classmethod
+    def load(cls, paths: RunPaths) -> Self | None:
+        """Return the part that the folder of a run has stored, or ``None``.
+
+        Args:
+            paths: The folder of the run.
+
+        Raises:
+            UserError: The file is damaged or of another version.
+        """
+        if not (path := cls.path(paths)).exists():
+            return None
+        content = read_checkpoint(path, of_nfsgeo=False)
+        try:
+            return cls.of_state(content)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"{path} from another version of nfsgeo",
+                "one of this version",
+                f"remove it, and evaluate {paths.root} again",
+            ) from error
+
+    @classmethod
     def of_run(
         cls,
         scored: ScoredModel,
@@ -83,13 +134,28 @@ class Addition(ABC):
         Args:
             scored: The model and its data.
             paths: The folder of the run.
-            references: Those of these data, where they have been fitted already.
+            references: References on these data, where they have been fitted already.
             own: Whether these are the data that the run was trained on.
-            calibrate: Whether it is to be fitted to the samples that are scored.
+            calibrate: Whether to fit the stored part anew to the scored samples.
         """
+        part = cls.load(paths)
+        if part is not None and calibrate:
+            part = part.calibrated(scored, references)
+        elif part is None and own:
+            part = cls.fit(scored, references)
+        else:
+            return part
+        if part is not None:
+            write_tensors(cls.path(paths), part.state())
+        return part
 
     def scores(self, scored: ScoredModel, references: References) -> dict[str, Any]:
-        """Entries of ``summary.json`` about the samples that are scored."""
+        """Return entries of ``summary.json`` about the samples that are scored.
+
+        Args:
+            scored: The model and the data that are scored.
+            references: References on these data.
+        """
         return {}
 
     def companion(
@@ -110,28 +176,5 @@ ADDITIONS: dict[str, type[Addition]] = {}
 
 def additions_of(paths: RunPaths) -> dict[str, Addition]:
     """Return the parts that the folder of a run has stored, by name."""
-    found = {name: kind.load(paths) for name, kind in ADDITIONS.items()}
-    return {name: each for name, each in found.items() if each is not None}
-
-
-def read_stored(path: Path, make: Callable[[dict[str, Any]], T]) -> T | None:
-    """Return an object made of an optional file of a run, ``None`` without the file.
-
-    Args:
-        path: The file.
-        make: Makes it of the content.
-
-    Raises:
-        UserError: The file is damaged or of another version.
-    """
-    if not path.exists():
-        return None
-    content = read_checkpoint(path, of_nfsgeo=False)
-    try:
-        return make(content)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"{path} from another version of nfsgeo",
-            "one of this version",
-            f"remove it, and evaluate {path.parents[1]} again",
-        ) from error
+    parts = {name: kind.load(paths) for name, kind in ADDITIONS.items()}
+    return {name: part for name, part in parts.items() if part is not None}

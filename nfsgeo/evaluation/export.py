@@ -54,7 +54,7 @@ def export_run(
     *,
     format: Literal["torch-export", "onnx"] = "torch-export",
 ) -> Path:
-    """Writes the best model of a run as a program for one sample on any mesh.
+    """Write the best model of a run as a program for one sample on any mesh.
 
     ``torch.export.load(target).module()`` is called with what :func:`program_inputs`
     makes, and returns ``[m, n_out, C]``, in the units of the data. It is the whole
@@ -95,10 +95,10 @@ def export_run(
     pos = torch.rand(1000 * num, domain.dim, dtype=torch.float64)
     pos = pos.new_tensor(domain.lower) + pos.new_tensor(domain.lengths) * pos
     pos, query_pos = pos[domain.contains(pos)][:num].tensor_split([EXAMPLE_POINTS])
-    given = example(forecaster.task, EXAMPLE_POINTS)
-    inputs = _inputs(forecaster, given.pop("x"), pos, query_pos, given)
+    known = example(forecaster.task, EXAMPLE_POINTS)
+    inputs = _inputs(forecaster, known.pop("x"), pos, query_pos, known)
     program = _Program(forecaster, model.resampling, list(inputs))
-    sizes = [_sizes(*each) for each in inputs.items()]
+    sizes = [_sizes(*argument) for argument in inputs.items()]
     with torch.no_grad():
         made = export(
             program,
@@ -128,8 +128,8 @@ def program_inputs(
             trained with them.
         pos: Where they were observed ``[n, d]``.
         query_pos: Where to predict ``[m, d]``; None for ``pos``.
-        known: What is known ahead, as :meth:`nfsgeo.forecast.Forecaster.forward` takes
-            it by name.
+        known: Forcings and times by the names that
+            :meth:`nfsgeo.forecast.Forecaster.forward` gives them.
 
     Returns:
         ``x``, ``pos`` and ``query_pos`` in the normalised domain, then ``edge_index
@@ -179,19 +179,19 @@ def _inputs(
         weight = edges["last"].base_weight.double()
         edges["last"] = replace(edges["last"], base_weight=weight)
     # A program takes numbers of the types that it was exported with.
-    found = {"x": x.float(), "pos": graphs.pos, "query_pos": graphs.queries}
+    inputs = {"x": x.float(), "pos": graphs.pos, "query_pos": graphs.queries}
     known = {k: v.double() if k == "times" else v.float() for k, v in known.items()}
     for name in (name for name in names if name in edges):
-        for part, of in PARTS.items():
-            found[f"{name}_{part}"] = getattr(edges[name], of)
+        for part, attribute in PARTS.items():
+            inputs[f"{name}_{part}"] = getattr(edges[name], attribute)
     for name in PLACES:
         if (place := getattr(graphs, name)) is not None:
-            found[name] = place
-    if "latent" in found and query_pos is None:
-        found["query_latent"] = found["latent"]
+            inputs[name] = place
+    if "latent" in inputs and query_pos is None:
+        inputs["query_latent"] = inputs["latent"]
     # One tensor for two arguments would be one argument of the program.
-    found = {name: each.clone() for name, each in found.items()}
-    return found | dict(sorted(known.items()))
+    inputs = {name: tensor.clone() for name, tensor in inputs.items()}
+    return inputs | dict(sorted(known.items()))
 
 
 class _Program(nn.Module):
@@ -235,8 +235,8 @@ def _own_ends(forecaster: Forecaster) -> dict[str, tuple[str, str]]:
     return {name: (name, target) for name, (_, target) in sources}
 
 
-def _sizes(name: str, given: Tensor) -> dict[int, Dim]:
-    """The sizes of an argument that may change."""
+def _sizes(name: str, tensor: Tensor) -> dict[int, Dim]:
+    """The axes of an argument whose sizes may change."""
     graph, _, part = name.rpartition("_")
     if part in PARTS:
         # To each query point one is imposed.
@@ -244,8 +244,8 @@ def _sizes(name: str, given: Tensor) -> dict[int, Dim]:
         return {int(part == "edges"): Dim(edges, min=2)}
     if name == "nodes":
         return {}
-    of = "queries" if name.startswith("query_") else "points"
-    return {0: Dim(of, min=2)} if given.ndim > 1 else {}
+    points = "queries" if name.startswith("query_") else "points"
+    return {0: Dim(points, min=2)} if tensor.ndim > 1 else {}
 
 
 def _to_onnx(program: ExportedProgram, inputs: Sequence[str], name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What a network holds: its states on the grid, and memory of its interpolations."""
+"""States of a network on its grid, and memory of its interpolations."""
 
 from __future__ import annotations
 
@@ -55,10 +55,14 @@ def relative_difference(one: Array, others: Sequence[Array]) -> float:
 
 @torch.no_grad()
 def grid_states(forecaster: Forecaster, window: Data) -> dict[str, Any]:
-    """The states of a network on its grid for one window, ``[C, *grid(, T)]``.
+    """Return the states of a network on its grid for one window, ``[C, *grid(, T)]``.
 
-    Those before the first block, ``"begin"``, and after the last, ``"end"``, of a
-    ``forecaster`` and a ``window`` of :class:`~nfsgeo.data.windows.WindowDataset`.
+    Args:
+        forecaster: The network between its transforms.
+        window: A window of :class:`~nfsgeo.data.windows.WindowDataset`.
+
+    Returns:
+        The states before the first block, ``"begin"``, and after the last, ``"end"``.
 
     Raises:
         UserError: The model has no blocks on a grid, as ``nfs`` has them.
@@ -113,18 +117,21 @@ class KeepStates(Callback):
 
 
 def kept_states(folder: Path) -> dict[int, dict[str, Any]]:
-    """What :class:`KeepStates` saved in a folder, by the number of epochs trained."""
-    found = {}
+    """Read the states that :class:`KeepStates` saved, by the number of epochs."""
+    states = {}
     for path in sorted(folder.glob("epoch-*.npz")):
         with np.load(path, allow_pickle=False) as arrays:
-            found[int(path.stem[6:])] = dict(arrays)
-    return found
+            states[int(path.stem[6:])] = dict(arrays)
+    return states
 
 
 def interpolation_memory(model: Model, x: Tensor, pos: Tensor) -> dict[str, int]:
-    """Memory that the interpolations of a model hold in a training step of one sample.
+    """Measure the memory of interpolations in a training step of one sample.
 
-    Its inputs are ``x [N, n_t, F]``, whose values do not matter, and ``pos [N, d]``.
+    Args:
+        model: The model, which stays as it is.
+        x: Inputs ``[N, n_t, F]``, whose values do not matter.
+        pos: Positions ``[N, d]``.
 
     Returns:
         Bytes of the graphs with everything cached in them (``search``), and bytes saved
@@ -147,15 +154,15 @@ def interpolation_memory(model: Model, x: Tensor, pos: Tensor) -> dict[str, int]
         graphs = model.connect(pos)
         model(x, pos, graphs=graphs).sum().backward()
     for weight in model.parameters():
-        for sizes in (kernel, rest):
-            sizes.pop(weight.untyped_storage().data_ptr(), None)
+        for part in (kernel, rest):
+            part.pop(weight.untyped_storage().data_ptr(), None)
     search = sum(graph.nbytes for graph in graphs.edges.values())
-    held = search, sum(kernel.values()), sum(rest.values())
-    return dict(zip(PARTS, held, strict=True))
+    sizes = search, sum(kernel.values()), sum(rest.values())
+    return dict(zip(PARTS, sizes, strict=True))
 
 
 def _count(module: nn.Module, sizes: dict[int, int]) -> None:
-    """Collects what a module saves for its backward pass."""
+    """Collect the tensors that a module saves for its backward pass."""
     forward = module.forward
 
     def pack(tensor: Tensor) -> Tensor:

@@ -19,26 +19,18 @@ from xarray import Variable
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
-from nfsgeo.data.conventions import Doubles, Indices
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.io.from_memory import kept
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.meshes import MeshOfFile
-from nfsgeo.data.times import (
-    later,
-    same_steps,
-    spacing_text,
-    span_text,
-    step_text,
-    time_text,
-)
 from nfsgeo.data.windows import Cache, WindowDataset
 from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.horizon import known_steps, observed_steps, times_ahead
 from nfsgeo.evaluation.query_points import query_points_of
 from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.files import check_room
 from nfsgeo.forecast import matched
-from nfsgeo.forecast.matching import check_asked, times_of
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
@@ -66,10 +58,10 @@ def predict(
     device: str | None = None,
     progress: Progress = silent,
 ) -> Fields:
-    """Predicts every sample of a file and writes a file of point clouds.
+    """Predict every sample of a file and write a file of point clouds.
 
-    Of a run with error bands there are ``u``, ``u_lower`` and ``u_upper`` in place of a
-    component ``u``, as far ahead as in training.
+    A run with error bands also gives ``u_lower`` and ``u_upper`` for a component ``u``,
+    as far ahead as in training.
 
     The last snapshots of the file are observed, as far apart as in training, and the
     time steps after its end are predicted. What is known ahead has to be in the file at
@@ -93,8 +85,8 @@ def predict(
             are more than in training.
         lead_times: Times to predict, after the last observed one, for a model that was
             trained with ``data.lead_times``.
-        level: Share of values that are to lie in an error band, 0.9 by default, the
-            attribute ``level`` of its ends; 0 leaves bands out.
+        level: Fraction of values that are to lie in an error band, 0.9 by default,
+            the attribute ``level`` of its ends; 0 leaves bands out.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
@@ -109,14 +101,13 @@ def predict(
     config, forecaster = loaded.config, loaded.forecaster
     source, target = kept(source), Path(target)
     writer_of(target)
-    task, data = forecaster.task, config.data
+    task, data, info = forecaster.task, config.data, MODELS[config.model.name]
     with (
         tempfile.TemporaryFile(dir=target.parent) as scratch,  # also gone after a kill
         open_as(data, source) as file,
     ):
         file, domain, num = matched(file, task), task.domain, file.num_samples
         # A point cloud is observed everywhere; a model that needs a grid refuses it.
-        info = MODELS[config.model.name]
         at_all = file.shape is None and info.any_mesh
         mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
         points, queries, most = None, None, max(map(file.num_points, range(num)))
@@ -132,13 +123,13 @@ def predict(
                     *(", ".join(static), num),
                 )
             names = names * num
-        observed = _observed(task, data.time_stride, file, first)
-        ahead = _ahead(task, file, observed, steps, lead_times)
-        found = (
-            each.companion(forecaster, len(ahead), level)
-            for each in loaded.additions.values()
-        )
-        companions = [companion for companion in found if companion is not None]
+        observed = observed_steps(task, data.time_stride, file, first)
+        ahead = times_ahead(task, file, observed, steps, lead_times)
+        companions = [
+            companion
+            for part in loaded.additions.values()
+            if (companion := part.companion(forecaster, len(ahead), level)) is not None
+        ]
         if level and not any(companion.suffixes for companion in companions):
             given = f"level {level:g} of {len(ahead)} time steps without error bands"
             wanted = f"a run with bands, and its {task.n_out} time steps"
@@ -150,38 +141,44 @@ def predict(
         }
         fields = [*file.component_names, *further]
         joined = any(companion.needs_observed for companion in companions)
-        numbers = np.concatenate([observed, ahead_known := _known_ahead(file, ahead)])
-        bytes_each = 4 * len(ahead) * len(fields) + 8 * domain.dim
-        check_room(target, num * most * bytes_each)
-        steps_each = len(observed), len(ahead_known)
-        how: dict[str, Any] = {"numbers": numbers, "cells": info.uses_cells}
-        windows = WindowDataset(file, range(num), *steps_each, mesh, **how)
+        bytes_of_point = 4 * len(ahead) * len(fields) + 8 * domain.dim
+        check_room(target, num * most * bytes_of_point)
+        known = known_steps(file, ahead)
+        windows = WindowDataset(
+            file,
+            range(num),
+            len(observed),
+            len(known),
+            mesh,
+            numbers=np.concatenate([observed, known]),
+            cells=info.uses_cells,
+        )
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]
 
-        def connect(pos: Tensor, **of: Any) -> Graphs:
-            wanted = queries
+        def connect(pos: Tensor, **more: Any) -> Graphs:
+            query_pos = queries
             if queries is not None and joined:
-                wanted = torch.cat([pos, queries.to(pos)])
-            graphs = forecaster.connect(pos, query_pos=wanted, **of)
+                query_pos = torch.cat([pos, queries.to(pos)])
+            graphs = forecaster.connect(pos, query_pos=query_pos, **more)
             for companion in companions:
                 graphs = companion.connect(graphs)
             return graphs
 
         cache = Cache(2**30)
 
-        def known_at_queries(batch: Batch) -> Tensor | None:
+        def static_at_queries(batch: Batch) -> Tensor | None:
             if queries is None or (not static and task.boundary is None):
                 return None
             first, rows = len(task.components) * task.has_time, list[Tensor]()
             inputs = batch.x[:, 0, first : first + len(task.static)]
-            for sample, observed in zip(
+            for sample, own in zip(
                 batch.sample.tolist(), inputs.split(batch.graphs.sizes), strict=True
             ):
                 mesh_number = int(file.sample_geometry[sample])
                 make = partial(_static_at, file, task, sample, queries, static)
                 values = cache.get(mesh_number, make).to(inputs)
-                rows += [observed, values] if joined else [values]
+                rows += [own, values] if joined else [values]
             return torch.cat(rows)
 
         staged, where = list[tuple[Any, ...]](), list[Doubles]()
@@ -192,12 +189,11 @@ def predict(
             connect=connect,
             steps=steps,
             ahead=torch.from_numpy(ahead),
-            query_static=known_at_queries,
+            query_static=static_at_queries,
         ):
-            more = [field for each in companions for field in each.components(u, batch)]
-            u = torch.cat([u, *more], dim=-1)
-            parts = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)
-            for values in parts:
+            more = [part for c in companions for part in c.components(u, batch)]
+            u = torch.cat([u, *more], dim=-1).cpu()
+            for values in u.split(batch.graphs.query_sizes or batch.graphs.sizes):
                 values = values if points is None else values[-len(points) :]
                 array = values.numpy()
                 staged.append((array.dtype, "r", scratch.tell(), array.shape))
@@ -205,9 +201,8 @@ def predict(
                 where.append(mesh(len(where)).pos if points is None else points)
             progress("samples", len(where), num)
         scratch.flush()
-        maps = [np.memmap(scratch, *of) for of in staged]
         dims = ("point", "time", "component")
-        values = [Variable(dims, staged_values) for staged_values in maps]
+        values = [Variable(dims, np.memmap(scratch, *place)) for place in staged]
         predicted = to_fields(
             Path(source.name),
             {"u": (dims, values, {"components": fields})},
@@ -218,7 +213,7 @@ def predict(
             },
             cells=[*map(file.cells, range(num if at_all and points is None else 0))],
             domain=domain,
-            parameters={k: v for of in companions for k, v in of.parameters().items()},
+            parameters={k: v for c in companions for k, v in c.parameters().items()},
             equation=file.equation,
             provenance={"model": config.model.name, "predicted_from": source.name},
             units={**file.units, **{name: unit for name, (_, unit) in further.items()}},
@@ -229,110 +224,12 @@ def predict(
         return nfsgeo.data.open(predicted.write(target))
 
 
-def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indices:
-    """Numbers of the observed snapshots, the last ones or those from ``first`` on.
-
-    They are as far apart in time as in training or, of a model that can be asked for
-    any time, in number.
-    """
-    n_in, num, usual = task.n_in, file.num_observed(), np.array(task.times[: task.n_in])
-    times, _ = times_of(task, file, file.times)
-    if first is not None and not (n_in and 0 <= first < len(file.times)):
-        raise UserError(
-            f"the first observed snapshot {first} of {file.path}",
-            f"one of 0 to {len(file.times) - 1} of fields in time",
-            "change it or leave it out",
-        )
-    if not n_in:
-        return np.empty(0, np.int64)
-    if task.any_time:
-        found = stride * np.arange(n_in)
-        found += num - 1 - found[-1] if first is None else first
-        wanted, fits = f"{found[-1] - found[0] + 1}", found[0] >= 0
-    else:
-        begin = times[num - 1] + usual[0] if first is None else times[first]
-        found, off = _nearest(times, begin + usual - usual[0])
-        step = step_text(task.step, task.units.get("time", ""))
-        wanted, fits = f"{n_in}, {step} apart", off.max() <= 1e-3 * task.step * n_in
-    if not fits or found[-1] >= num:
-        apart = spacing_text(file.times[first or 0 :], file.time_unit)
-        raise UserError(
-            f"{file.path} with {num} observed snapshots"
-            + f", {apart} apart" * bool(apart)
-            + ", and time steps "
-            f"{max(0, found[0])} to {found[-1]} to predict from",
-            f"at least {wanted}, as in training",
-            "use a file with such snapshots at its end, or choose others by the number "
-            "of the first, --first",
-        )
-    return found
-
-
-def _ahead(
-    task: Task,
-    file: Fields,
-    observed: Indices,
-    steps: int | None,
-    lead_times: Sequence[float] | None,
-) -> Doubles:
-    """Times to predict, in the file's unit."""
-    ahead = np.array(task.times[task.n_in :])
-    if lead_times is not None:
-        check_asked(task, lead_times, steps)
-        ahead = np.array(lead_times, np.float64)
-    elif steps is not None and task.has_time:
-        ahead = _rolled_out(ahead, steps)
-    if task.has_time:
-        until = file.times[: observed[-1] + 1]
-        ahead = later(ahead, until, times_of(task, file, until)[1])
-    return ahead
-
-
-def _rolled_out(ahead: Doubles, steps: int) -> Doubles:
-    """So many times after the last input, as far apart as those of training."""
-    apart = np.diff(ahead, prepend=0)
-    if steps < 1 or not same_steps(apart, apart[0]).all():
-        raise UserError(
-            f"--steps {steps} of a model that was trained on time steps of "
-            f"{apart.min():g} to {apart.max():g}",
-            "1 or more, of equal length",
-            "change it, or give the times to predict by --lead-times",
-        )
-    return apart[0] * np.arange(1, steps + 1)
-
-
-def _known_ahead(file: Fields, ahead: Doubles) -> Indices:
-    """Numbers of the predicted time steps, where the file must know something there."""
-    if not file.forcing_names:
-        return np.empty(0, np.int64)
-    found, off = _nearest(file.times, ahead)
-    step = min(np.diff(times).min(initial=np.inf) for times in (ahead, file.times))
-    if (lacking := ~(off <= 1e-3 * step)).any():
-        raise UserError(
-            f"{file.path} without {', '.join(file.forcing_names)} at "
-            f"{time_text(ahead[lacking][0], file.time_unit)}",
-            f"what is known ahead at all {len(ahead)} predicted time steps, "
-            f"{span_text(ahead[0], ahead[-1], file.time_unit)}",
-            "add these time steps to the file, without values of the fields, or ask "
-            "for fewer --steps",
-        )
-    return found
-
-
-def _nearest(there: Doubles, times: Doubles) -> tuple[Indices, Doubles]:
-    """Numbers of the snapshots nearest to some times, and how far these are off."""
-    off = np.abs(there[:, None] - times)
-    return off.argmin(axis=0), off.min(axis=0)
-
-
 def _static_at(
     file: Fields, task: Task, sample: int, points: Tensor, given: Mapping[str, Any]
 ) -> Tensor:
     """Static inputs of a task at query points ``[M, C_s]``, NaN where unknown."""
     values = torch.full((len(points), len(task.static)), torch.nan).double()
-    for name, column in {
-        **boundary_at(file, task.boundary, sample, points),
-        **given,
-    }.items():
+    boundary = boundary_at(file, task.boundary, sample, points)
+    for name, column in {**boundary, **given}.items():
         values[:, task.static.index(name)] = torch.tensor(column).double()
     return values

@@ -20,15 +20,19 @@ __all__ = ["QueryPoints", "query_points_of", "read_points"]
 
 
 def read_points(path: Path, domain: Domain) -> Doubles:
-    """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
-    ``.csv`` (one column per axis, in any order if the first line names them, and
-    perhaps one of names of the points).
+    """Read the coordinates of query points ``[M, d]``.
 
     Points that are up to one period outside along a periodic axis are brought back.
 
+    Args:
+        path: An ``.npy`` file, an ``.npz`` file (its only array, or ``pos``) or a
+            ``.csv`` file (one column per axis, in any order if the first line names
+            them, and perhaps one of names of the points).
+        domain: The domain that holds them.
+
     Raises:
-        UserError: The file at ``path`` cannot be read, or a point is not finite or lies
-            outside the ``domain``.
+        UserError: The file cannot be read, or a point is not finite or lies outside the
+            domain.
     """
     return np.asarray(query_points_of(path, domain).pos)
 
@@ -50,7 +54,7 @@ class QueryPoints(NamedTuple):
 def query_points_of(
     source: Path | str | Doubles, domain: Domain, static: Sequence[str] = ()
 ) -> QueryPoints:
-    """Reads query points with their names and static inputs.
+    """Read query points with their names and static inputs.
 
     Args:
         source: A file as for :func:`read_points`, or an array ``[M, d]``.
@@ -58,23 +62,24 @@ def query_points_of(
         static: Names of the static inputs that a table or an archive may have.
 
     Raises:
-        UserError: As of :func:`read_points`, or a static input cannot be used.
+        UserError: Points cannot be read or lie outside the domain, or a static input
+            cannot be used.
     """
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
     what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
     rows = f"an array of points, one row of {domain.dim} coordinates for each"
     with reading(what, rows, "correct the file"):
         if isinstance(source, np.ndarray):
-            read, names, known = QueryPoints(source, [], {})
+            content = QueryPoints(source, [], {})
         elif (path := Path(source)).suffix in readers and path.is_file():
-            read, names, known = readers[path.suffix](path, static)
+            content = readers[path.suffix](path, static)
         else:
             expected = "an existing .npy, .npz or .csv file"
             raise UserError(what, expected, "check the name")
-        points = as_real(read, what).astype(np.float64)
+        points = as_real(content.pos, what).astype(np.float64)
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
             raise ValueError(f"an array of shape {points.shape}")
-        values = {k: as_real(each, k, gaps=True) for k, each in known.items()}
+        values = {k: as_real(v, k, gaps=True) for k, v in content.static.items()}
         for name, column in values.items():
             if (np.abs(column) > np.finfo(np.float32).max).any():
                 raise ValueError(f"{name} with a value that float32 cannot hold")
@@ -90,7 +95,7 @@ def query_points_of(
             "move or leave out the points outside",
         )
     domain.check_region(torch.from_numpy(points), f"{what} with ")
-    return QueryPoints(points, names, values)
+    return QueryPoints(points, content.names, values)
 
 
 def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
@@ -99,13 +104,13 @@ def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
         return QueryPoints(arrays, [], {})
     with arrays:
         name = "pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]
-        known = {each: arrays[each] for each in arrays.files if each in static}
+        values = {key: arrays[key] for key in arrays.files if key in static}
         pos = arrays[name]
-        for odd in sorted({*arrays.files} - {name, *known}):
+        for odd in sorted({*arrays.files} - {name, *values}):
             if arrays[odd].shape == pos.shape[:1]:  # a value for each point
                 told = f"pos and {', '.join(static)}" if static else "pos"
                 raise ValueError(f"array {odd}, which is none of {told}")
-        return QueryPoints(pos, [], known)
+        return QueryPoints(pos, [], values)
 
 
 def _table(path: Path, static: Sequence[str]) -> QueryPoints:
@@ -113,14 +118,14 @@ def _table(path: Path, static: Sequence[str]) -> QueryPoints:
     names, separator, *_ = cells.first_lines(path)
     if names and all(name and cells.is_number(name) for name in names):
         one = None if separator == cells.SPACES else separator
-        read = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
-        return QueryPoints(read, [], {})
+        pos = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
+        return QueryPoints(pos, [], {})
     places, others = point_table(path)
-    known = {n: cells.values_of(path, others.pop(n)) for n in static if n in others}
+    values = {n: cells.values_of(path, others.pop(n)) for n in static if n in others}
     for name in others:
         numeric = others[name].map(cells.is_number).all()
         if numeric and bare_name(name) not in cells.STATIONS:
             told = ", ".join(["coordinates", "names of the points", *static])
             raise ValueError(f"columns {[*others]}, of which {name} is none of {told}")
     names = [*others.iloc[:, 0]] if len(others.columns) else []
-    return QueryPoints(places.to_numpy(np.float64), names, known)
+    return QueryPoints(places.to_numpy(np.float64), names, values)

@@ -1,7 +1,7 @@
 """Predictions without a network, as references for a model.
 
-They are persistence, polynomials in time, the mean of the training targets, for one
-series at stations what :data:`SERIES_REFERENCES` has, and for problems without time
+They are persistence, polynomials in time and the mean of the training targets; for one
+series at stations those of :data:`SERIES_REFERENCES`, and for problems without time
 nearest neighbours and gradient boosted trees.
 """
 
@@ -25,12 +25,12 @@ from nfsgeo.training.run_data import RunData
 __all__ = ["MAX_QUERIES", "SERIES_REFERENCES", "References", "SeriesReferences"]
 __all__ += ["extrapolation", "persistence", "training_mean", "window_times"]
 
-# From a batch without gaps in ``x``, whose raw inputs are ``given``.
+# Predicts for a batch without gaps in ``x``, whose raw inputs are ``given``.
 Predictor = Callable[[Batch], Tensor]
 
 # Polynomials in time through the last observed values, from the first degree on.
 DEGREES = ("linear", "quadratic", "cubic")
-# Unobserved points per sample that errors are at; more of them tell nothing new.
+# Number of unobserved points per sample at which errors are computed, at most.
 MAX_QUERIES = 4096
 
 
@@ -38,21 +38,27 @@ class SeriesReferences(Protocol):
     """Predictions for one series that is split by time, at points that stay."""
 
     def predictors(self) -> dict[str, Predictor]:
-        """Each reference by its name, from a batch with raw inputs ``given``."""
+        """Return each reference by its name, for batches with raw inputs ``given``."""
 
     def at_queries(self, batch: Batch, field: Tensor) -> Tensor:
-        """A prediction ``field [n, n_out, C]`` at the observed points of a ``batch`` of
-        one window, and at its other points: ``[n + m, n_out, C]``, as ``query_y``.
+        """Extend a prediction to the unobserved points of a batch of one window.
+
+        Args:
+            batch: The window.
+            field: The prediction at the observed points ``[n, n_out, C]``.
+
+        Returns:
+            The prediction at all points ``[n + m, n_out, C]``, as ``query_y``.
         """
 
 
-# Each fits references to the data of a run, for so many time steps, or returns None;
-# they may take a minute if the last argument says so.
+# Each fits references to the data of a run, for a number of time steps, or returns
+# None; they may take a minute if the last argument says so.
 SERIES_REFERENCES: list[Callable[[RunData, int, bool], SeriesReferences | None]] = []
 
 
 class References:
-    """Everything that predicts what a model does, fitted to the training windows.
+    """All predictions without a network, fitted to the training windows.
 
     Persistence needs one observed time step, extrapolation by a polynomial one more
     than its degree, :class:`SeriesReferences` a single series split by time, and
@@ -60,14 +66,16 @@ class References:
     time and training samples in the file.
 
     Args:
-        scored: What is scored.
+        scored: The model and the data that are scored.
         steps: Time steps to predict; None for those of training.
         boosting: Whether references of a series may take a minute to fit.
 
     Attributes:
         predictors: Each reference by its name in a summary.
-        series: Those of a single series, None of other data.
-        static: Those of a problem without time, None of other data.
+        at_queries: References that also predict at unobserved query points, by name,
+            from a batch of one window: ``[n + m, n_out, C]``, as ``query_y``.
+        tied: Names of those that are fitted to each point of the training mesh.
+        series: Those of a single series; None for other data.
     """
 
     def __init__(
@@ -87,15 +95,26 @@ class References:
             predict = partial(_extrapolated, num, degree)
             self.predictors[f"{name}_extrapolation"] = predict
         self.predictors["mean"] = training_mean(train)
-        self.static: StaticReferences | None = None
+        self.tied = {"mean"}
+        self.at_queries: dict[str, Predictor] = {}
         # Fitted to the samples that are scored, they would find these samples again.
         if not train.n_in and part == "train":
-            self.static = StaticReferences(train)
-            self.predictors |= self.static.predictors()
-        made = (make(used, train.n_out, boosting) for make in SERIES_REFERENCES)
-        self.series = next((each for each in made if each is not None), None)
+            static = StaticReferences(train)
+            self.predictors |= static.predictors()
+            self.at_queries = static.predictors(queries=True)
+        fits = (fit(used, train.n_out, boosting) for fit in SERIES_REFERENCES)
+        self.series = next((series for series in fits if series is not None), None)
         if self.series is not None:
-            self.predictors |= self.series.predictors()
+            own = self.series.predictors()
+            self.predictors |= own
+            self.tied |= {*own}
+            for name in ("persistence", "mean", *own):
+                self.at_queries[name] = partial(self._extended, name)
+
+    def _extended(self, name: str, batch: Batch) -> Tensor:
+        """Extend a reference of a series to the unobserved points of its window."""
+        assert self.series is not None
+        return self.series.at_queries(batch, self.predictors[name](batch))
 
 
 def _extrapolated(components: int, degree: int, batch: Batch) -> Tensor:
@@ -105,17 +124,22 @@ def _extrapolated(components: int, degree: int, batch: Batch) -> Tensor:
 
 
 def persistence(u: Tensor, num_out: int) -> Tensor:
-    """The last time step of ``u [N, n_in, C]``, repeated: ``[N, num_out, C]``."""
+    """Repeat the last time step of ``u [N, n_in, C]``: ``[N, num_out, C]``.
+
+    Args:
+        u: Fields at the observed time steps.
+        num_out: Number of time steps to predict.
+    """
     return u[:, -1:].expand(-1, num_out, -1)
 
 
 def extrapolation(u: Tensor, times: Tensor, degree: int) -> Tensor:
-    """The polynomial in time through the last observed values, ``[N, n_out, C]``.
+    """Extend the polynomial in time through the last observed values ``[N, n_out, C]``.
 
     Args:
         u: Fields at the observed time steps ``[N, n_in, C]``, more than ``degree``.
         times: Times of all time steps ``[n_in + n_out]``, which may be uneven.
-        degree: Of the polynomial: 1 for linear extrapolation.
+        degree: Degree of the polynomial: 1 for linear extrapolation.
     """
     n_in, at = u.size(1), times.cpu().double().numpy()
     # In double precision: the weights of cubics are large and cancel.
@@ -125,11 +149,14 @@ def extrapolation(u: Tensor, times: Tensor, degree: int) -> Tensor:
 
 
 def training_mean(train: WindowDataset) -> Predictor:
-    """The mean of the targets of the training samples ``train``.
+    """Return the mean of the targets of the training samples as a prediction.
 
     It is taken at each point and time step where all samples share one mesh, else at
     each time step over all points. Missing values do not count; where there are no
     others, it is the mean of each component.
+
+    Args:
+        train: The windows of the training samples.
     """
     shared = isinstance(train.mesh, Mesh) and not train.drop_absent
     total, count = torch.zeros((), dtype=torch.float64), torch.zeros(())
@@ -142,12 +169,12 @@ def training_mean(train: WindowDataset) -> Predictor:
     mean = torch.where(count > 0, total / count, overall)
 
     def predict(batch: Batch) -> Tensor:
-        of = mean.to(batch.y)
-        return of[batch.point] if shared else of.expand_as(batch.y)
+        values = mean.to(batch.y)
+        return values[batch.point] if shared else values.expand_as(batch.y)
 
     return predict
 
 
 def window_times(batch: Batch) -> Tensor:
-    """Times of each window ``[W, n_in + n_out]``."""
+    """Return the times of each window ``[W, n_in + n_out]``."""
     return torch.as_tensor(batch.times).view(batch.num_graphs, -1).cpu()

@@ -20,14 +20,13 @@ from nfsgeo.evaluation.scope import Part, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
-from nfsgeo.forecast import matched
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import Experiment, RunPaths
 from nfsgeo.training.artifacts import write_arrays, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.run import is_finished
-from nfsgeo.training.run_data import RunData, open_as, open_source
+from nfsgeo.training.run_data import open_as
 from nfsgeo.training.run_paths import Run, find_run
 from nfsgeo.training.trainer import read_history
 
@@ -40,7 +39,7 @@ BY_TIME_STEP = {
     "linear_extrapolation": "linear_by_record",
 }
 
-# Arrays of evaluation.npz about a few stations, as many as can be told apart.
+# Arrays of evaluation.npz about a few stations, as many as a figure can show.
 SERIES = ("station", "station_times", "station_truth", "station_prediction")
 STATIONS, TIME_STEPS = 4, 120
 
@@ -60,7 +59,7 @@ def evaluate_run(
     progress: Progress = silent,
     experiment: Experiment | None = None,
 ) -> dict[str, Any]:
-    """Errors of a run on its test samples, or on a file that is named.
+    """Compute the errors of a run on its test samples, or on a named file.
 
     On the run's own data this writes ``summary.json``, ``evaluation.npz`` and, with
     ``factors``, ``unseen.csv``. On another file nothing is written, and the errors are
@@ -106,10 +105,13 @@ def evaluate_run(
         UserError: The run has no checkpoint, or the data do not fit it, or there are no
             error bands to calibrate or too few samples, or an argument is wrong.
     """
-    for name, given, kind in (("part", part, Part), ("unseen_at", unseen_at, UnseenAt)):
-        if given not in (None, *get_args(kind)):
-            expected = " or ".join(get_args(kind))
-            raise UserError(f"{name} {given!r}", expected, "choose one")
+    choices = (
+        ("part", part, get_args(Part)),
+        ("unseen_at", unseen_at, get_args(UnseenAt)),
+    )
+    for name, choice, names in choices:
+        if choice not in (None, *names):
+            raise UserError(f"{name} {choice!r}", " or ".join(names), "choose one")
     if steps is not None and steps < 1:
         raise UserError(f"steps {steps}", "1 or more", "change it or leave it out")
     paths, own = find_run(run), data is None
@@ -123,11 +125,8 @@ def evaluate_run(
     if own and experiment is not None:
         used = experiment.used
     else:
-        if data is None:
-            file = open_source(trained.data)
-        else:
-            file = open_as(trained.data, kept(data))
-        used = RunData(trained, matched(file, task))
+        file = None if data is None else open_as(trained.data, kept(data))
+        used = loaded.data(file)
     if own and task.fingerprint not in ("", used.file.fingerprint()):
         raise UserError(
             f"{used.file.path}, which has changed since training",
@@ -141,18 +140,24 @@ def evaluate_run(
     used, part = scoped(used, task.num_points, own=own, part=part, around=around)
     scored = ScoredModel(forecaster, used)
     references = References(scored, boosting=boosting)
-    found = score(scored, references, progress=progress)
+    scores = score(scored, references, progress=progress)
     summary = _costs(paths, scored)
-    summary["scored"] = describe_scored(named, found.windows, part, found.points)
-    summary |= found.summary()
+    summary["scored"] = describe_scored(named, scores.windows, part, scores.points)
+    summary |= scores.summary()
     summary |= unobserved_errors(scored, references)
     if steps is not None:
         ahead = References(scored, steps=steps)
         further = score(scored, ahead, steps=steps, progress=progress)
         summary["rollout"] = further.rollout()
-    for added in ADDITIONS.values():
-        made = added.of_run(scored, paths, references, own=own, calibrate=calibrate)
-        summary |= {} if made is None else made.scores(scored, references)
+    for kind in ADDITIONS.values():
+        added = kind.of_run(scored, paths, references, own=own, calibrate=calibrate)
+        summary |= {} if added is None else added.scores(scored, references)
+    if calibrate and "bands" not in summary:
+        raise UserError(
+            f"{paths.root} to calibrate",
+            "a run with error bands",
+            "train it with --bands",
+        )
     rows: list[dict[str, Any]] = []
     if factors:
         rows, points = evaluate_unseen(
@@ -160,7 +165,7 @@ def evaluate_run(
         )
         summary |= {"unseen": spread(rows), "unseen_points": points}
     if own:
-        _write(paths, used.file, found, _station_series(scored))
+        _write(paths, used.file, scores, _station_series(scored))
         if rows:
             write_rows(paths.unseen, COLUMNS, rows)
         write_json(paths.summary, summary)
@@ -200,29 +205,28 @@ def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
 
 
 def _write(
-    paths: RunPaths, file: Fields, found: Scores, stations: dict[str, Any]
+    paths: RunPaths, file: Fields, scores: Scores, stations: dict[str, Any]
 ) -> None:
-    """Writes examples, series and the errors in time, with what their figures need."""
-    errors, names = found.by_time_step, file.component_names
+    """Write examples, series and errors in time, and what their figures need."""
+    errors, names = scores.by_time_step, file.component_names
     texts = {
         "component_names": names,
         "component_units": [file.units.get(name, "") for name in names],
         "input_names": file.static_names if len(file.times) == 1 else [],
         "axis_units": [file.units.get(axis, "") for axis in file.space],
+        "time_unit": file.time_unit,
     }
     arrays: dict[str, Any] = {
-        **found.examples,
+        **scores.examples,
         **stations,
         **file.domain.to_dict(),
         **{key: errors[name] for name, key in BY_TIME_STEP.items() if name in errors},
-        "mae_by_sample": found.mae.numpy(),
-        **{name: np.array(each) for name, each in texts.items() if any(each)},
+        "mae_by_sample": scores.mae.numpy(),
+        **{name: np.array(text) for name, text in texts.items() if any(text)},
     }
-    if file.time_unit:
-        arrays["time_unit"] = np.array(file.time_unit)
-    sample, pos = int(found.examples["sample"][0]), found.examples["pos"]
+    sample, pos = int(scores.examples["sample"][0]), scores.examples["pos"]
     triangles = file.triangles(sample)
-    # Where a sample is observed at all points of its mesh, in the order of the file.
+    # The sample has to be observed at all points of its mesh, in the order of the file.
     everywhere = file.coordinates(sample).astype(pos.dtype)
     if triangles is not None and np.array_equal(pos, everywhere):
         arrays["triangles"] = triangles
@@ -230,7 +234,7 @@ def _write(
 
 
 def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
-    """The end of the test series at the stations with most values there.
+    """Predict the end of the test series at the stations with most values there.
 
     Predictions follow each other, each from the time steps before it, so that every
     time step is predicted once. Points without names, or without time, have none.
@@ -248,14 +252,16 @@ def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
     windows = scored.windows(noise=0.0, stride=stride, max_samples=1)
     last = range(len(windows))[-max(1, TIME_STEPS // n_out) :]
     starts = used.starts("test", n_in + n_out, stride)[last.start :]
-    at = (starts[:, None] + data.time_stride * np.arange(n_in, n_in + n_out)).ravel()
-    truth = file.read(windows.samples[0], slice(int(at[-1]) + 1), mesh.index)[:, at]
+    steps = starts[:, None] + data.time_stride * np.arange(n_in, n_in + n_out)
+    whole = slice(int(steps.max()) + 1)
+    truth = file.read(windows.samples[0], whole, mesh.index)[:, steps.ravel()]
     chosen = np.argsort(np.isnan(truth).sum((1, 2)), kind="stable")[:STATIONS]
-    found = np.full_like(truth[chosen], np.nan)
+    predicted = np.full_like(truth[chosen], np.nan)
     some: Any = Subset(windows, last)
     for window, (batch, u) in enumerate(predictions(forecaster, some, 1)):
         # Windows may lack points.
         station, point = np.nonzero(chosen[:, None] == batch.point.cpu().numpy())
-        found[station, window * n_out : (window + 1) * n_out] = u.cpu()[point]
-    arrays = (np.array(names)[mesh.index[chosen]], file.times[at], truth[chosen], found)
+        predicted[station, window * n_out : (window + 1) * n_out] = u.cpu()[point]
+    stations, times = np.array(names)[mesh.index[chosen]], file.times[steps.ravel()]
+    arrays = stations, times, truth[chosen], predicted
     return dict(zip(SERIES, arrays, strict=True))

@@ -1,4 +1,4 @@
-"""Which samples of a file are scored, and at which points."""
+"""The samples of a file that are scored, and their points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nfsgeo.training.run_data import RunData, open_source, samples_of, with_part
 __all__ = ["Part", "describe_scored", "scoped"]
 
 Part = Literal["all", "test"]
-# Of the domain's lengths: points as close as this are the same, in any units.
+# Distance of points that count as the same, over the lengths of the domain.
 SAME_POINT = 1e-5
 
 
@@ -28,11 +28,11 @@ def scoped(
     part: Part | None,
     around: bool,
 ) -> tuple[RunData, Part]:
-    """The data to score: the test part of the run's own file, or all of a named one.
+    """Return the data to score: the test part of the run's own file, or a named one.
 
-    A named file is scored at all points, but for a model that is tied to those of
-    training, or where what is asked for is around the points of the run. Where all
-    samples are scored, they are the test part of the fields.
+    A named file is scored at all points, unless the model is tied to those of training
+    or meshes around the points of the run are asked for. Where all samples are scored,
+    they are the test part of the fields.
 
     Args:
         used: The file with the configuration of the run.
@@ -62,7 +62,7 @@ def scoped(
         )
     if own:
         return used, part
-    # What was measured has noise of its own.
+    # Measurements have noise of their own.
     changes: dict[str, Any] = {"max_test": None, "max_train": None, "input_noise": 0.0}
     if part == "all":
         parts = dict.fromkeys(SPLITS, np.arange(0))
@@ -82,12 +82,12 @@ def scoped(
 def describe_scored(
     used: RunData, test: WindowDataset, part: Part, points: tuple[int, int]
 ) -> dict[str, Any]:
-    """The entry ``"scored"`` of a summary.
+    """Return the entry ``"scored"`` of a summary.
 
     ``"points"`` is one number, or the smallest and the largest where samples differ;
-    ``"of_points"`` is the number in the file, None where points lie between these.
+    ``"of_points"`` is the number in the file, None if points lie between these.
     ``"trained_on"`` counts samples that the run was trained or validated on, and
-    ``"windows"`` those that were scored, where samples have several.
+    ``"windows"`` the scored windows, if samples have several.
 
     Args:
         used: The file with the configuration of the run.
@@ -102,8 +102,8 @@ def describe_scored(
     scored["of_points"] = None if between else _span(map(file.num_points, samples))
     data = used.config.data
     if part == "all" and data.file == file.path.resolve():
-        own = with_parts(data.changed(known=[]), used.file)
-        parts = [samples_of(data, own, name) for name in ("train", "valid")]
+        split = with_parts(data.changed(known=[]), used.file)
+        parts = [samples_of(data, split, name) for name in ("train", "valid")]
         trained = len(np.unique(np.concatenate(parts)))
     scored |= {"trained_on": trained}
     scored["tied"] = not MODELS[used.config.model.name].unseen_meshes
@@ -112,15 +112,15 @@ def describe_scored(
 
 def _span(numbers: Iterable[int]) -> int | list[int]:
     """The smallest and the largest number, or the only one."""
-    each = sorted(set(numbers))
-    return each[0] if len(each) == 1 else [each[0], each[-1]]
+    ordered = sorted(set(numbers))
+    return ordered[0] if len(ordered) == 1 else [ordered[0], ordered[-1]]
 
 
 def _check_tied(used: RunData, num_points: int) -> None:
-    """Refuses a file whose points are not those of training."""
+    """Refuse a file whose points are not those of training."""
     config, file, pos = used.config, used.file, used.mesh(0).pos
-    own, same = config.data.file, len(pos) == num_points
-    if same and own is not None and own.exists() and own != file.path.resolve():
+    path, same = config.data.file, len(pos) == num_points
+    if same and path is not None and path.exists() and path != file.path.resolve():
         trained = RunData(config, open_source(config.data))
         off = np.abs(trained.mesh(0).pos - pos)
         same = bool((off <= SAME_POINT * np.array(file.domain.lengths)).all())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,16 @@ from torch_geometric.data import Batch
 
 from nfsgeo.config import TrainerSection
 from nfsgeo.config.errors import explained
+from nfsgeo.data import Fields
 from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.evaluation.additions import Addition, additions_of
-from nfsgeo.forecast import Forecaster, rollout
+from nfsgeo.forecast import Forecaster, matched, rollout
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.processes import check_device, device_of
-from nfsgeo.training.run_data import Observation, RunData
+from nfsgeo.training.run_data import Observation, RunData, open_source
 from nfsgeo.training.run_paths import Run, find_run
 
-__all__ = ["LoadedRun", "ScoredModel", "open_run", "predictions"]
+__all__ = ["LoadedRun", "ScoredModel", "open_run", "points_of", "predictions"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class ScoredModel:
         stride: int | None = None,
         max_samples: int | None = None,
     ) -> WindowDataset:
-        """Windows as those of training: without points that have no value at all.
+        """Return windows like those of training, without points that have no value.
 
         Args:
             part: ``"train"``, ``"valid"`` or ``"test"``.
@@ -59,7 +60,7 @@ class ScoredModel:
         return windows
 
     def errors(self) -> FieldErrors:
-        """Errors of no sample yet."""
+        """Return the metric of errors, before the first sample."""
         statistics = self.forecaster.task.statistics
         return FieldErrors(**statistics).to(self.forecaster.device)
 
@@ -68,25 +69,38 @@ class ScoredModel:
     ) -> tuple[dict[str, float], ...]:
         """Errors at all predicted points, the first ones of each sample, the others.
 
-        ``num_first`` tells how many of these a sample has; its observed ones if None.
         Errors are NaN where there are no points.
+
+        Args:
+            windows: The windows to predict.
+            num_first: Number of the first points of a sample; None for its observed
+                ones.
         """
-        found = tuple(self.errors() for _ in range(3))
+        parts = tuple(self.errors() for _ in range(3))
         size = self.used.config.data.batch_size
         for batch, prediction in predictions(self.forecaster, windows, size):
-            graphs, nums = batch.graphs, batch.graphs.sizes
-            truth = batch.y if graphs.query_sizes is None else batch.query_y
+            sizes = batch.graphs.query_sizes or batch.graphs.sizes
+            truth = batch.y if batch.graphs.query_sizes is None else batch.query_y
+            nums = batch.graphs.sizes
             if num_first is not None:
                 nums = tuple(map(num_first, batch.sample.tolist()))
-            sizes = torch.tensor(graphs.query_sizes or graphs.sizes)
-            sample = torch.arange(len(sizes)).repeat_interleave(sizes)
-            rank = torch.arange(len(sample)) - (sizes.cumsum(0) - sizes)[sample]
-            first = (rank < torch.tensor(nums)[sample]).to(truth.device)
-            sample = sample.to(truth.device)
-            everywhere = torch.ones_like(first)
-            for errors, at in zip(found, (everywhere, first, ~first), strict=True):
+            sample, first = (of.to(truth.device) for of in points_of(sizes, nums))
+            for errors, at in zip(parts, (first | True, first, ~first), strict=True):
                 errors.update(prediction[at], truth[at], sample[at])
-        return tuple(errors.compute() for errors in found)
+        return tuple(errors.compute() for errors in parts)
+
+
+def points_of(sizes: Sequence[int], num_first: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Return the sample of each point ``[M]``, and whether it is one of its first.
+
+    Args:
+        sizes: Number of points of each sample, which follow each other.
+        num_first: Number of the first points of each sample.
+    """
+    counts = torch.tensor(sizes)
+    sample = torch.arange(len(counts)).repeat_interleave(counts)
+    rank = torch.arange(len(sample)) - (counts.cumsum(0) - counts)[sample]
+    return sample, rank < torch.tensor(num_first)[sample]
 
 
 @dataclass(frozen=True)
@@ -96,22 +110,36 @@ class LoadedRun:
     Attributes:
         config: Its resolved configuration.
         forecaster: Its best model.
-        additions: What it has besides, by name.
+        additions: Further parts that it has stored, by name.
     """
 
     config: RunConfig
     forecaster: Forecaster
     additions: Mapping[str, Addition]
 
+    def data(self, file: Fields | None = None) -> RunData:
+        """Return the fields of a file, in the components and units of the run.
+
+        Args:
+            file: The fields; None for those that the run was trained on.
+        """
+        file = open_source(self.config.data) if file is None else file
+        return RunData(self.config, matched(file, self.forecaster.task))
+
 
 def open_run(run: Run, device: str | None = None) -> LoadedRun:
-    """A run with its best model, on ``device`` or the run's own."""
+    """Load a run with its best model.
+
+    Args:
+        run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``; None for the device of the run.
+    """
     paths = find_run(run)
     config = read_config(paths.config)
-    own = config.trainer
+    trainer = config.trainer
     with explained():
         section = TrainerSection.model_validate(
-            {"device": device or own.device, "precision": own.precision}
+            {"device": device or trainer.device, "precision": trainer.precision}
         )
     check_device(section)
     forecaster = restore(paths.best, config).eval().to(device_of(section))
@@ -129,11 +157,18 @@ def predictions(
     ahead: Tensor | None = None,
     query_static: Callable[[Batch], Tensor | None] | None = None,
 ) -> Iterator[tuple[Batch, Tensor]]:
-    """Batches of samples, in order, and their predicted fields ``[M, steps, C]``.
+    """Yield batches of samples, in order, and their predicted fields ``[M, steps, C]``.
 
-    A number of ``steps`` asks for a rollout. A model that can be asked for any time
-    predicts those of the windows, or ``ahead`` ``[K]``. Static inputs at the query
-    points are those of the windows, or what ``query_static`` tells of a batch.
+    Args:
+        forecaster: The model.
+        windows: The samples.
+        batch_size: Number of samples of a batch.
+        connect: Makes the graphs of a sample; None for those of the model.
+        steps: Number of time steps of a rollout; None to predict those of training.
+        ahead: Times to predict ``[K]``, for a model that can be asked for any time;
+            None for those of the windows.
+        query_static: Returns static inputs at the query points of a batch; None for
+            those of the windows.
     """
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)

@@ -14,8 +14,7 @@ from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.references import MAX_QUERIES, References
-from nfsgeo.evaluation.scored_model import ScoredModel, predictions
-from nfsgeo.evaluation.static_references import StaticReferences
+from nfsgeo.evaluation.scored_model import ScoredModel, points_of, predictions
 from nfsgeo.forecast.matching import check_times
 from nfsgeo.forecast.transforms import MissingValues
 from nfsgeo.geometry import Graphs
@@ -71,14 +70,14 @@ class Scores:
         names = file.component_names
         units = [file.units.get(name) for name in names]
         summary: dict[str, Any] = {"test": scores.pop("model"), "baselines": scores}
-        if types := {name: each.compute() for name, each in self.by_type.items()}:
+        if self.by_type:
+            types = {name: metric.compute() for name, metric in self.by_type.items()}
             summary["by_node_type"] = types
-        each = zip(names, self.errors["model"].without_energy(), strict=False)
-        if left := {name: num for name, num in each if num}:
+        nums = zip(names, self.errors["model"].without_energy(), strict=False)
+        if left := {name: num for name, num in nums if num}:
             summary["left_out"] = left
         parts = {name: metric.by_component() for name, metric in self.errors.items()}
-        model = parts.pop("model")
-        if not model:
+        if not (model := parts.pop("model")):
             return summary | ({"units": units[0]} if units[0] else {})
         flat = ", ".join(name for name, s in zip(names, std, strict=True) if not s)
         constant = f" They are without {flat}, constant in the training data."
@@ -87,22 +86,25 @@ class Scores:
             "components": {
                 name: {"unit": units[c], "std": std[c]}
                 | model[c]
-                | {"baselines": {each: errors[c] for each, errors in parts.items()}}
+                | {"baselines": {method: errors[c] for method, errors in parts.items()}}
                 for c, name in enumerate(names)
             },
         }
 
     def rollout(self) -> dict[str, Any]:
-        """Errors of a rollout: ``times`` after the last input, ``errors`` over all of
-        these by method, ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1
-        at the last of them with the mean removed.
+        """Errors of a rollout by method.
+
+        Returns:
+            ``times`` after the last input, ``errors`` over all of these,
+            ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1 at the last
+            of them with the mean removed.
         """
         n_in, times = self.windows.n_in, self.windows.times
         by_step, last = self.by_time_step.items(), self.last.items()
         return {
             "times": (times[n_in:] - times[n_in - 1]).tolist(),
             "errors": self.pooled(),
-            "mae_by_step": {name: each.tolist() for name, each in by_step},
+            "mae_by_step": {name: mae.tolist() for name, mae in by_step},
             "rel_l1_last_by_sample": {n: e.nanmean(-1).tolist() for n, e in last},
         }
 
@@ -115,14 +117,21 @@ def score(
     steps: int | None = None,
     progress: Progress = silent,
 ) -> Scores:
-    """Scores the model and the references on every test sample.
+    """Score the model and the references on every test sample.
 
-    Time steps have to be those of training, but for a rollout of so many ``steps``.
+    Args:
+        scored: The model and the data that are scored.
+        references: References on these data, for as many time steps.
+        steps: Number of time steps of a rollout; None for those of training.
+        progress: Called with what is being done, how much is done and in all.
+
+    Raises:
+        UserError: Time steps are not those of training, or nothing is observed.
     """
     forecaster, file, task = scored.forecaster, scored.used.file, scored.forecaster.task
     test, predictors = scored.windows(n_out=steps), references.predictors
     if steps is None:
-        # Of the file of training, windows of lead times may reach somewhat further.
+        # On the training file, lead-time windows may exceed the longest training lead.
         if not (task.any_time and task.fingerprint == file.fingerprint()):
             times = (test[item].times.tolist() for item in range(len(test)))
             check_times(task, file, times)
@@ -135,51 +144,56 @@ def score(
     # Sums over points, of each predicted time step and component, and their numbers.
     zero = torch.zeros((), dtype=torch.float64)
     absolute, count = dict.fromkeys(names, zero), zero
-    examples: list[tuple[Tensor, ...]] = []
+    examples, sizes = list[tuple[Tensor, ...]](), list[int]()
     # Samples on meshes of their own do not stack, and windows of one sample differ in
     # their times: only the first is an example.
     alike = len(set(test.samples)) == len(test)
     alike &= isinstance(test.mesh, Mesh) and not test.drop_absent
-    wanted, sizes = EXAMPLES if alike else 1, list[int]()
+    num_examples = EXAMPLES if alike else 1
     by_type, types = dict[int, FieldErrors](), file.node_types
     column = file.input_names.index(types) if types else 0
     column += file.components * task.has_time
     size = scored.used.config.data.batch_size
     for batch, prediction in predictions(forecaster, test, size, steps=steps):
-        known = with_given(scored, batch)
+        known, truth, sample = with_given(scored, batch), batch.y, batch.batch
         fields = {"model": prediction}
         fields |= {name: predict(known) for name, predict in predictors.items()}
-        mean, gaps = fields["mean"].double().mean(dim=(0, 1)), batch.y.isnan()
-        count = count + (~gaps).sum(0).cpu()
+        mean = fields["mean"].double().mean(dim=(0, 1))
+        count = count + (~truth.isnan()).sum(0).cpu()
         for name, field in fields.items():
-            errors[name].update(field, batch.y, batch.batch)
-            error = (field.double() - batch.y).abs().masked_fill(gaps, 0)
-            absolute[name] = absolute[name] + error.sum(0).cpu()
-            ends = field[:, -1:], batch.y[:, -1:], batch.batch
-            of_samples = errors_by_sample(*ends, mean=mean, std=std)
-            last[name].append(of_samples["rel_l1"][0].cpu())
+            errors[name].update(field, truth, sample)
+            error = (field.double() - truth).abs().nansum(0)
+            absolute[name] = absolute[name] + error.cpu()
+            ends = errors_by_sample(
+                field[:, -1:], truth[:, -1:], sample, mean=mean, std=std
+            )
+            last[name].append(ends["rel_l1"][0].cpu())
         kinds = batch.x[:, 0, column] if types else batch.x.new_empty(0)
         for kind in map(int, kinds.unique().tolist()):
             at = kinds == kind
-            of_kind = by_type.setdefault(kind, scored.errors())
-            of_kind.update(prediction[at], batch.y[at], batch.batch[at])
-        each = errors_by_sample(prediction, batch.y, batch.batch, mean=mean)["mae"][0]
-        mae.append((each / scale).nanmean(1).cpu())
-        if len(examples) < wanted:
-            arrays = (batch.pos, batch.x, batch.y, prediction)
+            metric = by_type.setdefault(kind, scored.errors())
+            metric.update(prediction[at], truth[at], sample[at])
+        whole = errors_by_sample(prediction, truth, sample, mean=mean)["mae"][0]
+        mae.append((whole / scale).nanmean(1).cpu())
+        if len(examples) < num_examples:
+            arrays = (batch.pos, batch.x, truth, prediction)
             parts = (array.cpu().split(batch.graphs.sizes) for array in arrays)
             examples += zip(batch.sample.cpu(), *parts, strict=True)
         sizes += batch.graphs.sizes
         progress("rollouts" if steps else "test samples", len(sizes), len(test))
-    sample, pos, *stacks = zip(*examples[:wanted], strict=True)
-    stacked = [torch.stack(each).numpy() for each in (sample, *stacks)]
-    shown = dict(zip(("sample", "x", "truth", "prediction"), stacked, strict=True))
+    numbers, pos, *stacks = zip(*examples[:num_examples], strict=True)
+    shown = {
+        name: torch.stack(stack).numpy()
+        for name, stack in zip(
+            ("sample", "x", "truth", "prediction"), (numbers, *stacks), strict=True
+        )
+    }
     return Scores(
         test,
-        forecaster.task.std,
+        task.std,
         errors,
         {name: (e / count).squeeze(-1).numpy() for name, e in absolute.items()},
-        {name: torch.cat(each) for name, each in last.items()},
+        {name: torch.cat(parts) for name, parts in last.items()},
         torch.cat(mae),
         (min(sizes), max(sizes)),
         _named(file, by_type),
@@ -196,58 +210,49 @@ def _named(file: Fields, by_type: dict[int, FieldErrors]) -> dict[str, FieldErro
 def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, Any]:
     """Errors at points of the file where samples are not observed, ``"unobserved"``.
 
-    Of a single series, those of the references beside them, all followed by kriging; so
-    is a model that predicts at observed points alone, which has no errors of other
-    data. Of a problem without time, those of the references that predict anywhere.
-    Empty where the file has no other points.
+    Beside them are those of the references that predict there. For a single series,
+    kriging extends these to other points, and also a model that predicts at observed
+    points alone; such a model has no errors for other data. The result is empty where
+    the file has no other points.
+
+    Args:
+        scored: The model and the data that are scored.
+        references: References on these data.
     """
-    able = MODELS[scored.used.config.model.name].query_points
-    if not able and references.series is None:
+    able, series = MODELS[scored.used.config.model.name].query_points, references.series
+    if not able and series is None:
         return {}
     # Where all samples share a mesh, its query points and graphs are made once.
-    seen = queried(scored.used.mesh, scored.used.file, MAX_QUERIES, 0)
-    test = scored.windows(mesh=seen)
-    num = max(len(seen(s).queries or ()) for s in set(test.samples))
-    if not num:
+    mesh = queried(scored.used.mesh, scored.used.file, MAX_QUERIES, 0)
+    test = scored.windows(mesh=mesh)
+    if not (num := max(len(mesh(s).queries or ()) for s in set(test.samples))):
         return {}
-    if references.series is None:
-        found: dict[str, Any] = {"num_points": num, **scored.errors_in_parts(test)[2]}
-        if references.static is not None:
-            found["baselines"] = _static_errors(scored, references.static, test)
-        return {"unobserved": found}
-    names = ("persistence", "mean", *references.series.predictors())
-    errors = {name: scored.errors() for name in ("model", *names)}
-    connect = scored.forecaster.connect
 
-    def observed(pos: Tensor, query_pos: Tensor, **of: Tensor) -> Graphs:
-        return connect(pos, query_pos=query_pos if able else None, **of)
+    def connect(pos: Tensor, query_pos: Tensor, **more: Tensor) -> Graphs:
+        return scored.forecaster.connect(
+            pos, query_pos=query_pos if able else None, **more
+        )
 
-    for batch, prediction in predictions(scored.forecaster, test, 1, connect=observed):
+    errors = {name: scored.errors() for name in ("model", *references.at_queries)}
+    size = 1 if references.at_queries else scored.used.config.data.batch_size
+    for batch, prediction in predictions(
+        scored.forecaster, test, size, connect=connect
+    ):
         known = with_given(scored, batch)
-        fields = {name: references.predictors[name](known) for name in names}
-        fields |= {} if able else {"model": prediction}
-        at_all = references.series.at_queries
-        fields = {name: at_all(known, field) for name, field in fields.items()}
-        for name, field in ({"model": prediction} | fields).items():
-            there = slice(len(batch.pos), None)
-            errors[name].update(field[there], batch.query_y[there])
-    scores = {name: each.compute() for name, each in errors.items()}
-    own = scores.pop("model") | {"kriging": not able}
-    return {"unobserved": {"num_points": num, **own, "baselines": scores}}
-
-
-def _static_errors(
-    scored: ScoredModel, references: StaticReferences, test: WindowDataset
-) -> dict[str, Any]:
-    """Errors at the unobserved points of samples, by reference."""
-    errors = {name: scored.errors() for name in references.predictors()}
-    device = scored.forecaster.device
-    for item in range(len(test)):
-        sample = test[item]
-        truth = sample.query_y[len(sample.pos) :].to(device)
-        for name, each in errors.items():
-            each.update(references.at_queries(name, sample).to(device), truth)
-    return {name: each.compute() for name, each in errors.items()}
+        if not able and series is not None:
+            prediction = series.at_queries(known, prediction)
+        fields = {"model": prediction}
+        fields |= {name: at(known) for name, at in references.at_queries.items()}
+        sizes = batch.graphs.query_sizes or (len(batch.query_y),), batch.graphs.sizes
+        sample, observed = (of.to(prediction.device) for of in points_of(*sizes))
+        for name, field in fields.items():
+            errors[name].update(
+                field[~observed], batch.query_y[~observed], sample[~observed]
+            )
+    scores = {name: metric.compute() for name, metric in errors.items()}
+    own = scores.pop("model") | ({} if series is None else {"kriging": not able})
+    baselines = {"baselines": scores} if scores else {}
+    return {"unobserved": {"num_points": num, **own, **baselines}}
 
 
 def with_given(scored: ScoredModel, batch: Batch) -> Batch:
@@ -263,8 +268,8 @@ def with_given(scored: ScoredModel, batch: Batch) -> Batch:
     mean = x.new_zeros(x.size(-1))
     if task.has_time:  # of the fields, also where the network sees anomalies
         mean[: len(task.mean)] = mean.new_tensor(task.mean)
-    known = batch.clone()
-    known.given = batch.x
-    filled = missing.filled(x - mean, batch.graphs) + mean
-    known.x = torch.where(x.isnan(), filled, x)
-    return known
+    filled = batch.clone()
+    filled.given = batch.x
+    values = missing.filled(x - mean, batch.graphs) + mean
+    filled.x = torch.where(x.isnan(), values, x)
+    return filled

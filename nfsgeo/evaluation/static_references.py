@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch
 
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.windows import WindowDataset
 
 __all__ = ["StaticReferences"]
 
-# Training points that neighbours are searched among, and that the trees of all targets
-# together are fitted to. More of them cost time and change errors by a few percent.
+# Number of training points among which neighbours are searched, and to which the trees
+# of all targets together are fitted. More change errors by a few percent.
 POINTS = 50_000
 NEIGHBOURS = 8
 # Neighbours may be this much further away, relative to their distance, than the
@@ -48,14 +48,14 @@ class StaticReferences:
 
     def __init__(self, train: WindowDataset) -> None:
         self.domain, self.shape = train.file.domain, (train.n_out, -1)
-        found, random = list[tuple[Doubles, Doubles]](), np.random.default_rng(0)
+        rows, random = list[tuple[Doubles, Doubles]](), np.random.default_rng(0)
         share = -(-POINTS // len(train))
         for item in range(len(train)):
             sample = train[item]
             some = random.permutation(len(sample.pos))[:share]
             features = self._features(sample.x[some], sample.pos[some])
-            found.append((features, sample.y[some].flatten(1).double().numpy()))
-        x, y = (np.concatenate(each) for each in zip(*found, strict=True))
+            rows.append((features, sample.y[some].flatten(1).double().numpy()))
+        x, y = (np.concatenate(part) for part in zip(*rows, strict=True))
         order = random.permutation(len(x))
         x, y = x[order], y[order]
         self.mean, spread = x.mean(0), x.std(0)
@@ -63,66 +63,70 @@ class StaticReferences:
         varies = spread > ROUNDING * np.abs(self.mean)
         self.scale = np.divide(1, spread, out=0 * spread, where=varies)
         x = self._standardised(x)
-        # Training points at which each target is known.
-        rows = [np.flatnonzero(~np.isnan(column)) for column in y.T]
-        parts = [(x[some[:POINTS]], y[some[:POINTS], c]) for c, some in enumerate(rows)]
-        self.neighbours = [(cKDTree(seen), of) for seen, of in parts]
+        self.neighbours: list[tuple[cKDTree, Doubles]] = []
         self.trees: list[Any] = []
-        if find_spec("sklearn"):
-            from sklearn.ensemble import HistGradientBoostingRegressor as Trees
+        for target in y.T:
+            known = np.flatnonzero(~np.isnan(target))
+            some = known[:POINTS]
+            self.neighbours.append((cKDTree(x[some]), target[some]))
+            if find_spec("sklearn"):
+                some = known[: max(1, POINTS // y.shape[1])]
+                self.trees.append(_trees(x[some], target[some]))
 
-            most = max(1, POINTS // len(rows))
-            for column, some in enumerate(each[:most] for each in rows):
-                fitted = None
-                if len(some) > 1:
-                    fitted = Trees(random_state=0).fit(x[some], y[some, column])
-                self.trees.append(fitted)
+    def predictors(self, *, queries: bool = False) -> dict[str, Any]:
+        """Return each reference by its name, for batches with ``x`` and ``pos``.
 
-    def predictors(self) -> dict[str, Any]:
-        """Each reference by its name, from a batch with inputs ``x`` and ``pos``."""
-        names = ["nearest_neighbours", *["boosted_trees"] * bool(self.trees)]
-        return {name: partial(self._of_batch, name) for name in names}
-
-    def at_queries(self, name: str, sample: Data) -> Tensor:
-        """The prediction ``[m, n_out, C]`` of a reference at the unobserved points of a
-        sample. Their inputs are taken to be those of the nearest observed point.
+        Args:
+            queries: Whether to predict at the query points of a batch of one sample.
+                Their inputs are taken to be those of the nearest observed point.
         """
-        pos, num = sample.query_pos, len(sample.pos)
-        here, there = self._places(pos).numpy()[:num], self._places(pos).numpy()[num:]
-        nearest = torch.from_numpy(cKDTree(here).query(there)[1])
-        return self._predicted(name, sample.x[nearest], pos[num:]).to(sample.y)
+        names = ["nearest_neighbours", *["boosted_trees"] * bool(self.trees)]
+        return {name: partial(self._of_batch, name, queries=queries) for name in names}
 
-    def _of_batch(self, name: str, batch: Batch) -> Tensor:
-        return self._predicted(name, batch.x.cpu(), batch.pos.cpu()).to(batch.y)
+    def _of_batch(self, name: str, batch: Batch, *, queries: bool) -> Tensor:
+        x, pos = batch.x.cpu(), batch.pos.cpu()
+        if queries:
+            near = cKDTree(self._places(pos)).query(self._places(batch.query_pos.cpu()))
+            x, pos = x[torch.from_numpy(near[1])], batch.query_pos.cpu()
+        return self._predicted(name, x, pos).to(batch.y)
 
     def _predicted(self, name: str, x: Tensor, pos: Tensor) -> Tensor:
-        seen = self._standardised(self._features(x, pos))
+        inputs = self._standardised(self._features(x, pos))
         # A component without any value in the training data stays NaN.
-        found = np.full((len(seen), len(self.neighbours)), np.nan)
-        for column, (points, of) in enumerate(self.neighbours):
-            if name == "nearest_neighbours" and (num := min(NEIGHBOURS, len(of))):
-                near = points.query(seen, range(1, num + 1), eps=SLACK)[1]
-                found[:, column] = of[near].mean(1)
+        values = np.full((len(inputs), len(self.neighbours)), np.nan)
+        for column, (tree, targets) in enumerate(self.neighbours):
+            num = min(NEIGHBOURS, len(targets))
+            if name == "nearest_neighbours" and num:
+                near = tree.query(inputs, range(1, num + 1), eps=SLACK)[1]
+                values[:, column] = targets[near].mean(1)
             elif name == "boosted_trees" and self.trees[column] is not None:
-                found[:, column] = self.trees[column].predict(seen)
-        return torch.from_numpy(found).unflatten(1, self.shape)
+                values[:, column] = self.trees[column].predict(inputs)
+        return torch.from_numpy(values).unflatten(1, self.shape)
 
     def _features(self, x: Tensor, pos: Tensor) -> Doubles:
-        """Inputs ``x [n, 1, F]`` and places ``[n, d]`` in one row per point."""
+        """Return inputs ``x [n, 1, F]`` and places in one row per point."""
         return torch.cat([x[:, -1].double(), self._places(pos)], dim=1).numpy()
 
     def _places(self, pos: Tensor) -> Tensor:
-        """Coordinates in which close points are close: on a periodic axis a circle."""
-        places = self.domain.normalise(pos, torch.float64)
+        """Return coordinates in which a periodic axis is a circle."""
+        places, box = self.domain.normalise(pos, torch.float64), self.domain.normalised
         if self.domain.curved:
             return places
-        found = list[Tensor]()
-        box = self.domain.normalised
+        columns = list[Tensor]()
         for axis, place in enumerate(places.T):
             angle = 2 * torch.pi * place / box.lengths[axis]
             circle = [angle.cos(), angle.sin()]
-            found += circle if box.periodic[axis] else [place]
-        return torch.stack(found, dim=1)
+            columns += circle if box.periodic[axis] else [place]
+        return torch.stack(columns, dim=1)
 
     def _standardised(self, x: Doubles) -> Doubles:
         return np.asarray((x - self.mean) * self.scale)
+
+
+def _trees(x: Doubles, y: Doubles) -> Any:
+    """Fit gradient boosted trees; None to fewer than two points."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return (
+        HistGradientBoostingRegressor(random_state=0).fit(x, y) if len(y) > 1 else None
+    )

@@ -27,12 +27,11 @@ from nfsgeo.data.meshes.interpolation import is_band_limited
 from nfsgeo.data.streams import Stream, derived_seed, philox, shuffled
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
-from nfsgeo.forecast import matched
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import Experiment
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo.training.run_data import RunData, open_source
+from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
 
 __all__ = [
@@ -73,7 +72,7 @@ def evaluate_unseen(
     at: UnseenAt | None = None,
     progress: Progress = silent,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Errors of the test samples on meshes around the training mesh.
+    """Compute errors of the test samples on meshes around the training mesh.
 
     The paper's test of mesh invariance: a mesh has ``factor`` times the points, the
     training mesh and others that no point set of training contains. They are drawn from
@@ -82,7 +81,7 @@ def evaluate_unseen(
 
     Args:
         scored: The model and its data.
-        factors: Numbers of points of the meshes, over that of the training mesh.
+        factors: Numbers of points of the meshes over that of the training mesh.
         repeats: Number of meshes for each factor.
         at: Where the further points lie: between those of the file, or among them; None
             for between them where the fields are known there.
@@ -100,14 +99,14 @@ def evaluate_unseen(
     """
     used, rows = scored.used, []
     name, file, mesh = used.config.model.name, used.file, used.mesh
-    able = [name for name, model in MODELS.items() if model.any_mesh]
-    if name not in able or not min(factors) > 1:
+    if not MODELS[name].any_mesh or not min(factors) > 1:
+        able = ", ".join(name for name, model in MODELS.items() if model.any_mesh)
         raise UserError(
             f"{min(factors):g} times as many points with model {name}",
             "a model that takes any points, and more of them",
-            f"ask for 2, of one of {', '.join(able)}",
+            f"ask for 2, of one of {able}",
         )
-    first = _looked_at(file)
+    first = _first_samples(file)
     limited = at != "file" and is_band_limited(file, first)
     if at == "off-grid" and not limited:
         raise UserError(
@@ -142,7 +141,7 @@ def evaluate_unseen(
 
 
 def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and standard deviation of the errors over the repeats, by factor.
+    """Return mean and standard deviation of the errors over the repeats, by factor.
 
     Args:
         rows: The rows that :func:`evaluate_unseen` returns.
@@ -165,7 +164,7 @@ def evaluate_meshes(
     device: str | None = None,
     experiment: Experiment | None = None,
 ) -> list[dict[str, Any]]:
-    """Observes the test samples on other meshes; scores observed and other points.
+    """Score predictions from other meshes, at observed and at other points.
 
     Meshes are drawn from the run's seed, for each sample anew. ``seen`` is that of
     training, with ``n`` points, the first of several; it is ``equispaced`` where it is
@@ -206,29 +205,24 @@ def evaluate_meshes(
             )
     loaded = open_run(run, device)
     config, forecaster = loaded.config, loaded.forecaster
-    rows: list[dict[str, Any]] = []
-    if experiment is None:
-        file = matched(open_source(config.data), forecaster.task)
-        used = RunData(config, file)
-    else:
-        used = experiment.used
-    scored, first = ScoredModel(forecaster, used), _looked_at(used.file)
+    used = loaded.data() if experiment is None else experiment.used
+    scored, first = ScoredModel(forecaster, used), _first_samples(used.file)
     limited = is_band_limited(used.file, first)
 
     def draw(sample: int, name: str) -> Mesh:
-        mesh = _drawn(name, used, sample)
-        stream = Stream.UNSEEN_POINTS
+        mesh, stream = _drawn(name, used, sample), Stream.UNSEEN_POINTS
         if limited:
             others = off_grid(used.file, len(mesh), config.seed, sample, stream)
             return replace(mesh, queries=others)
-        rng = philox(config.seed, stream, sample)
-        taken, trained = mesh.index, used.trained_points(sample)
-        taken = trained if taken is None else np.union1d(trained, taken)
-        rest = np.setdiff1d(points_there(used.file, sample), taken)
-        chosen = rest[shuffled(len(rest), rng)[: len(mesh)]]
+        seen = used.trained_points(sample)
+        seen = seen if mesh.index is None else np.union1d(seen, mesh.index)
+        rest = np.setdiff1d(points_there(used.file, sample), seen)
+        order = shuffled(len(rest), philox(config.seed, stream, sample))
+        chosen = rest[order[: len(mesh)]]
         others = Mesh(used.file.coordinates(sample)[chosen], chosen)
         return replace(mesh, queries=others)
 
+    rows: list[dict[str, Any]] = []
     for name in ("equispaced",) if config.data.mesh == "grid" else names:
         if name == "off-grid" and not limited:
             continue
@@ -260,18 +254,19 @@ def _drawn(name: str, used: RunData, sample: int) -> Mesh:
     if SAME.match(name):
         return seen
     kind, _, factor = name.rpartition("-")
-    if name in SHARES:
-        num, trained = int(SHARES[name] * len(seen)), used.trained_points(sample)
+    if name in SHARES or kind == "nested":
+        trained = used.trained_points(sample)
+        if kind == "nested":
+            num = round(float(factor) * len(seen))
+            return nested(seen, file, num, seed, sample, trained=trained)
+        num = int(SHARES[name] * len(seen))
         return disjoint(seen, file, num, seed, sample, trained=trained)
-    if kind == "nested":
-        num, trained = round(float(factor) * len(seen)), used.trained_points(sample)
-        return nested(seen, file, num, seed, sample, trained=trained)
     # The training mesh may be drawn by the same sampler from the same seed.
     sampler = MESH_KINDS["random-subset" if name == "own" else name].sampler
     return sampler(file, len(seen), seed + 1_000_003, sample)
 
 
-def _looked_at(file: Fields) -> Indices:
+def _first_samples(file: Fields) -> Indices:
     """Up to four samples, of the test part where there is one."""
     part = file.split["test"]
     return (part if len(part) else np.arange(file.num_samples))[:4]

@@ -1,10 +1,10 @@
-"""One long series at stations: what a network starts from, and is compared with.
+"""One long series at stations: what a network corrects, and is compared with.
 
-- :class:`Climatology`: a transform, by which the network sees and predicts anomalies
-- :class:`LinearForecast`: a transform, by which the network corrects a linear forecast
-- :func:`fitted_climatology`, :func:`fitted_series`: the mean and the season at each
-  point, and a linear forecast of the anomalies, fitted in closed form
-- :class:`StationReferences`: the climatology and regressions on anomalies
+- :class:`Climatology`: the transform by which the network sees and predicts anomalies
+- :class:`LinearForecast`: the transform by which it corrects a linear forecast
+- :func:`fitted_climatology`: the mean and the season at each point, in closed form
+- :func:`fitted_series`: the same with a linear forecast of the anomalies
+- :class:`StationReferences`: forecasts by the climatology and regressions
 
 Importing this package adds them to the registries of transforms, of base forecasts, and
 of references.
@@ -15,12 +15,8 @@ from nfsgeo.forecast.transforms import add_transform
 from nfsgeo.stations.climatology import Climatology
 from nfsgeo.stations.linear_forecast import LinearForecast
 from nfsgeo.stations.references import StationReferences, station_references
-from nfsgeo.stations.series import (
-    SeriesFit,
-    base_forecast,
-    fitted_climatology,
-    fitted_series,
-)
+from nfsgeo.stations.seasonal_means import fitted_climatology
+from nfsgeo.stations.series_fit import SeriesFit, base_forecast, fitted_series
 from nfsgeo.training.experiment import BASE_FORECASTS
 
 __all__ = ["Climatology", "LinearForecast", "SeriesFit", "StationReferences"]

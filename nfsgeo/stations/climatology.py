@@ -24,10 +24,10 @@ Cycle = tuple[float, int]
 
 
 def phases_of(times: Tensor, cycle: Cycle) -> tuple[Tensor, Tensor, Tensor]:
-    """The phases of a cycle before and after each time, and the share of the latter.
+    """Return the phases before and after each time, and the weight of the latter.
 
     Args:
-        times: Of any shape, float64.
+        times: Times of any shape, float64.
         cycle: Its period, infinite for a constant, and its number of phases.
     """
     period, phases = cycle
@@ -38,24 +38,24 @@ def phases_of(times: Tensor, cycle: Cycle) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def at_times(table: Tensor, cycles: Sequence[Cycle], times: Tensor) -> Tensor:
-    """The climatology at some times, linear between the phases: ``[S, ..., C]``.
+    """Return the climatology at some times ``[S, ..., C]``, linear between the phases.
 
     Args:
         table: Values of all phases, one cycle after the other, ``[S, K, C]``.
         cycles: The cycles, whose values add up.
-        times: Of any shape ``[...]``, float64.
+        times: Times of any shape ``[...]``, float64.
     """
-    found = table.new_zeros(len(table), *times.shape, table.size(-1))
+    total = table.new_zeros(len(table), *times.shape, table.size(-1))
     for cycle, values in zip(
         cycles, table.split([phases for _, phases in cycles], dim=1), strict=True
     ):
         low, high, share = phases_of(times, cycle)
-        found = found + torch.lerp(values[:, low], values[:, high], share[..., None])
-    return found
+        total = total + torch.lerp(values[:, low], values[:, high], share[..., None])
+    return total
 
 
 class Climatology(Transform):
-    r"""Takes the climatology of each point off the fields, and adds it in the end.
+    r"""Subtracts the climatology of each point from the fields, and adds it in the end.
 
     .. math:: m_c(x, t) = \sum_k \mu_{kc}(x, t \bmod p_k)
 
@@ -88,16 +88,8 @@ class Climatology(Transform):
 
     @classmethod
     def of(cls, pos: Tensor, cycles: Sequence[Cycle], table: Tensor) -> Self:
-        """The transform with such points and values.
-
-        Args:
-            pos: As of the class.
-            cycles: As of the class.
-            table: As of the class.
-        """
-        made = cls(
-            shape=[*pos.shape, table.size(-1)], cycles=[[*each] for each in cycles]
-        )
+        """Return the transform with the attributes of such names."""
+        made = cls(shape=[*pos.shape, table.size(-1)], cycles=[[*c] for c in cycles])
         made.pos, made.table = pos.double(), table.double()
         return made
 
@@ -106,16 +98,19 @@ class Climatology(Transform):
         return problem
 
     def connect(self, graphs: Graphs) -> Graphs:
-        known, numbers = self.pos.to(graphs.pos.device), graphs.numbers
-        numbers = torch.arange(len(known)) if numbers is None else numbers
+        stations, numbers = self.pos.to(graphs.pos.device), graphs.numbers
+        numbers = torch.arange(len(stations)) if numbers is None else numbers
 
         def edges(pos: Tensor) -> BipartiteGraph:
-            # Of stations at one place each has its own.
-            own = numbers[: len(pos)].clamp(max=len(known) - 1).to(known.device)
-            if len(own) < len(pos) or (known[own] - pos).abs().max() > SAME:
-                return nearest_graph(known, pos, self.domain)
-            pairs = torch.stack([own, torch.arange(len(pos)).to(own)])
-            return BipartiteGraph.from_edges(pairs, (known, pos.double()), self.domain)
+            # Stations at one place have climatologies of their own.
+            same = numbers[: len(pos)].clamp(max=len(stations) - 1).to(stations.device)
+            if len(same) < len(pos) or (stations[same] - pos).abs().max() > SAME:
+                return nearest_graph(stations, pos, self.domain)
+            pairs, ends = (
+                torch.stack([same, torch.arange(len(pos)).to(same)]),
+                pos.double(),
+            )
+            return BipartiteGraph.from_edges(pairs, (stations, ends), self.domain)
 
         made = graphs.with_edges("climatology", lambda pos, _: edges(pos))
         if graphs.query_pos is None:
@@ -154,16 +149,19 @@ class Climatology(Transform):
     def mean(
         self, graphs: Graphs, times: Tensor | None, steps: slice, queries: bool = False
     ) -> Tensor:
-        """The climatology ``[N, T, C]``, or one ``[N, 1, C]`` that is always the same.
+        """Return the climatology ``[N, T, C]``, or ``[N, 1, C]`` without cycles.
 
-        On ``graphs`` of :meth:`connect` at the observed points or ``queries``, at those
-        ``steps`` of the ``times`` of each sample ``[S, T']``; ``None`` without cycles.
+        Args:
+            graphs: Graphs of :meth:`connect`.
+            times: Times of each sample ``[S, T']``; ``None`` without cycles.
+            steps: The time steps of these.
+            queries: Whether at the query points instead of the observed ones.
         """
         if times is None:
-            known = self.table[None, :, :1]
+            means = self.table[None, :, :1]
         else:
             moments = times[:, steps].to(self.table)
-            known = at_times(self.table, self.cycles, moments).transpose(0, 1)
-        known = known.expand(graphs.num_samples, -1, -1, -1).flatten(0, 1)
+            means = at_times(self.table, self.cycles, moments).transpose(0, 1)
+        means = means.expand(graphs.num_samples, -1, -1, -1).flatten(0, 1)
         name = "climatology" + "_queries" * queries
-        return interpolate_along(known, graphs.edges[name])
+        return interpolate_along(means, graphs.edges[name])

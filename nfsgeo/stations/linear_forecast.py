@@ -65,7 +65,7 @@ class LinearForecast(Residual):
 
     @classmethod
     def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
-        return None  # nfsgeo.stations.series.base_forecast makes it
+        return None  # nfsgeo.stations.series_fit.base_forecast makes it
 
     def inputs(self, batch: ModelInputs) -> ModelInputs:
         num, graphs = len(self.std), batch.graphs

@@ -1,4 +1,4 @@
-"""Predictions without a network for one series at stations."""
+"""Forecasts without a network for one series at stations, as references."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import kriging_graph
 from nfsgeo.nn.missing_values import fill_in_time
 from nfsgeo.stations.climatology import at_times, phases_of
-from nfsgeo.stations.series import SeriesClimatology, fitted_climatology
+from nfsgeo.stations.seasonal_means import SeriesClimatology, fitted_climatology
 from nfsgeo.training.run_data import RunData, queried
 
 __all__ = ["StationReferences", "station_references"]
 
-# Ridge over the mean square of the lags; windows that the regression of all stations
-# counts for in that of one.
+# Ridge over the mean square of the lags, and the number of windows that the regression
+# of all stations weighs as much as in that of one.
 RIDGE, COMMON = 1e-3, 50.0
-# Values of all windows that regressions are fitted to, at most, or thereabouts.
+# Values of all windows that regressions are fitted to, approximately at most.
 MOST_VALUES = 2**24
-# Of gradient boosting: rows to fit, and neighbours whose last anomalies it sees.
+# Gradient boosting: windows that it is fitted to, and neighbours whose anomalies it
+# sees.
 ROWS, NEIGHBOURS = 100_000, 4
 TINY = 1e-30
 
@@ -37,7 +38,7 @@ TINY = 1e-30
 def station_references(
     used: RunData, n_out: int, boosting: bool
 ) -> StationReferences | None:
-    """The references of a series that is split by time, ``None`` of other data.
+    """Fit the references of a series that is split by time; None for other data.
 
     Args:
         used: Data of the run, resolved.
@@ -49,26 +50,26 @@ def station_references(
         return None
     if (season := fitted_climatology(used)) is None:
         return None
-    seen = queried(mesh, used.file, MAX_QUERIES, 0)(0)
-    return StationReferences(used, season, seen, n_out, boosting=boosting)
+    mesh = queried(mesh, used.file, MAX_QUERIES, 0)(0)
+    return StationReferences(used, season, mesh, n_out, boosting=boosting)
 
 
 class StationReferences:
     """Predictions for one series that is split by time, at points that stay.
 
-    - ``climatology``: the mean of the station; of dates also its cycle over the year
-      and over the day, see :class:`~nfsgeo.stations.series.SeriesClimatology`
+    - ``climatology``: the mean of the station; with dates also its cycles, see
+      :class:`~nfsgeo.stations.seasonal_means.SeriesClimatology`
     - ``anomaly_persistence``: the last anomaly stays
     - ``damped_anomaly``: it decays, by one factor for each lead time
     - ``ridge``, ``ridge_each``: regression on all observed anomalies of the station,
-      one for all stations, or one for each that tends to that
+      one for all stations, or one for each that is shrunk to the former
     - ``boosting``: gradient boosted trees on these, those of neighbours and the season
 
     Args:
         used: Data of the run, resolved.
-        season: SeriesClimatology of the series.
-        mesh: Where it is observed, points of the file, with the unobserved ones of
-            interest.
+        season: The climatology of the series.
+        mesh: Points of the file where it is observed, with the unobserved ones of
+            interest as queries.
         n_out: Time steps to predict.
         boosting: Whether to fit the trees, where scikit-learn is installed.
     """
@@ -89,53 +90,59 @@ class StationReferences:
         self.table = season.table[joined.index]
         self.anomalies = season.anomalies[mesh.index].numpy()
         self.covariance = season.covariance() if len(mesh.queries or ()) else None
-        # Points of the last window and its other points, and the graph between them.
-        self.known: tuple[Any, Any] = None, None
+        # The last graph from observed to other points, by the points of both.
+        self.graph: tuple[Any, Any] = None, None
         self.trees: list[list[Any]] = []
         self._fit(used, n_out, boosting)
 
     def _fit(self, used: RunData, n_out: int, boosting: bool) -> None:
-        """Fits regressions to the training windows, as close as they can be."""
+        """Fit all regressions to the training windows."""
         data, num = used.config.data, self.n_in + n_out
         points, _, components = self.anomalies.shape
-        every = max(1, self.anomalies.size * num // MOST_VALUES)
-        starts = used.starts("train", num, every)
-        numbers = starts[:, None] + data.time_stride * np.arange(num)
-        windows = self.anomalies[:, numbers - used.steps["train"].start]
+        stride = max(1, self.anomalies.size * num // MOST_VALUES)
+        starts = used.starts("train", num, stride)
+        steps = starts[:, None] + data.time_stride * np.arange(num)
+        windows = self.anomalies[:, steps - used.steps["train"].start]
         lags, targets = _filled(windows[:, :, : self.n_in]), windows[:, :, self.n_in :]
+        # Weights [1 or points, n_out, n_in, C] of the lags.
         last = np.zeros((1, n_out, self.n_in, components))
         last[:, :, -1] = 1
-        damped, ridge, each = last.copy(), last.copy(), last.repeat(points, axis=0)
+        damped, common, own = last.copy(), last.copy(), last.repeat(points, axis=0)
         one = np.eye(self.n_in)
         for t, c in np.ndindex(n_out, components):
             x, y = lags[..., c], targets[:, :, t, c]
-            there = (~np.isnan(y)).astype(float)
-            gram = np.einsum("pwi,pw,pwj->pij", x, there, x, optimize=True)
+            known = (~np.isnan(y)).astype(float)
+            gram = np.einsum("pwi,pw,pwj->pij", x, known, x, optimize=True)
             right = np.einsum("pwi,pw->pi", x, np.nan_to_num(y), optimize=True)
             whole, mean = gram.sum(0), np.trace(gram.sum(0)) / self.n_in + TINY
             damped[0, t, -1, c] = right[:, -1].sum() / (whole[-1, -1] + TINY)
-            common = np.linalg.solve(whole + RIDGE * mean * one, right.sum(0))
-            pull = COMMON * mean / max(1.0, there.sum())
-            own = (right + pull * common)[..., None]
-            ridge[0, t, :, c] = common
-            each[:, t, :, c] = np.linalg.solve(gram + pull * one, own)[..., 0]
-        self.weights = {"climatology": 0 * last, "anomaly_persistence": last}
-        self.weights |= {"damped_anomaly": damped, "ridge": ridge, "ridge_each": each}
+            ridge = np.linalg.solve(whole + RIDGE * mean * one, right.sum(0))
+            pull = COMMON * mean / max(1.0, known.sum())
+            shrunk = np.linalg.solve(
+                gram + pull * one, (right + pull * ridge)[..., None]
+            )
+            common[0, t, :, c], own[:, t, :, c] = ridge, shrunk[..., 0]
+        self.weights = {
+            "climatology": 0 * last,
+            "anomaly_persistence": last,
+            "damped_anomaly": damped,
+            "ridge": common,
+            "ridge_each": own,
+        }
         if boosting and find_spec("sklearn"):
             from sklearn.ensemble import HistGradientBoostingRegressor as Trees
 
-            there = ~np.isnan(targets).any((2, 3))
-            some = np.random.default_rng(0).permutation(np.argwhere(there))[:ROWS].T
-            begin = torch.from_numpy(used.file.times[numbers[:, self.n_in]])
-            seen = self._features(lags, begin)
-            x, y = seen[*some], targets[*some]
+            complete = np.argwhere(~np.isnan(targets).any((2, 3)))
+            rows = np.random.default_rng(0).permutation(complete)[:ROWS].T
+            begin = torch.from_numpy(used.file.times[steps[:, self.n_in]])
+            x, y = self._features(lags, begin)[*rows], targets[*rows]
             self.trees = [
                 [Trees(random_state=0).fit(x, y[:, t, c]) for c in range(components)]
                 for t in range(n_out)
             ]
 
     def _features(self, lags: Doubles, times: Tensor) -> Doubles:
-        """What trees see of windows: ``[P, W, F]`` of lags ``[P, W, n_in, C]``."""
+        """Inputs of the trees ``[P, W, F]`` from lags ``[P, W, n_in, C]``."""
         pos = self.pos[: self.num].numpy()
         near = cKDTree(pos).query(pos, min(1 + NEIGHBOURS, len(pos)))[1][:, 1:]
         others = lags[:, :, -1][near].swapaxes(1, 2)
@@ -143,14 +150,16 @@ class StationReferences:
             low + share
             for low, _, share in (phases_of(times, cycle) for cycle in self.cycles)
         ]
-        now = torch.stack(phases, dim=-1)[None].numpy()
-        mean = self.table[: self.num, :1].numpy()
-        each = (lags, others, now + 0 * lags[..., -1, :1], mean + 0 * lags[:, :, -1])
-        return np.concatenate([of.reshape(*lags.shape[:2], -1) for of in each], axis=2)
+        now = torch.stack(phases, dim=-1)[None].numpy() + 0 * lags[..., -1, :1]
+        mean = self.table[: self.num, :1].numpy() + 0 * lags[:, :, -1]
+        parts = (
+            part.reshape(*lags.shape[:2], -1) for part in (lags, others, now, mean)
+        )
+        return np.concatenate([*parts], axis=2)
 
     def predictors(self) -> dict[str, Predictor]:
-        """Each reference by its name, from a batch with raw inputs ``given``."""
-        names = [*self.weights, *(["boosting"] if self.trees else [])]
+        """Return each reference by its name, for batches with raw inputs ``given``."""
+        names = [*self.weights, *["boosting"] * bool(self.trees)]
         return {name: partial(self._predicted, name) for name in names}
 
     def _predicted(self, name: str, batch: Batch) -> Tensor:
@@ -162,9 +171,9 @@ class StationReferences:
             window, times = batch.batch.cpu().numpy(), window_times(batch)
             windows = np.zeros((self.num, len(times), *lags.shape[1:]))
             windows[rows, window] = lags
-            seen = self._features(windows, times[:, self.n_in])[rows, window]
-            each = [[tree.predict(seen) for tree in of] for of in self.trees]
-            ahead = np.array(each).transpose(2, 0, 1)
+            x = self._features(windows, times[:, self.n_in])[rows, window]
+            steps = [[tree.predict(x) for tree in trees] for trees in self.trees]
+            ahead = np.array(steps).transpose(2, 0, 1)
         elif len(weights := self.weights[name]) == 1:
             ahead = np.einsum("nic,tic->ntc", lags, weights[0])
         else:
@@ -172,34 +181,43 @@ class StationReferences:
         return torch.from_numpy(expected[:, self.n_in :] + ahead).to(batch.y)
 
     def at_queries(self, batch: Batch, field: Tensor) -> Tensor:
-        """A prediction ``field [n, n_out, C]`` at the observed points of a ``batch`` of
-        one window, and at its other points: ``[n + m, n_out, C]``, as ``query_y``.
+        """Extend a prediction to the unobserved points of a batch of one window.
 
         Its difference from the climatology is interpolated by simple kriging, or by a
-        spline where the training data are as well interpolated by one.
+        spline where that interpolates the training data as well.
+
+        Args:
+            batch: The window, with query points that begin with the observed ones.
+            field: The prediction at the observed points ``[n, n_out, C]``.
+
+        Returns:
+            The prediction at all points ``[n + m, n_out, C]``, as ``query_y``.
         """
         rows, queries = np.split(batch.query_point.cpu().numpy(), [len(batch.pos)])
-        if self.known[0] != (key := (rows.tobytes(), queries.tobytes())):
-            ends, domain = (self.pos[rows], self.pos[queries]), self.domain.normalised
+        if self.graph[0] != (key := (rows.tobytes(), queries.tobytes())):
+            ends = self.pos[rows], self.pos[queries]
             if self.covariance is None:
-                self.known = key, spline_graph(*ends, domain)
+                self.graph = key, spline_graph(*ends, self.domain.normalised)
             else:
-                self.known = key, kriging_graph(self.covariance, *ends)
-        expected = [self._expected(of, batch) for of in (rows, queries)]
-        here, there = (torch.from_numpy(each[:, self.n_in :]) for each in expected)
-        if self.covariance is not None:
-            here, there = (each + self.covariance.expected for each in (here, there))
-        found = interpolate_along(field.cpu().double() - here, self.known[1]) + there
-        return torch.cat([field, found.to(field)])
+                self.graph = key, kriging_graph(self.covariance, *ends)
+        mean = 0 if self.covariance is None else self.covariance.expected
+        observed, other = (
+            torch.from_numpy(self._expected(at, batch)[:, self.n_in :]) + mean
+            for at in (rows, queries)
+        )
+        anomalies = field.cpu().double() - observed
+        return torch.cat(
+            [field, (interpolate_along(anomalies, self.graph[1]) + other).to(field)]
+        )
 
     def _expected(self, at: Indices, batch: Batch) -> Doubles:
         """The climatology at points of the windows ``[n, n_in + n_out, C]``."""
-        known = at_times(self.table, self.cycles, window_times(batch).double()).numpy()
+        means = at_times(self.table, self.cycles, window_times(batch).double()).numpy()
         window = batch.batch.cpu().numpy() if batch.num_graphs > 1 else 0
-        return np.asarray(known[at, window])
+        return np.asarray(means[at, window])
 
 
 def _filled(x: Doubles) -> Doubles:
-    """Values ``[..., T, C]`` without gaps: interpolated in time, else 0."""
+    """Fill gaps of values ``[..., T, C]``: interpolated in time, else 0."""
     flat = torch.from_numpy(x).flatten(0, -3)
     return fill_in_time(flat).nan_to_num(0.0).numpy().reshape(x.shape)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -13,28 +14,29 @@ from torch_geometric.data import Batch
 
 from nfsgeo.config import RunConfig
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.additions import Addition, Companion, read_stored
+from nfsgeo.evaluation.additions import Addition, Companion
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.forecast import Forecaster
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Task
 from nfsgeo.training import RunPaths
-from nfsgeo.training.artifacts import write_tensors
-from nfsgeo.uncertainty.bands import BandFeatures, Bands, needed, with_nearest
+from nfsgeo.uncertainty.band_features import BandFeatures, with_nearest
+from nfsgeo.uncertainty.bands import Bands, needed
 from nfsgeo.uncertainty.fitting import LEVEL, band_scores, fit_bands
 from nfsgeo.uncertainty.training_inputs import InputStatistics, TrainingInputs
 
 __all__ = ["InputsOfRun", "BandsOfRun", "check_bands"]
 
-# Fewest training windows whose inputs are kept, and most that are read.
+# Smallest number of training windows whose inputs are described, and largest number
+# of those that are read.
 FEWEST, MOST = 20, 512
-# Share of the values that are missing in every other window.
+# Fraction of the values that is masked in every second window.
 GAPS = 0.2
 
 
 def check_bands(config: RunConfig, task: Task, num: int) -> None:
-    """Makes sure, before training, that bands can be fitted.
+    """Check before training that bands can be fitted.
 
     Args:
         config: The resolved configuration.
@@ -58,38 +60,32 @@ class BandsOfRun(Addition):
 
     bands: Mapping[str, Bands]
 
-    @classmethod
-    def load(cls, paths: RunPaths) -> Self | None:
-        def make(content: dict[str, Any]) -> dict[str, Bands]:
-            return {name: Bands.of_state(state) for name, state in content.items()}
+    @staticmethod
+    def path(paths: RunPaths) -> Path:
+        return paths.bands
 
-        bands = read_stored(paths.bands, make)
-        return None if bands is None else cls(bands)
+    def state(self) -> dict[str, Any]:
+        return {name: bands.state() for name, bands in self.bands.items()}
 
     @classmethod
-    def of_run(
-        cls,
-        scored: ScoredModel,
-        paths: RunPaths,
-        references: References | None = None,
-        *,
-        own: bool = True,
-        calibrate: bool = False,
-    ) -> Self | None:
-        known, num = cls.load(paths), len(scored.windows()) if calibrate else 0
-        if calibrate and (known is None or num < needed(LEVEL)):
-            there = "" if known is not None else "no "
+    def of_state(cls, state: dict[str, Any]) -> Self:
+        return cls({name: Bands.of_state(bands) for name, bands in state.items()})
+
+    @classmethod
+    def fit(cls, scored: ScoredModel, references: References | None) -> Self | None:
+        if not scored.used.config.model.bands:
+            return None
+        return cls(fit_bands(scored, references or References(scored)))
+
+    def calibrated(self, scored: ScoredModel, references: References | None) -> Self:
+        if (num := len(scored.windows())) < needed(LEVEL):
             raise UserError(
-                f"{num} samples to calibrate {there}bands of {paths.root}",
-                f"bands, and {needed(LEVEL)} samples for the level {LEVEL:g}",
-                "train with --bands" if there else "use a file with more samples",
+                f"{num} samples to calibrate error bands",
+                f"{needed(LEVEL)} samples for the level {LEVEL:g}",
+                "use a file with more samples",
             )
-        if not calibrate and (known is not None or not scored.used.config.model.bands):
-            return known
-        earlier = None if known is None else known.bands
-        bands = fit_bands(scored, references or References(scored), earlier)
-        write_tensors(paths.bands, {name: of.state() for name, of in bands.items()})
-        return cls(bands)
+        references = references or References(scored)
+        return replace(self, bands=fit_bands(scored, references, self.bands))
 
     def scores(self, scored: ScoredModel, references: References) -> dict[str, Any]:
         return {"bands": band_scores(scored, self.bands, references)}
@@ -118,8 +114,8 @@ class _Ends(Companion):
 
     def components(self, u: Tensor, batch: Batch) -> list[Tensor]:
         inputs = self.forecaster.inputs_of(batch)
-        around = BandFeatures.of(self.forecaster, u, inputs)
-        below, above = self.bands.ends(around, self.level).to(u)
+        features = BandFeatures.of(self.forecaster, u, inputs)
+        below, above = self.bands.ends(features, self.level).to(u)
         return [u - below, u + above]
 
 
@@ -127,48 +123,43 @@ class _Ends(Companion):
 class InputsOfRun(Addition):
     """Statistics of the inputs of training."""
 
-    known: TrainingInputs
+    training: TrainingInputs
+
+    @staticmethod
+    def path(paths: RunPaths) -> Path:
+        return paths.inputs
+
+    def state(self) -> dict[str, Any]:
+        return vars(self.training)
 
     @classmethod
-    def load(cls, paths: RunPaths) -> Self | None:
-        return read_stored(paths.inputs, lambda it: cls(TrainingInputs(**it)))
+    def of_state(cls, state: dict[str, Any]) -> Self:
+        return cls(TrainingInputs(**state))
 
     @classmethod
-    def of_run(
-        cls,
-        scored: ScoredModel,
-        paths: RunPaths,
-        references: References | None = None,
-        *,
-        own: bool = True,
-        calibrate: bool = False,
-    ) -> Self | None:
-        if (stored := cls.load(paths)) is not None or not own:
-            return stored
+    def fit(cls, scored: ScoredModel, references: References | None) -> Self | None:
         windows = scored.windows("train", mesh=scored.used.training_mesh)
         if (num := len(windows)) < FEWEST:
             return None
         some: Any = Subset(windows, range(0, num, 1 + num // MOST))
         statistics = InputStatistics.of(scored.forecaster, some, gaps=GAPS)
-        made = cls(TrainingInputs.fit(*statistics.table()))
-        write_tensors(paths.inputs, vars(made.known))
-        return made
+        return cls(TrainingInputs.fit(*statistics.table()))
 
     def scores(self, scored: ScoredModel, references: References) -> dict[str, Any]:
         statistics = InputStatistics.of(scored.forecaster, scored.windows())
-        return statistics.unlike(self.known)[0]
+        return {"unlike": statistics.unlike(self.training)[0]}
 
     def companion(
         self, forecaster: Forecaster, steps: int, level: float | None
     ) -> Companion | None:
-        return _Compared(forecaster, self.known)
+        return _Distances(forecaster, self.training)
 
 
-class _Compared(Companion):
+class _Distances(Companion):
     """The distance of each sample from those of training."""
 
-    def __init__(self, forecaster: Forecaster, known: TrainingInputs) -> None:
-        self.statistics, self.known = InputStatistics(forecaster), known
+    def __init__(self, forecaster: Forecaster, training: TrainingInputs) -> None:
+        self.statistics, self.training = InputStatistics(forecaster), training
 
     @torch.no_grad()
     def components(self, u: Tensor, batch: Batch) -> list[Tensor]:
@@ -176,4 +167,4 @@ class _Compared(Companion):
         return []
 
     def parameters(self) -> dict[str, Any]:
-        return self.statistics.unlike(self.known)[1]
+        return {"unlike": self.statistics.unlike(self.training)[1]}

@@ -1,5 +1,7 @@
-r"""Inputs unlike those of training, by the Mahalanobis distance of their statistics:
-:math:`\sqrt{z^\top R^{-1} z / K}`, in standard deviations and with correlations.
+r"""The distance of inputs from those of training.
+
+It is the Mahalanobis distance of their statistics, :math:`\sqrt{z^\top R^{-1} z / K}`,
+with differences :math:`z` in standard deviations and their correlations :math:`R`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch_geometric.data import Batch
@@ -24,7 +27,8 @@ from nfsgeo.geometry.search import Search
 
 __all__ = ["InputStatistics", "TrainingInputs"]
 
-POINTS, NEAREST = 512, (1, 5, 17, 65)  # most points, and how many a mean is of
+# Number of points of a sample at most, and numbers of neighbours that means are over.
+POINTS, NEAREST = 512, (1, 5, 17, 65)
 # Some statistics never vary in training, such as the spacing of one mesh.
 LEAST_STD, SHRINKAGE, QUANTILE, MARGIN = 0.1, 0.02, 0.99, 1.1
 TEXT = "%(samples)d of %(of)d samples are unlike those of training; "
@@ -33,17 +37,25 @@ TEXT += "at worst, the %(statistic)s is %(off).3g standard deviations off"
 
 @dataclass(frozen=True)
 class TrainingInputs:
-    """Statistics ``[K]`` of training windows, and the limit of the distance."""
+    """Statistics of the inputs of training windows, and the limit of the distance.
+
+    Attributes:
+        names: Names of the statistics.
+        mean: Their mean over windows ``[K]``.
+        std: Their standard deviation ``[K]``.
+        inverse: Inverse of their correlations ``[K, K]``.
+        limit: The distance above which a sample is unlike those of training.
+    """
 
     names: list[str]
     mean: Tensor
     std: Tensor
-    inverse: Tensor  # of their correlations
+    inverse: Tensor
     limit: float = 1.0
 
     @classmethod
     def fit(cls, names: list[str], values: Tensor, folds: int = 10) -> TrainingInputs:
-        """The statistics of windows that follow each other.
+        """Fit the distance to windows that follow each other.
 
         Args:
             names: Names of the statistics.
@@ -58,22 +70,18 @@ class TrainingInputs:
             return made
         fold = torch.arange(len(z)) * folds // len(z)
         parts = ((values[fold != k], values[fold == k]) for k in range(folds))
-        far = [cls.fit(names, rest, 0).distance(own) for rest, own in parts]
+        far = [cls.fit(names, rest, 0).distance(left_out) for rest, left_out in parts]
         level = min(1.0, QUANTILE * (1 + 1 / len(z)))
         return replace(made, limit=MARGIN * float(torch.cat(far).quantile(level)))
 
     def distance(self, values: Tensor) -> Tensor:
-        """The distance of samples from those of training, over the limit: ``[S]``.
-
-        Args:
-            values: Their statistics ``[S, K]``.
-        """
+        """Return the distance over the limit ``[S]`` of statistics ``[S, K]``."""
         z = (values - self.mean) / self.std
         return ((z @ self.inverse) * z).mean(1).sqrt() / self.limit
 
 
 class InputStatistics:
-    """Statistics of the inputs of a forecaster, of one batch after the other."""
+    """Statistics of the inputs of a forecaster, collected batch by batch."""
 
     def __init__(self, forecaster: Forecaster) -> None:
         self.forecaster, self.task = forecaster, forecaster.task
@@ -86,7 +94,7 @@ class InputStatistics:
     def of(
         cls, forecaster: Forecaster, windows: WindowDataset, gaps: float = 0.0
     ) -> Self:
-        """Statistics of all windows; in every second one a fraction is masked.
+        """Return statistics of all windows; in every second one a fraction is masked.
 
         Args:
             forecaster: The model whose inputs they are.
@@ -102,7 +110,7 @@ class InputStatistics:
         return made
 
     def connect(self, pos: Tensor, numbers: Tensor | None = None, **_: Any) -> Graphs:
-        """The graphs of one sample that the inputs need, without those of the model.
+        """Return the graphs of one sample that the inputs need, without the model's.
 
         Args:
             pos: Positions ``[N, d]``.
@@ -110,64 +118,71 @@ class InputStatistics:
         """
         pos = self.task.domain.normalise(pos, torch.float64)
         graphs = Graphs(pos, (len(pos),), numbers=numbers)
-        return reduce(lambda made, each: each.connect(made), self.before, graphs)
+        return reduce(lambda made, step: step.connect(made), self.before, graphs)
 
     def add(self, batch: Batch) -> None:
-        """Adds the samples of a batch with ``graphs``."""
-        given = self.forecaster.inputs_of(batch)
-        x = reduce(lambda made, each: each.inputs(made), self.before, given).x.cpu()
+        """Add the samples of a batch with ``graphs``."""
+        inputs = self.forecaster.inputs_of(batch)
+        x = reduce(lambda made, step: step.inputs(made), self.before, inputs).x.cpu()
         sizes = batch.graphs.sizes
         parts = zip(x.split(sizes), batch.pos.cpu().split(sizes), strict=True)
-        self.rows += [self._of_sample(*each) for each in parts]
+        self.rows += [self._of_sample(*part) for part in parts]
 
     def table(self) -> tuple[list[str], Tensor]:
-        """Names of the statistics, and their values of all samples ``[S, K]``."""
+        """Return the names of the statistics, and their values ``[S, K]``."""
         values = torch.stack([torch.stack([*row.values()]) for row in self.rows])
         return [*self.rows[0]], values
 
-    def unlike(self, known: TrainingInputs | None) -> list[dict[str, Any]]:
-        """The summary and the distance of each sample; warns if any is unlike.
+    def unlike(self, training: TrainingInputs) -> tuple[dict[str, Any], NDArray[Any]]:
+        """Compare the samples with those of training, and warn if any is unlike them.
 
         Args:
-            known: Statistics of the training inputs; both are empty without these.
+            training: Statistics of the training inputs.
+
+        Returns:
+            Numbers of samples that are unlike and in all, and the statistic that is
+            furthest off; the distance of each sample ``[S]``.
         """
-        if known is None:
-            return [{}, {}]
-        distance = known.distance(values := self.table()[1])
-        off = ((values[distance.argmax()] - known.mean) / known.std).abs()
-        found = {"samples": int((distance > 1).sum()), "of": len(values)}
-        worst = {"statistic": known.names[int(off.argmax())], "off": float(off.max())}
-        if found["samples"]:
-            logging.getLogger(__name__).warning(TEXT, found | worst)
-        return [{"unlike": found | worst}, {"unlike": distance.numpy()}]
+        distance = training.distance(values := self.table()[1])
+        off = ((values[distance.argmax()] - training.mean) / training.std).abs()
+        summary: dict[str, Any] = {
+            "samples": int((distance > 1).sum()),
+            "of": len(values),
+            "statistic": training.names[int(off.argmax())],
+            "off": float(off.max()),
+        }
+        if summary["samples"]:
+            logging.getLogger(__name__).warning(TEXT, summary)
+        return summary, distance.numpy()
 
     def _of_sample(self, x: Tensor, pos: Tensor) -> dict[str, Tensor]:
-        self._look_at(pos)
-        task, found = self.task, dict[str, Tensor]()
+        self._search(pos)
+        task, statistics = self.task, dict[str, Tensor]()
         moving = task.components if task.has_time else ()
         fields = dict(zip([*moving, *task.static], x[:, 0].T, strict=False))
         for name, u in zip(moving, x.movedim(-1, 0), strict=False):
             fields[f"last {name}"] = u[:, -1]
             fields[f"last change of {name}"] = u[:, -1] - u[:, -2:][:, 0]
             fields[f"change of {name}"] = u[:, -1] - u[:, 0]
-        each = torch.stack([*fields.values()], dim=1)
-        there = (~each.isnan()).double()
-        sums, nums = (self.means @ part.numpy() for part in (each.nan_to_num(), there))
+        values = torch.stack([*fields.values()], dim=1)
+        parts = values.nan_to_num(), (~values.isnan()).double()
+        sums, nums = (self.means @ part.numpy() for part in parts)
         means = torch.from_numpy(np.where(nums > 0, sums, np.nan) / nums.clip(1e-9))
         means = means.view(len(NEAREST), -1, len(fields))
         off = torch.cat([means[:-1] - means[1:], means[-1:]])
         square = (off - off.nanmean(1, keepdim=True)).square().nanmean(1)
         for k, (name, u) in enumerate(fields.items()):
             for num, std in zip(NEAREST, square[:, k].sqrt().nan_to_num(), strict=True):
-                found[f"variation of {name} over {num} points"] = (std + 1e-4).log()
-            found[f"mean of {name}"] = u.nanmean().nan_to_num()
-            found[f"largest {name}"] = (u.nan_to_num().abs().max() + 1e-4).log()
-        found["spacing of points"] = self.spacing
-        found["share of gaps"] = x.isnan().double().mean()
-        return found | self.box
+                text = f"variation of {name} over {num} points"
+                statistics[text] = (std + 1e-4).log()
+            statistics[f"mean of {name}"] = u.nanmean().nan_to_num()
+            statistics[f"largest {name}"] = (u.nan_to_num().abs().max() + 1e-4).log()
+        statistics["spacing of points"] = self.spacing
+        statistics["share of gaps"] = x.isnan().double().mean()
+        return statistics | self.box
 
-    def _look_at(self, pos: Tensor) -> None:
-        """Finds the neighbours among points, unless they are those of the last sample.
+    def _search(self, pos: Tensor) -> None:
+        """Find the neighbours among points, unless they are those of the last sample.
 
         ``means [4 P, n]`` takes the mean over the nearest of each of some points.
         """
@@ -178,11 +193,11 @@ class InputStatistics:
         some = order[: min(POINTS, self.task.num_points)]
         near = Search(pos[some], pos[some], domain).nearest(NEAREST[-1])
         near = some[near.where(near >= 0, torch.arange(len(some))[:, None])]
-        each = [near[:, :num] for num in NEAREST]
-        share = np.concatenate([np.full(of.numel(), 1 / of.size(1)) for of in each])
-        rows = np.concatenate([np.full(len(of), of.size(1)) for of in each])
-        at = np.arange(len(rows)).repeat(rows), torch.cat([*map(torch.ravel, each)])
-        self.means = csr_matrix((share, at), (len(rows), len(pos)))
+        columns = torch.cat([near[:, :num].ravel() for num in NEAREST])
+        nums = np.repeat(NEAREST, len(some)).clip(max=near.size(1))
+        rows = np.arange(len(nums)).repeat(nums)
+        shape = len(nums), len(pos)
+        self.means = csr_matrix(((1 / nums).repeat(nums), (rows, columns)), shape)
         away = domain.distance(pos[near[:, 0]], pos[near[:, :17][:, -1]])
         self.spacing = away.clamp_min(1e-12).log().mean()
         self.box: dict[str, Tensor] = {}

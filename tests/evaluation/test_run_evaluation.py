@@ -13,7 +13,7 @@ import nfsgeo.data
 import nfsgeo.training.experiment as training_experiment
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.scored_model import open_run
-from nfsgeo.stations import series
+from nfsgeo.stations import seasonal_means
 from nfsgeo.training import FieldErrors, read_config
 from nfsgeo.training.run_data import RunData
 
@@ -170,7 +170,7 @@ def test_a_table_is_read_once_and_fitted_once(tiny, tmp_path, monkeypatch):
         monkeypatch.setattr(owner, attribute, counted)
 
     count("read", pandas, "read_csv")
-    count("climatology", series, "SeriesClimatology")
+    count("climatology", seasonal_means, "SeriesClimatology")
     count("statistics", training_experiment, "Statistics")
     table = fields.write(tmp_path / "a.csv")
     chosen = {"data.n_in": 4, "data.n_out": 2, "data.points": None}

@@ -172,11 +172,12 @@ def test_queries_take_the_inputs_of_the_nearest_point():
     mesh = Mesh(POINTS[:40], np.arange(40), queries=away)
     windows = partial(WindowDataset, fields, n_in=0, n_out=1, mesh=mesh)
     found, test = StaticReferences(windows(range(30))), windows(range(30, 40))
-    for name in NAMES:
+    for predict in found.predictors(queries=True).values():
         for item in range(10):
-            prediction = found.at_queries(name, test[item])
-            assert prediction.shape == (20, 1, 1)
-            assert (prediction - test[item].query_y[40:]).abs().max() < 0.2
+            batch = Batch.from_data_list([test[item]])
+            prediction = predict(batch)
+            assert prediction.shape == (60, 1, 1)
+            assert (prediction - batch.query_y)[40:].abs().max() < 0.2
 
 
 def test_bands_see_them_on_unseen_meshes(tiny):
@@ -186,5 +187,7 @@ def test_bands_see_them_on_unseen_meshes(tiny):
     e = nfsgeo.prepare(fields, settings)
     scored = ScoredModel(e.forecaster, e.used)
     found = errors_of(scored, "test", References(scored))
-    there = {n: found.condition[~u.isnan().all((1, 2))] for n, u in found.of.items()}
+    there = {
+        n: found.condition[~u.isnan().all((1, 2))] for n, u in found.errors.items()
+    }
     assert 4 in there["nearest_neighbours"] and 4 not in there["mean"]

@@ -17,7 +17,7 @@ from nfsgeo.evaluation import References, evaluate_run
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import with_given
 from nfsgeo.stations import StationReferences
-from nfsgeo.stations.series import fitted_climatology
+from nfsgeo.stations.seasonal_means import fitted_climatology
 from nfsgeo.training import load_config
 from nfsgeo.training.run_data import RunData
 from nfsgeo.uncertainty.fitting import errors_of
@@ -138,14 +138,16 @@ def test_a_series_that_some_stations_leave_for_a_while():
     assert (with_given(scored, absent).x[..., 0] == e.task.mean[0]).all()
     # What is fitted to each station is no reference on another mesh.
     found = errors_of(scored, "valid", references)
-    there = {n: ~of[found.condition == 4].isnan().all() for n, of in found.of.items()}
+    there = {
+        n: ~of[found.condition == 4].isnan().all() for n, of in found.errors.items()
+    }
     assert there["persistence"] and not there["mean"] and not there["ridge_each"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nfs", "mppde"])
 def test_a_single_series_has_references_at_observed_and_at_other_points(name):
-    u = 5 * HEIGHT[:, 0] + np.random.default_rng(6).normal(size=(300, 30))
+    u = 5 * HEIGHT[:, 0] + np.random.default_rng(6).normal(size=(450, 30))
     u[100, 2] = u[200:260, 7] = np.nan
     file = stations(u).write(Path("stations.nc"))
     settings = {"model.name": name, "data.n_in": 3, "data.n_out": 2, "data.points": 24}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import nfsgeo
 from nfsgeo.stations.climatology import at_times
-from nfsgeo.stations.series import SeriesFit, fitted_series
+from nfsgeo.stations.series_fit import SeriesFit, fitted_series
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData, open_source
@@ -136,6 +136,7 @@ def test_a_random_walk_has_no_level(tmp_path, places):
     u = np.random.default_rng(4).standard_normal((STATIONS, 150)).cumsum(axis=1)
     found = fitted(tmp_path, u, places)
     assert found is not None and not found.level  # dates of less than a year
+    assert [period for period, _ in found.cycles] == [math.inf, 7 * DAY]
     total = (found.own + found.regional).sum(1)
     torch.testing.assert_close(total, torch.ones_like(total))
 
@@ -201,7 +202,7 @@ def test_a_component_that_never_changes_is_predicted_as_it_is(tmp_path, places):
     assert fitted(tmp_path, u, places) is not None
     made = prepare(load_config(overrides=SIZES | {"data.file": tmp_path / "series.nc"}))
     window = made.data.parts["valid"][0]
-    found = made.forecaster(window.x, window.pos)
+    found = made.forecaster(window.x, window.pos, times=window.times)
     assert found.isfinite().all()
     torch.testing.assert_close(found[..., 1], window.y[..., 1], rtol=1e-6, atol=1e-6)
 
@@ -215,9 +216,9 @@ def test_the_linear_forecast_alone_is_among_the_epochs(tmp_path, places):
     made = prepare(load_config(overrides=SIZES | settings))
     window = made.data.parts["valid"][0]
     with torch.no_grad():
-        expected = made.forecaster(window.x, window.pos)
+        expected = made.forecaster(window.x, window.pos, times=window.times)
         run = nfsgeo.fit(made, tmp_path / "run")
-        found = nfsgeo.load(run)(window.x, window.pos)
-        trained = made.forecaster(window.x, window.pos)
+        found = nfsgeo.load(run)(window.x, window.pos, times=window.times)
+        trained = made.forecaster(window.x, window.pos, times=window.times)
     assert (trained - expected).abs().max() > 0.1
     torch.testing.assert_close(found, expected)

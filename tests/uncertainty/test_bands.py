@@ -12,14 +12,8 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import MissingValues, ModelInputs, Normalise
-from nfsgeo.uncertainty.bands import (
-    QUANTILES,
-    BandFeatures,
-    Bands,
-    Scale,
-    conformal,
-    needed,
-)
+from nfsgeo.uncertainty.band_features import BandFeatures
+from nfsgeo.uncertainty.bands import QUANTILES, Bands, Scale, conformal, needed
 
 Make = Callable[..., Forecaster]
 

@@ -14,7 +14,8 @@ import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.report import write_report
 from nfsgeo.training import RunPaths
-from nfsgeo.uncertainty.bands import BandFeatures, Scale
+from nfsgeo.uncertainty.band_features import BandFeatures
+from nfsgeo.uncertainty.bands import Scale
 from nfsgeo.uncertainty.fitting import CONDITIONS, Errors, crps, interval_score
 
 
@@ -35,8 +36,8 @@ def test_bands_cover_exchangeable_samples(num, points):
     scale, covered = Scale.constant(torch.Size([1, 1])), []
     for seed in range(300):
         known, new = errors(num, points, seed), errors(1, points, seed + 1000)
-        below, above = known.bands("model", scale, 1.0).ends(new.around, 0.9)
-        inside = (-below <= new.of["model"]) & (new.of["model"] <= above)
+        below, above = known.bands("model", scale, 1.0).ends(new.features, 0.9)
+        inside = (-below <= new.of("model")) & (new.of("model") <= above)
         covered.append(inside.double().mean())
     share, spread = np.mean(covered), np.std(covered) / math.sqrt(300)
     assert 0.9 - 3 * spread <= share <= 0.9 + 1 / (num + 1) + 3 * spread
@@ -44,11 +45,11 @@ def test_bands_cover_exchangeable_samples(num, points):
 
 def test_a_constant_band_is_of_one_width():
     of, growth = errors(40, 50, 0), torch.tensor([1.0, 3.0])[:, None].double()
-    features, unit, *others = vars(of.around).values()
+    features, unit, *others = vars(of.features).values()
     around = BandFeatures(
         features.expand(-1, 2, -1, -1), unit.expand(-1, 2, -1), *others
     )
-    grown = of._replace(around=around, of={"model": of.of["model"] * growth})
+    grown = of._replace(features=around, errors={"model": of.of("model") * growth})
     scale = Scale.constant(torch.Size([2, 1]))
     one, each = (grown.bands(k, scale, 1.0).factors for k in ("constant", "model"))
     assert torch.equal(one[:, 0], one[:, 1])
