@@ -26,7 +26,8 @@ from nfsgeo.forecast.transforms import (
 )
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Model, Task, build_model
-from nfsgeo.models.base import ADDED, check_differentiable
+from nfsgeo.models.base import check_differentiable
+from nfsgeo.models.settings import ADDED
 
 __all__ = ["Criterion", "Forecaster"]
 

@@ -34,7 +34,7 @@ from torch import nn
 from nfsgeo.config.errors import unknown
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models.base import BatchLoss, Model, ModelSettings
+from nfsgeo.models.base import BatchLoss, Model
 from nfsgeo.models.deeponet import DeepONetU, DeepONetV
 from nfsgeo.models.fourier import DSE, FNO, NFS, FNOSpline
 from nfsgeo.models.meshgraphnets import MeshGraphNets
@@ -55,6 +55,7 @@ from nfsgeo.models.patch_mixers import (
 )
 from nfsgeo.models.recurrent import AGCRN, DCRNN, GCGRU
 from nfsgeo.models.rigno import RIGNO
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem, Task
 from nfsgeo.models.transformers import FLARE, Transolver
 from nfsgeo.nn import PointSpectralConv, SpectralConv

@@ -1,4 +1,4 @@
-"""Base classes of models and of their settings."""
+"""The base class of models."""
 
 from __future__ import annotations
 
@@ -9,117 +9,22 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    PositiveFloat,
-    PositiveInt,
-    model_validator,
-)
 from torch import Tensor, nn
 
 from nfsgeo.config import LossWeighting
 from nfsgeo.config.errors import explained
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import BipartiteGraph, GraphBuilder, Graphs, radius_for
+from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import outside_inference
 from nfsgeo.geometry.search import by_sample, edges_by_sample
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn.resampling import grid_shape
 
-__all__ = [
-    "PAPER_FOURIER",
-    "BatchLoss",
-    "GraphSettings",
-    "Model",
-    "ModelSettings",
-    "SpectralSettings",
-    "check_differentiable",
-]
-
-# Modes in two and more dimensions, as in the paper, and on a line.
-PAPER_MODES, LINE_MODES = 8, 64
-# Settings of older versions, which the files of their runs name, at their defaults.
-RETIRED = {
-    "backend": "auto",
-    "inputs": True,
-    "quadrature": False,
-    "sampling_decay": None,
-    "shared_by": 4,
-}
-# Settings that checkpoints of older versions lack, at the values of their models.
-ADDED = {"factorised": False, "skip": False}
-PAPER_FOURIER: dict[str, Any] = {"depth": 3, "modes": PAPER_MODES}
-
+__all__ = ["BatchLoss", "Model", "check_differentiable"]
 
 # Loss of normalised predictions and targets ``[N, n_t', F']`` at the points of a batch.
 BatchLoss = Callable[[Tensor, Tensor], Tensor]
-
-
-class ModelSettings(BaseModel):
-    """Base class of the settings of models."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_retired(cls, values: dict[str, Any]) -> dict[str, Any]:
-        missing = object()
-        return {k: v for k, v in values.items() if v != RETIRED.get(k, missing)}
-
-    def completed(self, problem: Problem) -> Self:
-        """Return the settings with those filled in that depend on the problem."""
-        return self
-
-
-class GraphSettings(ModelSettings):
-    """Settings of the radius graph.
-
-    Attributes:
-        radius_factor: factor ``c`` of the radius at which every point has ``c log n``
-            neighbours among ``n`` points on average.
-        radius: radius in the units of the positions, instead of ``radius_factor``.
-    """
-
-    radius_factor: PositiveFloat = 2.0
-    radius: PositiveFloat | None = None
-
-    def builder(self, problem: Problem, num_ends: int | None = None) -> GraphBuilder:
-        """Return a builder of graphs in the normalised domain of ``problem``.
-
-        Args:
-            problem: sizes and domain of the fields.
-            num_ends: number of points on which the radius depends; ``None`` for the
-                observed points.
-        """
-        domain = problem.domain.normalised
-        if self.radius is None:
-            ends = num_ends or problem.num_points
-            radius = radius_for(ends, domain, self.radius_factor)
-        else:
-            radius = problem.domain.normalised_length(self.radius)
-        return GraphBuilder(domain, radius)
-
-
-class SpectralSettings(ModelSettings):
-    """Settings of layers in Fourier space.
-
-    Attributes:
-        width: channels.
-        depth: number of layers.
-        modes: non-negative frequencies kept on every space axis; ``None`` for 64 in
-            one dimension, half the points at most, and 8 in more.
-    """
-
-    width: PositiveInt = 32
-    depth: PositiveInt = 2
-    modes: PositiveInt | None = None
-
-    def modes_of(self, problem: Problem) -> int:
-        """Return the non-negative frequencies on every space axis."""
-        if problem.domain.dim > 1:
-            return self.modes or PAPER_MODES
-        return self.modes or max(1, min(LINE_MODES, problem.num_points // 2))
 
 
 class Model(nn.Module, ABC):

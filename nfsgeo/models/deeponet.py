@@ -10,8 +10,9 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.base import Model
 from nfsgeo.models.patch_mixers import AttentionSettings, attention_block
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import GridResampling, PatchEmbedding, Pointwise, Trunk, UNet
 from nfsgeo.nn.token_mixers import patches_of

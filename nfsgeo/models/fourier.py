@@ -12,7 +12,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs, equispaced_grid
-from nfsgeo.models.base import PAPER_FOURIER, Model, ModelSettings, SpectralSettings
+from nfsgeo.models.base import Model
 from nfsgeo.models.mixer import (
     MixerOperator,
     MixerSettings,
@@ -25,6 +25,7 @@ from nfsgeo.models.point_mixer import (
     KernelName,
     PointMixer,
 )
+from nfsgeo.models.settings import PAPER_FOURIER, ModelSettings, SpectralSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     FactorisedSpectralConv,

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.triangulation import triangulation
-from nfsgeo.models.base import GraphSettings, Model
+from nfsgeo.models.base import Model
+from nfsgeo.models.settings import GraphSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import InteractionLayer
 from nfsgeo.nn.message_passing import perceptron

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.base import Model
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     FieldLayerNorm,

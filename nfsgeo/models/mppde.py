@@ -10,7 +10,8 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import BatchLoss, GraphSettings, Model
+from nfsgeo.models.base import BatchLoss, Model
+from nfsgeo.models.settings import GraphSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import MPPDELayer, TemporalDecoder
 from nfsgeo.nn.missing_values import fill_in_time

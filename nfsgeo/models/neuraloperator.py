@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs, equispaced_grid
-from nfsgeo.models.base import GraphSettings, Model, SpectralSettings
+from nfsgeo.models.base import Model
 from nfsgeo.models.point_mixer import grid_shape_for
+from nfsgeo.models.settings import GraphSettings, SpectralSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import neighbour_sum
 

@@ -11,7 +11,6 @@ from pydantic import Field, PositiveInt
 from torch import nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.models.base import PAPER_FOURIER, ModelSettings, SpectralSettings
 from nfsgeo.models.mixer import (
     MixerOperator,
     MixerSettings,
@@ -20,6 +19,7 @@ from nfsgeo.models.mixer import (
     token_sizes,
 )
 from nfsgeo.models.point_mixer import PAPER_KERNEL, InterpolationSettings, PointMixer
+from nfsgeo.models.settings import PAPER_FOURIER, ModelSettings, SpectralSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     Attention,

@@ -20,8 +20,8 @@ from nfsgeo.geometry import (
     equispaced_grid,
     nearest_neighbour_graph,
 )
-from nfsgeo.models.base import GraphSettings
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
+from nfsgeo.models.settings import GraphSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     ChannelKernel,

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import GraphSettings, Model, ModelSettings
+from nfsgeo.models.base import Model
+from nfsgeo.models.settings import GraphSettings, ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     AdaptiveGRU,

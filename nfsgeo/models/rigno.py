@@ -14,7 +14,8 @@ from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.radius_graph import widened
 from nfsgeo.geometry.search import Search
 from nfsgeo.geometry.triangulation import farthest_points, triangulation
-from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.base import Model
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import InteractionLayer
 from nfsgeo.nn.message_passing import perceptron

@@ -10,7 +10,8 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.base import Model
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import PhysicsAttention
 from nfsgeo.nn.attention import MultiHead, per_sample

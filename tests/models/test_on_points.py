@@ -9,7 +9,7 @@ import torch
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model, mixer
-from nfsgeo.models.base import SpectralSettings
+from nfsgeo.models.settings import SpectralSettings
 from nfsgeo.nn import SpectralConv
 
 SQUARE = Domain.unit(2)

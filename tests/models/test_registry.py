@@ -8,7 +8,7 @@ import torch
 import nfsgeo.models
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, NFS, Model, Problem, build_model
-from nfsgeo.models.base import RETIRED
+from nfsgeo.models.settings import RETIRED
 
 PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 2, 64, (8, 8), True)
 
