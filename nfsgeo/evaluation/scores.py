@@ -21,8 +21,8 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import FieldErrors
-from nfsgeo.training.experiment import check_observed
 from nfsgeo.training.metrics import errors_by_sample
+from nfsgeo.training.reading import check_observed
 from nfsgeo.training.run_data import queried
 
 __all__ = ["Scores", "score", "unobserved_errors", "with_given"]
