@@ -33,7 +33,7 @@ from lightning.pytorch import Callback
 
 import nfsgeo.training
 from nfsgeo.data import Fields, open
-from nfsgeo.data.io.from_memory import from_arrays, from_pyg, from_xarray, kept
+from nfsgeo.data.io.from_memory import from_arrays, from_pyg, from_xarray, saved_path
 from nfsgeo.evaluation import evaluate_run as evaluate
 from nfsgeo.evaluation import export_run as export
 from nfsgeo.evaluation import predict
@@ -74,7 +74,7 @@ def prepare(
     Raises:
         UserError: The data or a setting cannot be used.
     """
-    chosen = {**(settings or {}), "data.file": kept(data)}
+    chosen = {**(settings or {}), "data.file": saved_path(data)}
     if isinstance(data, Fields) and (data.forcing_names or data.scalar_names):
         chosen.setdefault("data.known", [*data.forcing_names, *data.scalar_names])
     return nfsgeo.training.prepare(load_config(overrides=chosen))

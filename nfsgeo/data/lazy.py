@@ -61,18 +61,24 @@ def read_hdf5(
 
 
 def part(variable: Variable, sizes: Mapping[Any, int], key: Key) -> NDArray[Any]:
-    """Reads a variable along dimensions of these ``sizes``, in this order, the same
-    where it lacks one; ``key`` has an integer or a slice for each.
+    """Read a part of a variable, repeated along the dimensions that it lacks.
+
+    Args:
+        variable: The variable.
+        sizes: Sizes of all dimensions, in the order of the result.
+        key: An integer or a slice for each of them.
     """
     index = dict(zip(sizes, key, strict=True))
     taken = variable.isel(index, missing_dims="ignore")
-    ranges = {d: range(sizes[d])[k] for d, k in index.items() if isinstance(k, slice)}
     loaded = Variable(taken.dims, np.asarray(taken.values))
-    return loaded.set_dims({dim: len(each) for dim, each in ranges.items()}).values
+    slices = {dim: k for dim, k in index.items() if isinstance(k, slice)}
+    return loaded.set_dims(
+        {d: len(range(sizes[d])[k]) for d, k in slices.items()}
+    ).values
 
 
 def spread(variable: Variable, sizes: Mapping[Any, int]) -> Variable:
-    """A variable along dimensions of these sizes, see :func:`part`."""
+    """A variable repeated along the dimensions of ``sizes`` that it lacks, lazily."""
     if variable.dims == tuple(sizes):
         return variable
     read = partial(part, variable, sizes)
@@ -80,7 +86,7 @@ def spread(variable: Variable, sizes: Mapping[Any, int]) -> Variable:
 
 
 def stacked(parts: Sequence[Variable], dim: str) -> Variable:
-    """Variables of the same dimensions, one behind the other along one of them."""
+    """Concatenate variables of the same dimensions along one of them, lazily."""
     if len(parts) == 1:
         return parts[0]
     if len({frozenset(({**part.sizes, dim: 0}).items()) for part in parts}) > 1:
@@ -89,22 +95,24 @@ def stacked(parts: Sequence[Variable], dim: str) -> Variable:
     shape = [int(ends[-1]) if d == dim else first.sizes[d] for d in first.dims]
     dtype = np.result_type(*(part.dtype for part in parts))
     alike = [part.transpose(*first.dims) for part in parts]
-    read = partial(_of_parts, alike, ends, first.dims.index(dim))
+    read = partial(_read_parts, alike, ends, first.dims.index(dim))
     return deferred(first.dims, shape, dtype, read)
 
 
-def _of_parts(
+def _read_parts(
     parts: Sequence[Variable], ends: NDArray[Any], axis: int, key: Key
 ) -> NDArray[Any]:
-    """Reads from several variables along one axis."""
-    along, starts, found = key[axis], np.append(0, ends), []
-    some = along if isinstance(along, slice) else slice(along, along + 1)
-    rows = np.arange(*some.indices(int(ends[-1])))  # xarray asks for increasing ones
-    which = np.searchsorted(ends, rows, side="right")
-    for number in np.unique(which).tolist() or [0]:
-        inner = (rows[which == number] - starts[number]).tolist() or [0, -1]
-        of: Any = slice(inner[0], inner[-1] + 1, some.step)
-        of = of if along is some else inner[0]
-        found.append(parts[number][(*key[:axis], of, *key[axis + 1 :])].values)
-    left = sum(isinstance(each, slice) for each in key[:axis])  # axes before this one
-    return np.concatenate(found, axis=left) if along is some else np.asarray(found[0])
+    """Read from several variables along an axis, along which they end at ``ends``."""
+    along, starts = key[axis], np.append(0, ends)
+    if not isinstance(along, slice):
+        number = int(np.searchsorted(ends, along, side="right"))
+        index = (*key[:axis], along - int(starts[number]), *key[axis + 1 :])
+        return np.asarray(parts[number][index].values)
+    rows = np.arange(*along.indices(int(ends[-1])))  # xarray asks for increasing ones
+    numbers, values = np.searchsorted(ends, rows, side="right"), []
+    for number in np.unique(numbers).tolist() or [0]:
+        inside = (rows[numbers == number] - starts[number]).tolist() or [0, -1]
+        some = slice(inside[0], inside[-1] + 1, along.step)
+        values.append(parts[number][(*key[:axis], some, *key[axis + 1 :])].values)
+    axes_before = sum(isinstance(index, slice) for index in key[:axis])
+    return np.concatenate(values, axis=axes_before)

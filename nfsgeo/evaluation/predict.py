@@ -20,7 +20,7 @@ import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
 from nfsgeo.data.conventions import Doubles
-from nfsgeo.data.io.from_memory import kept
+from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.windows import Cache, WindowDataset
@@ -99,7 +99,7 @@ def predict(
     """
     loaded = open_run(run, device)
     config, forecaster = loaded.config, loaded.forecaster
-    source, target = kept(source), Path(target)
+    source, target = saved_path(source), Path(target)
     writer_of(target)
     task, data, info = forecaster.task, config.data, MODELS[config.model.name]
     with (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Subset
 
 from nfsgeo.data import Fields
-from nfsgeo.data.io.from_memory import kept
+from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.additions import ADDITIONS
@@ -125,7 +125,7 @@ def evaluate_run(
     if own and experiment is not None:
         used = experiment.used
     else:
-        file = None if data is None else open_as(trained.data, kept(data))
+        file = None if data is None else open_as(trained.data, saved_path(data))
         used = loaded.data(file)
     if own and task.fingerprint not in ("", used.file.fingerprint()):
         raise UserError(

@@ -17,7 +17,7 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.graphs import fields_of_graphs
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.netcdf import fields_of
-from nfsgeo.data.io.opening import check_path, settled
+from nfsgeo.data.io.opening import check_path, with_user_answers
 from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.writers import of_each_sample, write_own
 from nfsgeo.errors import UserError
@@ -27,7 +27,7 @@ from nfsgeo.geometry import Domain
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-__all__ = ["from_arrays", "from_pyg", "from_xarray", "kept"]
+__all__ = ["from_arrays", "from_pyg", "from_xarray", "saved_path"]
 
 
 def from_arrays(
@@ -81,40 +81,37 @@ def from_arrays(
         ("f", forcing, forcing_names, KNOWN, ("point", "time", "component")),
         ("a", static, static_names, STATIC, ("point", "component")),
     ]
-    variables = {
-        name: (
-            dims,
-            _each(values, role, len(dims)),
-            {"role": role, "components": names},
-        )
-        for name, values, names, role, dims in arrays
-        if values is not None or role == FIELD
-    }
+    variables = {}
+    for name, values, names, role, dims in arrays:
+        if values is not None or role == FIELD:
+            about = {"role": role, "components": names}
+            variables[name] = dims, _by_sample(values, role, len(dims)), about
     num = len(variables["u"][1])
-    own = isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1
-    each_pos: Any = pos
-    meshes = [*each_pos] if own else [each_pos] * num
+    points: Any = pos
+    if not (isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1):
+        points = [pos] * num
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
         if not isinstance(cells, Mapping) and len(cells) not in (0, num):
             given = f"cells of {len(cells)} samples"
             raise UserError(given, f"those of {num}", "give them for each sample")
-        if len(meshes) != num:
-            given = f"points of {len(meshes)} samples"
+        if len(points) != num:
+            given = f"points of {len(points)} samples"
             expected = f"{num}, arrays of the same samples, points and time steps"
             raise UserError(given, expected, "give points for each, or for all")
         numbers = {n: finite(as_real(v, n), n) for n, v in (scalars or {}).items()}
-        made = to_fields(
+        fields = to_fields(
             Path("arrays"),
             variables,
-            {"points": (("point", "axis"), meshes), "time": ("time", t)},
+            {"points": (("point", "axis"), [*points]), "time": ("time", t)},
             parameters=numbers,
             cells=cells,
             equation=equation,
             units=units,
             split=split,
         )
-    made = _with_units(made, units)
-    return settled(made, None, domain, list(numbers), "give t, the time of each")
+    fields = _with_units(fields, units)
+    todo = "give t, the time of each"
+    return with_user_answers(fields, None, domain, list(numbers), todo)
 
 
 def from_xarray(
@@ -147,7 +144,7 @@ def from_xarray(
         fields = fields_of(Path("dataset"), dataset, columns)
     fields = with_kinds(fields, columns, roles=True)
     todo = "add the coordinate: dataset.assign_coords(time=...)"
-    fields = settled(fields, None, domain, known, todo)
+    fields = with_user_answers(fields, None, domain, known, todo)
     fields.check_known()
     return fields
 
@@ -200,14 +197,16 @@ def from_pyg(
         )
     fields = with_kinds(_with_units(fields, units), columns)
     todo = "give each graph the times of its x, and of its y, data.t = ..."
-    return settled(fields, None, domain, known, todo)
+    return with_user_answers(fields, None, domain, known, todo)
 
 
-def kept(fields: Fields | Path | str) -> Path:
+def saved_path(fields: Fields | Path | str) -> Path:
     """The path of a file with these fields, in the user's cache if they have none.
 
     It is named after their content, so that a run can be resumed and evaluated later.
-    What is neither fields nor a path is refused.
+
+    Raises:
+        UserError: The ``fields`` are neither fields nor a path.
     """
     if not isinstance(fields, Fields):
         return check_path(fields)
@@ -227,23 +226,23 @@ def kept(fields: Fields | Path | str) -> Path:
 
 def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:
     """The fields with units by name, each of which has to be that of a variable."""
-    there = fields.dataset.variables
+    variables = fields.dataset.variables
     for name, unit in (units or {}).items():
-        if name not in there:
-            expected = f"of {', '.join(map(str, there))}"
+        if name not in variables:
+            expected = f"of {', '.join(map(str, variables))}"
             raise UserError(f"units of {name}", expected, "rename it")
         if unit:
-            there[name].attrs.setdefault("units", unit)
+            variables[name].attrs.setdefault("units", unit)
     return fields
 
 
-def _each(values: Any, role: str, ndim: int) -> list[np.ndarray]:
+def _by_sample(values: Any, role: str, ndim: int) -> list[np.ndarray]:
     """Return an array for each sample, with trailing axes of length one added."""
     try:
         samples = list(values)
     except TypeError:  # None, or one number
         samples = []
-    found = [as_real(each, role, gaps=role != STATIC) for each in samples]
-    if not found or not all(each.ndim for each in found):
+    arrays = [as_real(array, role, gaps=role != STATIC) for array in samples]
+    if not arrays or not all(array.ndim for array in arrays):
         raise UserError(f"{role} without samples", "an array for each", "give them")
-    return [each.reshape(*each.shape, *[1] * (ndim - each.ndim)) for each in found]
+    return [array.reshape(*array.shape, *[1] * (ndim - array.ndim)) for array in arrays]

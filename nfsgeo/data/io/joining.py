@@ -60,16 +60,19 @@ def joined(parts: Sequence[Fields], along: str | None) -> Fields:
     return _joined([(part, _mesh_of(part)) for part in parts], along)
 
 
-def _joined(known: Sequence[tuple[Fields, str | None]], along: str | None) -> Fields:
-    parts, meshes = [part for part, _ in known], {mesh for _, mesh in known}
+def _joined(
+    parts_and_meshes: Sequence[tuple[Fields, str | None]], along: str | None
+) -> Fields:
+    parts = [part for part, _ in parts_and_meshes]
+    meshes = {mesh for _, mesh in parts_and_meshes}
     first, num = parts[0], f"{len(parts)} files from {parts[0].path}"
     for part in parts[1:]:
         _check_alike(part, first)
     alone = len(meshes) == 1 and all(part.num_samples == 1 for part in parts)
     if along is None and alone and len(first.times) == 1 and len(parts) > 1:
         given = f"{num}, of one time step each on the same points"
-        told = "to be told whether they are samples or time steps of one sample"
-        raise UserError(given, told, "give --series samples or --series time-steps")
+        expected = "to be told whether they are samples or time steps of one sample"
+        raise UserError(given, expected, "give --series samples or --series time-steps")
     if along == "time-steps":
         if not alone:
             one = "one sample a file, all on one mesh"
@@ -92,8 +95,8 @@ def _opened(opener: Opener, path: Path) -> xarray.Dataset:
     return opened
 
 
-def _again(opener: Opener, path: Path, name: str, key: Key) -> NDArray[Any]:
-    """Reads a variable of a file, which is opened again."""
+def _reopen(opener: Opener, path: Path, name: str, key: Key) -> NDArray[Any]:
+    """Read a variable of a file, which is opened again unless it is cached."""
     return np.asarray(_opened(opener, path)[name].variable[key].values)
 
 
@@ -103,9 +106,10 @@ def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
     variables = dict(dataset.variables)
     for name, variable in variables.items():
         if variable.attrs.get("role") not in SMALL and variable.dims != (name,):
-            again = partial(_again, opener, path, str(name))
-            form = variable.dims, variable.shape, variable.dtype
-            variables[name] = deferred(*form, again, variable.attrs)
+            read, size = partial(_reopen, opener, path, str(name)), variable.shape
+            variables[name] = deferred(
+                variable.dims, size, variable.dtype, read, variable.attrs
+            )
     return Fields(_dataset(variables, dataset), path), _mesh_of(Fields(dataset, path))
 
 
@@ -118,6 +122,7 @@ def _mesh_of(fields: Fields) -> str | None:
 
 
 def _check_alike(part: Fields, first: Fields) -> None:
+    """Raise a UserError if two files differ in names, grids, domains or units."""
     names = "component_names", "forcing_names", "static_names", "scalar_names"
     sets = [(n, {*getattr(part, n)}, {*getattr(first, n)}) for n in names]
     odd = [n.replace("_", " ") for n, one, other in sets if one != other]
@@ -138,6 +143,7 @@ def _check_alike(part: Fields, first: Fields) -> None:
 
 
 def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
+    """The samples of all parts, with a mesh for each sample where they are ragged."""
     for part in parts:
         if not _same(part.times, parts[0].times):
             given = f"{part.path} with other times than {parts[0].path}"
@@ -168,13 +174,13 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
 
 def _at(part: Fields, sample: int) -> tuple[xarray.Dataset, dict[str, Any]]:
     """Return the variables of a sample along ``obs``, and its cells."""
-    dataset, at = part.dataset, dict[Any, Any](sample=sample, obs=part.rows(sample))
-    if at["obs"] is None:
+    dataset, rows = part.dataset, dict[Any, Any](obs=part.rows(sample), sample=sample)
+    if rows["obs"] is None:
         exists = part.existing(sample)
-        at["obs"] = slice(None) if exists is None else np.flatnonzero(exists)
+        rows["obs"] = slice(None) if exists is None else np.flatnonzero(exists)
         dataset = dataset.rename(point="obs")
-    part._cached_points.clear()
-    return dataset.isel(at, missing_dims="ignore"), part.cells(sample)
+    part._cached_points.clear()  # of many files at once
+    return dataset.isel(rows, missing_dims="ignore"), part.cells(sample)
 
 
 def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Variable:
@@ -194,6 +200,7 @@ def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Varia
 
 
 def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
+    """The time steps of all parts, in the order of their times where they tell them."""
     # Without a time of its own a file has one time step, at 0.
     timed = all("time" in part.dataset.variables for part in parts)
     timed &= len(parts) == 1 or len({part.times[0] for part in parts}) > 1

@@ -92,8 +92,9 @@ def to_fields(
     Raises:
         UserError: A name or a size contradicts another.
     """
-    found = _coordinates(path, {n: _label(each) for n, each in coordinates.items()})
-    rows = found["row_size"].values.tolist() if "row_size" in found else None
+    labels = {name: _label(entry) for name, entry in coordinates.items()}
+    made = _coordinates(path, labels)
+    rows = made["row_size"].values.tolist() if "row_size" in made else None
     components = list[tuple[str, Variable]]()
     for key, entry in variables.items():
         components += _components(path, key, _label(entry), rows)
@@ -103,22 +104,22 @@ def to_fields(
         if variable.attrs["role"] == FIELD and short != name:
             variable.attrs["role"] = KNOWN
             name = name if bare.count(short) > 1 else short
-        _check_name(path, name, found)
+        _check_name(path, name, made)
         static = variable.attrs["role"] == STATIC
-        found[name] = whole_numbers(name, variable) if static else variable
+        made[name] = whole_numbers(name, variable) if static else variable
     for name, values in (parameters or {}).items():
         table = as_real(values, f"parameter {name} of {path}")
-        _check_name(path, name, found)
+        _check_name(path, name, made)
         dims = ["sample", *(f"{name}_{i}" for i in range(1, table.ndim))]
-        found[name] = Variable(dims, table, {"role": PARAMETER})
+        made[name] = Variable(dims, table, {"role": PARAMETER})
     for name, unit in (units or {}).items():
-        if unit and name in found:
-            found[name].attrs.setdefault("units", unit)
+        if unit and name in made:
+            made[name].attrs.setdefault("units", unit)
     about = {"equation": equation, "provenance": json.dumps(dict(provenance or {}))}
-    sizes = rows or [found["x"].sizes.get("point", 0)]
-    joined = cell_variables(_cells_of_samples(path, cells, sizes))
-    dataset = xarray.Dataset({**found, **joined}, attrs=about)
-    fields = Fields(dataset.set_coords({"time", STATION, *SPACE} & found.keys()), path)
+    sizes = rows or [made["x"].sizes.get("point", 0)]
+    made |= cell_variables(_cells_of_samples(path, cells, sizes))
+    dataset = xarray.Dataset(made, attrs=about)
+    fields = Fields(dataset.set_coords({"time", STATION, *SPACE} & made.keys()), path)
     fields = fields.with_split(split) if split else fields
     return fields if domain is None else fields.with_domain(domain)
 
@@ -137,26 +138,27 @@ def _per_sample(dims: tuple[str, ...], values: Any) -> bool:
     return several and np.ndim(values[0]) == len(dims)
 
 
-def _coordinates(path: Path, given: Mapping[str, Label]) -> dict[str, Variable]:
-    """Coordinates, and how many points each sample has where their number differs."""
-    given = {name: label for name, label in given.items() if label[1] is not None}
-    found: dict[str, Variable] = {}
-    if "points" in given:
-        _, values, _ = given["points"]
-        found |= _points(path, values if isinstance(values, list) else [values])
-    for name in (name for name in ("row_size", *SPACE) if name in given):
-        dims, values, attrs = given[name]
+def _coordinates(path: Path, labels: Mapping[str, Label]) -> dict[str, Variable]:
+    """Coordinates, and the number of points of each sample where they are ragged."""
+    labels = {name: label for name, label in labels.items() if label[1] is not None}
+    coordinates: dict[str, Variable] = {}
+    if "points" in labels:
+        _, values, _ = labels["points"]
+        coordinates |= _points(path, values if isinstance(values, list) else [values])
+    for name in (name for name in ("row_size", *SPACE) if name in labels):
+        dims, values, attrs = labels[name]
         if not isinstance(values, Variable):
             values = as_real(values, f"axis {name} of {path}")
-        found[name] = Variable(dims, values, attrs)
-    if STATION in given:
-        along, num = [*found["x"].sizes.items()][-1]
-        names = np.asarray(given[STATION][1], str).reshape(-1)
-        found[STATION] = Variable(along, names[:num])
-    if "time" in given:
-        _, values, attrs = given["time"]
-        found["time"] = time_variable(values, f"times of {path}", attrs.get("units"))
-    return found
+        coordinates[name] = Variable(dims, values, attrs)
+    if STATION in labels:
+        along, num = [*coordinates["x"].sizes.items()][-1]
+        names = np.asarray(labels[STATION][1], str).reshape(-1)
+        coordinates[STATION] = Variable(along, names[:num])
+    if "time" in labels:
+        _, values, attrs = labels["time"]
+        unit = attrs.get("units")
+        coordinates["time"] = time_variable(values, f"times of {path}", unit)
+    return coordinates
 
 
 def _points(path: Path, meshes: Sequence[Any]) -> dict[str, Variable]:
@@ -170,14 +172,15 @@ def _points(path: Path, meshes: Sequence[Any]) -> dict[str, Variable]:
             expected = f"(points, {' or '.join(map(str, widths))})"
             raise UserError(f"{what} of shape {pos.shape}", expected, "reorder axes")
         checked.append(pos)
-    if all(np.array_equal(pos, checked[0]) for pos in checked):
-        columns = zip(SPACE, checked[0].T, strict=False)
-        return {axis: Variable("point", column) for axis, column in columns}
-    columns = zip(SPACE, np.concatenate(checked).T, strict=False)
-    found = {axis: Variable("obs", column) for axis, column in columns}
-    attrs = {"sample_dimension": "obs", "role": "rows"}
-    found["row_size"] = Variable("sample", [*map(len, checked)], attrs)
-    return found
+    shared = all(np.array_equal(pos, checked[0]) for pos in checked)
+    whole = checked[0] if shared else np.concatenate(checked)
+    columns = zip(SPACE, whole.T, strict=False)
+    along = "point" if shared else "obs"
+    coordinates = {axis: Variable(along, column) for axis, column in columns}
+    if not shared:
+        attrs = {"sample_dimension": "obs", "role": "rows"}
+        coordinates["row_size"] = Variable("sample", [*map(len, checked)], attrs)
+    return coordinates
 
 
 def _components(
@@ -274,11 +277,11 @@ def _cells_of_samples(
 ) -> list[dict[str, NDArray[Any]]]:
     """Cells of each sample, or of all in one, which have to join existing points."""
     several = [cells] if isinstance(cells, Mapping) else [*cells]
-    found = list[dict[str, NDArray[Any]]]()
-    for sample, given in enumerate(several):
+    checked = list[dict[str, NDArray[Any]]]()
+    for sample, by_kind in enumerate(several):
         size = sizes[sample] if len(sizes) == len(several) else min(sizes)
-        found.append({})
-        for kind, values in given.items():
+        checked.append({})
+        for kind, values in by_kind.items():
             corners = as_real(values, f"{kind} cells of {path}")
             fine = corners.ndim == 2 and corners.dtype.kind in "iu"
             if not corners.size:
@@ -291,8 +294,8 @@ def _cells_of_samples(
                     wanted,
                     "number the points of a sample from 0",
                 )
-            found[-1][kind] = corners
-    return found
+            checked[-1][kind] = corners
+    return checked
 
 
 def cell_variables(cells: Sequence[Mapping[str, Any]]) -> dict[str, Variable]:
@@ -302,15 +305,13 @@ def cell_variables(cells: Sequence[Mapping[str, Any]]) -> dict[str, Variable]:
         and all(np.array_equal(part[kind], cells[0][kind]) for kind in part)
         for part in cells
     )
-    found = {}
+    variables = {}
     for kind in dict.fromkeys(kind for part in cells for kind in part):
-        dims, about = (f"cell_{kind}", f"corner_{kind}"), {"role": "cells"}
-        if alone:
-            found[f"cells_{kind}"] = Variable(dims, np.asarray(cells[0][kind]), about)
-            continue
-        parts = [np.asarray(part[kind]) for part in cells if kind in part]
-        found[f"cells_{kind}"] = Variable(dims, np.concatenate(parts), about)
-        sizes = [len(part.get(kind, ())) for part in cells]
-        rows = {"sample_dimension": dims[0], "role": "rows"}
-        found[f"row_size_{kind}"] = Variable("sample", sizes, rows)
-    return found
+        dims, parts = (f"cell_{kind}", f"corner_{kind}"), cells[:1] if alone else cells
+        corners = np.concatenate([part[kind] for part in parts if kind in part])
+        variables[f"cells_{kind}"] = Variable(dims, corners, {"role": "cells"})
+        if not alone:
+            sizes = [len(part.get(kind, ())) for part in cells]
+            rows = {"sample_dimension": dims[0], "role": "rows"}
+            variables[f"row_size_{kind}"] = Variable("sample", sizes, rows)
+    return variables

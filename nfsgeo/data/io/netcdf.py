@@ -58,10 +58,14 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     Coordinates on axes of their own make a grid, those on shared dimensions (stations,
     cells of an unstructured mesh, curvilinear grids) a point cloud. Fields that vary
     in time are predicted, the others are static inputs, and so are those named ``a`` or
-    ``a_...``; one number, or one for each sample, is a parameter. What the file marks
-    by fill values becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A
-    point whose coordinates are NaN does not exist. Text along points are their names.
-    ``columns`` are those of :func:`nfsgeo.data.open`, ``path`` is for messages.
+    ``a_...``; one number, or one for each sample, is a parameter. Values that fill
+    values mark become NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A point
+    whose coordinates are NaN does not exist. Text along points names them.
+
+    Args:
+        path: The file, for messages.
+        dataset: The variables.
+        columns: Names of variables by role or kind, see :func:`nfsgeo.data.open`.
 
     Raises:
         UserError: A dimension is neither time, space nor sample, points move, or a
@@ -69,22 +73,18 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     """
     if not dataset.variables:
         raise ValueError("no variables")
-    joined = [n for n, each in dataset.indexes.items() if each.nlevels > 1]
+    joined = [n for n, index in dataset.indexes.items() if index.nlevels > 1]
     dataset = dataset.reset_index([n for n in joined if n in dataset.dims])
     dataset = _decoded(dataset.assign(_of_numpy(dataset)))
-    there = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
-    kinds, given = chosen(path, there, columns)
+    names = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
+    kinds, user_roles = chosen(path, names, columns)
     if "nfsgeo_layout" in dataset.attrs:
         for added in dataset.data_vars.values():
             role = FIELD if "time" in added.dims else STATIC
             added.attrs.setdefault("role", role)
         return own_fields(path, dataset)
-    wanted = [name for name, kind in kinds.items() if kind == "field"]
-    along = {d for name in wanted for d in dataset[name].dims} or {*dataset.dims}
-    fits = [n for n, v in dataset.data_vars.items() if along.issuperset(v.dims)]
-    if left := [name for name in fits if kinds.get(str(name)) != "ignore"]:
-        dataset = dataset[left]  # and their coordinates
-    roles = _roles(path, dataset, given)
+    dataset = _without_others(dataset, kinds)
+    roles = _roles(path, dataset, user_roles)
     sample, time = (_dimension(path, dataset, r, roles) for r in ("sample", "time"))
     split = None
     if "part" in dataset and dataset["part"].dims == (sample,):
@@ -92,44 +92,32 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         part.dims, dataset = ("sample",), dataset.drop_vars("part")
         split = split_of(part_of(part, path))
     space = {a: _still(path, dataset[roles[a]], time) for a in SPACE if a in roles}
-    sizes = {str(d): num for each in space.values() for d, num in each.sizes.items()}
+    sizes = {str(d): num for at in space.values() for d, num in at.sizes.items()}
     places = {dim: num for dim, num in sizes.items() if dim != sample}
-    known, data = {sample, time, *places}, dict[str, DataArray]()
-    parameters, num = dict[str, Any](), dataset.sizes.get(sample, 1)
+    dims, num = {sample, time, *places}, dataset.sizes.get(sample, 1)
+    data, parameters = dict[str, DataArray](), dict[str, Any]()
     for name, values in dataset.drop_vars(roles.values(), errors="ignore").items():
-        alone = [d for d, num in values.sizes.items() if num == 1 and d not in known]
-        values = values.squeeze(alone, drop=True)
+        single = [d for d, num in values.sizes.items() if num == 1 and d not in dims]
+        values = values.squeeze(single, drop=True)
         if values.ndim and values.dtype.kind in "biufcm":
             data[str(name)] = values
         elif values.dtype.kind in "iuf" and "grid_mapping_name" not in values.attrs:
             parameters[str(name)] = np.repeat(values.values, num)
-    told = {sample} if "sample" in given else set()
-    for dim in told | {d for each in data.values() for d in each.dims} - known:
-        with_it = [name for name, each in data.items() if dim in each.dims]
-        moving = [n for n, each in data.items() if not time or time in each.dims]
-        without = [name for name in moving if dim not in data[name].dims]
-        name = with_it[0] if with_it else ""
-        if name and without:
-            raise UserError(
-                f"{path} with {name} along {dim}, and {without[0]} not",
-                "fields on one grid",
-                f"choose: --columns field={without[0]}, or ignore={name}",
-            )
-        if dim not in told:
-            raise UserError(
-                f"{path} with {name} along {dim}, of {dataset.sizes[dim]}",
-                "dimensions of samples, time and space alone",
-                f"say what it is, --columns sample={dim}, or choose among variables, "
-                f'field=NAME or ignore={name}; in Python columns={{"sample": "{dim}"}}',
-            )
+    samples = {sample} if "sample" in user_roles else set()
+    _check_dims(path, data, time, samples, dims)
+    parameters |= {
+        n: data.pop(n).values for n, v in data.copy().items() if v.dims == (sample,)
+    }
     first = space["x"]
-    grid = len(places) == len(space) == sum(each.ndim for each in space.values())
+    grid = len(places) == len(space) == sum(at.ndim for at in space.values())
     grid &= len(space) > 1 or first.name == first.dims[0]
     if grid:
-        falling = [v.dims[0] for v in space.values() if v.values[0] > v.values[-1]]
+        falling = [at.dims[0] for at in space.values() if at.values[0] > at.values[-1]]
         turn = dict.fromkeys(falling, slice(None, None, -1))
-        for each in (data, space):
-            each |= {n: v.isel(turn, missing_dims="ignore") for n, v in each.items()}
+        for arrays in (data, space):
+            arrays |= {
+                n: v.isel(turn, missing_dims="ignore") for n, v in arrays.items()
+            }
 
     def flat(values: DataArray, dims: Any) -> Variable:
         ahead = {str(d): dataset.sizes[d] for d in (sample, time) if d in dims}
@@ -139,37 +127,72 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     labels |= dict(zip(places, SPACE, strict=False)) if grid else {}
     variables = dict[str, Any]()
     for name, values in data.items():
-        if values.dims == (sample,):
-            parameters[name] = values.values
-            continue
-        kind = kinds.get(name)
-        fixed = bool(time) and time not in values.dims and kind != "field"
+        kind, in_time = kinds.get(name), time in values.dims
         attrs = {k: v for k, v in values.attrs.items() if k in FLAGS}
-        marked = is_static(name) or FLAGS[0] in attrs and time not in values.dims
-        fixed |= marked and not kind
-        lies = not grid and (not places or bool(places.keys() & {*values.dims}))
-        variable = flat(values, values.dims) if lies else values.variable
-        called = field_name(name)[0] if kind or time in values.dims else name
+        fixed = bool(time) and not in_time and kind != "field"
+        fixed |= not kind and (is_static(name) or (FLAGS[0] in attrs and not in_time))
+        called = field_name(name)[0] if kind or in_time else name
         attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
-        attrs |= _units(values.variable)
-        variables[name] = [labels[str(dim)] for dim in variable.dims], variable, attrs
+        placed = not grid and (not places or bool(places.keys() & {*values.dims}))
+        variable = flat(values, values.dims) if placed else values.variable
+        along = [labels[str(dim)] for dim in variable.dims]
+        variables[name] = along, variable, attrs | _units(values.variable)
     when = dataset.variables.get(roles.get("time"))
     times = None if when is None else _times(when)
     if when is not None and times is None:
         about = f"{when.attrs['units']} ({when.attrs.get('calendar', 'standard')})"
         left_out(path, [f"times in {about}, which tell no clear date"])
-    coordinates, dims = dict[str, Any](), ("sample", "point")[sample not in sizes :]
+    coordinates, along = dict[str, Any](), ["sample", "point"][sample not in sizes :]
     for axis, values in space.items():
-        place = (axis, values.values) if grid else (dims, flat(values, sizes))
+        place = (axis, values.values) if grid else (along, flat(values, sizes))
         coordinates[axis] = *place, _units(values.variable)
     coordinates["time"] = "time", times, {} if when is None else _units(when)
     text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
-    names = [v.values for v in text if not grid and v.dims == tuple(places)]
-    coordinates["station"] = "point", names[0] if names else None
+    stations = [v.values for v in text if not grid and v.dims == tuple(places)]
+    coordinates["station"] = "point", stations[0] if stations else None
     fields = to_fields(path, variables, coordinates, parameters=parameters, split=split)
     if _is_degrees(first) or first.attrs.get("standard_name") == "longitude":
         fields.dataset["x"].attrs["standard_name"] = "longitude"
     return mark_longitude(fields, roles["x"])
+
+
+def _without_others(dataset: Dataset, kinds: Mapping[str, str]) -> Dataset:
+    """The variables that users leave in, along dimensions of the fields they name."""
+    fields = [name for name, kind in kinds.items() if kind == "field"]
+    dims = {d for name in fields for d in dataset[name].dims} or {*dataset.dims}
+    names = [n for n, v in dataset.data_vars.items() if dims.issuperset(v.dims)]
+    kept = [name for name in names if kinds.get(str(name)) != "ignore"]
+    return dataset[kept] if kept else dataset
+
+
+def _check_dims(
+    path: Path,
+    data: Mapping[str, DataArray],
+    time: str | None,
+    samples: set[str | None],
+    dims: set[str | None],
+) -> None:
+    """Raise a UserError if fields have other dimensions than time, space and samples,
+    or some of them lack the dimension that a user has named as that of samples.
+    """
+    moving = [n for n, values in data.items() if not time or time in values.dims]
+    for dim in samples | {d for values in data.values() for d in values.dims} - dims:
+        along = [name for name, values in data.items() if dim in values.dims]
+        without = [name for name in moving if dim not in data[name].dims]
+        if along and without:
+            raise UserError(
+                f"{path} with {along[0]} along {dim}, and {without[0]} not",
+                "fields on one grid",
+                f"choose: --columns field={without[0]}, or ignore={along[0]}",
+            )
+        if dim not in samples:
+            raise UserError(
+                f"{path} with {along[0]} along {dim}, of {data[along[0]].sizes[dim]}",
+                "dimensions of samples, time and space alone",
+                f"say what it is, --columns sample={dim}, or choose among variables, "
+                f"field=NAME or ignore={along[0]}; in Python "
+                f'columns={{"sample": "{dim}"}}',
+            )
 
 
 def _units(variable: Variable) -> dict[str, str]:
@@ -179,71 +202,75 @@ def _units(variable: Variable) -> dict[str, str]:
 
 
 def _of_numpy(dataset: Dataset) -> dict[Any, Any]:
-    """Variables of types that pandas alone has, in those of numpy: dates of a time zone
-    in UTC, categories as what they are called, numbers with NaN.
+    """Convert variables of types that only pandas has: dates of a time zone to UTC,
+    categories to their names, integers with missing values to floats with NaN.
     """
-    found = {}
-    for name, each in dataset.variables.items():
-        if not isinstance(each.dtype, np.dtype):
-            values: Any = each.to_index()
-            if isinstance(each.dtype, pandas.DatetimeTZDtype):
+    converted = {}
+    for name, variable in dataset.variables.items():
+        if not isinstance(variable.dtype, np.dtype):
+            values: Any = variable.to_index()
+            if isinstance(variable.dtype, pandas.DatetimeTZDtype):
                 values = values.tz_convert("UTC").tz_localize(None)
-            numbers = pandas.api.types.is_numeric_dtype(each.dtype)
+            numbers = pandas.api.types.is_numeric_dtype(variable.dtype)
             options = {"dtype": "f8", "na_value": np.nan} if numbers else {}
-            found[name] = (each.dims, values.to_numpy(**options), each.attrs)
-    return found
+            array = values.to_numpy(**options)
+            converted[name] = variable.dims, array, variable.attrs
+    return converted
 
 
 def _decoded(dataset: Dataset) -> Dataset:
     """Mask missing values, and tell coordinates from fields."""
-    found = {
-        name: decoded(each if name in dataset.dims else within_range(each))
-        for name, each in dataset.variables.items()
-    }
-    whole = dataset.assign(found)
+    whole = dataset.assign(
+        {
+            name: decoded(v if name in dataset.dims else within_range(v))
+            for name, v in dataset.variables.items()
+        }
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return xarray.decode_cf(whole, decode_times=False, decode_coords="all")
 
 
-def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
+def _roles(path: Path, dataset: Dataset, user_roles: Roles) -> dict[str, str]:
     """The coordinate, or the dimension without one, of each role that there is.
 
-    Told by the attributes ``axis``, ``standard_name`` and ``units``, then by the name
-    (CF 1.11, section 4), or by the user.
+    Users tell it, or else the attributes ``axis``, ``standard_name`` and ``units``, or
+    else the name (CF 1.11, section 4).
     """
     names = [*dataset.coords, *dataset.dims]
     names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
-    told = {str(n): _role(str(n), dataset) for n in names if n not in given.values()}
-    times = [name for name in told if told[name] == "time"]
-    # The axis, before what else tells when the data are from, of a forecast its start.
-    along = {name for name, v in dataset.variables.items() if v.ndim}
-    for better in (dataset.variables, along, dataset.dims):
+    free = [str(name) for name in names if name not in user_roles.values()]
+    roles = {name: _role(name, dataset) for name in free}
+    times = [name for name in roles if roles[name] == "time"]
+    # The axis goes before other times, such as the start of a forecast.
+    with_axes = {name for name, v in dataset.variables.items() if v.ndim}
+    for better in (dataset.variables, with_axes, dataset.dims):
         times = [name for name in times if name in better] or times
-    lie = [n for n in told if n in dataset.variables and dataset[n].ndim]
-    kept = {"time": times, "sample": told, **dict.fromkeys(SPACE, lie)}
-    # A single level is no axis, as one without attributes is none.
-    kept["z"] = [n for n in lie if dataset[n].size > 1 or dataset[n].dims != (n,)]
-    told = {n: role for n, role in told.items() if n in kept.get(role, ())}
-    return roles_of(path, [*map(str, dataset.variables)], given, told)
+    axes = [n for n in roles if n in dataset.variables and dataset[n].ndim]
+    fitting = {"time": times, "sample": roles, **dict.fromkeys(SPACE, axes)}
+    # A single level is no axis, nor is a dimension without a coordinate.
+    fitting["z"] = [n for n in axes if dataset[n].size > 1 or dataset[n].dims != (n,)]
+    roles = {n: role for n, role in roles.items() if n in fitting.get(role, ())}
+    return roles_of(path, [*map(str, dataset.variables)], user_roles, roles)
 
 
 def _role(name: str, dataset: Dataset) -> str:
-    each = dataset[name]
-    about = {key: str(value).lower() for key, value in each.attrs.items()}
+    """The role that attributes of a coordinate tell, or else its name."""
+    values = dataset[name]
+    about = {key: str(value).lower() for key, value in values.attrs.items()}
     standard, axis = about.get("standard_name", ""), about.get("axis", "")
     if axis in AXES or standard in STANDARD:
         return AXES.get(axis) or STANDARD[standard]
-    if _is_degrees(each, "en"):
-        return "x" if _is_degrees(each) else "y"
-    if "since" in about.get("units", "").split() or each.dtype.kind == "M":
+    if _is_degrees(values, "en"):
+        return "x" if _is_degrees(values) else "y"
+    if "since" in about.get("units", "").split() or values.dtype.kind == "M":
         return "time"
     return role_of(name)
 
 
-def _is_degrees(values: DataArray, towards: str = "e") -> bool:
-    found = DEGREES.fullmatch(str(values.attrs.get("units", "")).lower())
-    return found is not None and found[1] in towards
+def _is_degrees(values: DataArray, directions: str = "e") -> bool:
+    match = DEGREES.fullmatch(str(values.attrs.get("units", "")).lower())
+    return match is not None and match[1] in directions
 
 
 def _dimension(path: Path, dataset: Dataset, role: str, roles: Roles) -> str | None:
@@ -257,7 +284,7 @@ def _dimension(path: Path, dataset: Dataset, role: str, roles: Roles) -> str | N
 
 
 def _still(path: Path, values: DataArray, time: str | None) -> DataArray:
-    """A coordinate without time, along which it stays."""
+    """A coordinate without the dimension of time, along which it has to be constant."""
     first = values.isel({time: 0}, drop=True, missing_dims="ignore")
     if not first.variable.broadcast_equals(values.variable):
         given = f"{path} with points that move, {values.name} along {time}"
@@ -267,7 +294,7 @@ def _still(path: Path, values: DataArray, time: str | None) -> DataArray:
 
 
 def _at_points(values: Variable, ahead: Sizes, places: Sizes) -> Variable:
-    """Its dimensions of space made one behind the others, the same where constant."""
+    """Flatten the dimensions of space into one, repeating values where one lacks."""
     whole = spread(values, {**ahead, **places})
     dims, shape = [*ahead, "point"], [*ahead.values(), prod(places.values())]
     if len(places) == 1:
@@ -277,13 +304,13 @@ def _at_points(values: Variable, ahead: Sizes, places: Sizes) -> Variable:
 
 def _flat(values: Variable, num: int, key: Key) -> NDArray[Any]:
     taken = values[key[:num]].values
-    kept = sum(isinstance(each, slice) for each in key[:num])
-    return np.asarray(taken.reshape(*taken.shape[:kept], -1)[..., key[-1]])
+    ahead = taken.shape[: sum(isinstance(index, slice) for index in key[:num])]
+    return np.asarray(taken.reshape(*ahead, -1)[..., key[-1]])
 
 
 def _times(variable: Variable) -> Any:
-    """Dates, or numbers where the file tells no date; None where it is not clear which:
-    in months, in a calendar with other years, from a date that is none.
+    """Dates, or numbers where the file tells no date; None where dates are unclear: in
+    months, in a calendar with other years, since a date that does not exist.
     """
     unit, values = str(variable.attrs.get("units", "")), np.atleast_1d(variable.values)
     if "since" in unit.split() and values.dtype.kind in "iuf":
@@ -302,13 +329,13 @@ def _is_netcdf(probe: FileProbe) -> bool:
     if not probe.is_hdf5:
         return probe.head[:3] == b"CDF" and probe.head[3] in (1, 2, 5)
     with h5py.File(probe.path, "r") as file:
-        members = [each for each in file.values() if isinstance(each, h5py.Dataset)]
-        scales = [each.attrs.get("CLASS") == b"DIMENSION_SCALE" for each in members]
+        arrays = [item for item in file.values() if isinstance(item, h5py.Dataset)]
+        scales = [item.attrs.get("CLASS") == b"DIMENSION_SCALE" for item in arrays]
         return "_NCProperties" in file.attrs or any(scales)
 
 
 def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
-    """Fields of a NetCDF file; a warning names groups, which are not read."""
+    """Read a NetCDF file, with a warning that names its groups, which are not read."""
     classic = not h5py.is_hdf5(path)
     if not classic:
         with h5py.File(path, "r") as file:
@@ -329,10 +356,10 @@ def _zarr(path: Path, columns: Columns | None = None) -> Fields:
     group = zarr.open_group(store, mode="r")
     options: dict[str, Any] = {"engine": "zarr", "consolidated": False}
     dataset = xarray.open_dataset(store, **options, decode_cf=False, cache=False)
-    for name, each in dataset.variables.items():
-        told = "_FillValue" in group[str(name)].attrs
-        if not told and each.attrs.get("_FillValue") == 0:
-            del each.attrs["_FillValue"]
+    for name, variable in dataset.variables.items():
+        marked = "_FillValue" in group[str(name)].attrs
+        if not marked and variable.attrs.get("_FillValue") == 0:
+            del variable.attrs["_FillValue"]
     return fields_of(path, dataset, columns)
 
 

@@ -25,7 +25,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["check_path", "convert", "is_source", "open", "settled", "writer_of"]
+__all__ = ["check_path", "convert", "is_source", "open", "with_user_answers"]
 
 
 def open(
@@ -76,10 +76,10 @@ def open(
             expected = " or ".join(choices[name])
             raise ValueError(f"{name} {value!r}: expected {expected}")
     several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
-    given = [*map(check_path, several)]
-    paths = [file for path in given for file in _files(path)]
+    named = [*map(check_path, several)]
+    paths = [file for path in named for file in _files(path)]
     if not paths:
-        names = ", ".join(map(str, given)) or "no name"
+        names = ", ".join(map(str, named)) or "no name"
         raise UserError(names, "at least one file of data", "check the names")
     if paths == sorted(paths):  # as a shell lists them: nobody's choice
         paths = _in_order(paths)
@@ -91,11 +91,11 @@ def open(
         fields = concatenated(paths, partial(_open_one, options=options), series)
     if first.columns in ("kinds", "roles"):
         fields = with_kinds(fields, columns, roles=first.columns == "roles")
-    found = settled(fields, times, domain, known)
-    told = any(each is not None for each in (series, times, columns, at, domain))
-    alone = len(given) == 1  # perhaps a folder
-    path = given[0] if alone else found.path
-    return replace(found, path=path, reopens=alone and not told and not known)
+    fields = with_user_answers(fields, times, domain, known)
+    answers = (series, times, columns, at, domain, known or None)
+    alone = len(named) == 1  # perhaps a folder
+    reopens = alone and all(answer is None for answer in answers)
+    return replace(fields, path=named[0] if alone else fields.path, reopens=reopens)
 
 
 def convert(
@@ -167,25 +167,36 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
     if not is_source(path):
         raise UserError(f"{path}", "an existing file", "check the name")
     probe = FileProbe(path)
-    told = "field" in (options.get("columns") or {})
-    for each in (*FORMATS, ARRAYS):
-        if each.recognises(probe) and (not told or each.columns):
-            return each
-    wanted = "an undamaged file of nfsgeo or of a format that it reads"
+    chosen = "field" in (options.get("columns") or {})
+    for form in (*FORMATS, ARRAYS):
+        if form.recognises(probe) and (form.columns or not chosen):
+            return form
+    expected = "an undamaged file of nfsgeo or of a format that it reads"
     todo = "see `nfsgeo datasets` for the formats"
-    with reading(path, wanted, todo):  # says what is wrong with it
+    with reading(path, expected, todo):  # says what is wrong with it
         arrays_of(path)
-    raise UserError(f"{path}", wanted, todo)
+    raise UserError(f"{path}", expected, todo)
 
 
-def settled(
+def with_user_answers(
     fields: Fields,
     times: ArrayLike | None,
     domain: Domain | None,
     known: Sequence[str],
     todo: str = "",
 ) -> Fields:
-    """The fields with what is told of them, once nothing is left open."""
+    """The fields with what a user tells of them.
+
+    Args:
+        fields: As a reader returns them.
+        times: Time of each time step; None for those of the file.
+        domain: The box; None for that of the file.
+        known: Names of forcings and of parameters that are inputs.
+        todo: How to give times, for the message.
+
+    Raises:
+        UserError: Times, or the ends of longitudes, are still not known.
+    """
     path = fields.path
     if times is not None:
         fields = fields.with_times(times)
@@ -198,8 +209,9 @@ def settled(
     fields = fields.with_known(known) if known else fields
     about = [fields.dataset[axis].attrs for axis in fields.space]
     if domain is None:
-        told = fields.domain_is_known or about[0].get("standard_name") != "longitude"
-        degrees = 0.0 if told else float(np.ptp(fields.extent[:, 0]))
+        longitudes = about[0].get("standard_name") == "longitude"
+        clear = fields.domain_is_known or not longitudes
+        degrees = 0.0 if clear else float(np.ptp(fields.extent[:, 0]))
         if degrees > 180:
             ends = "{:g}:{:g}".format(*fields.extent[:, 0])
             raise UserError(
@@ -212,7 +224,7 @@ def settled(
             )
         return fields
     if domain.curved:
-        units = (str(each.get("units", "")) for each in about)
+        units = (str(attrs.get("units", "")) for attrs in about)
         if unit := next((unit for unit in units if unit.startswith("rad")), ""):
             given = f"{path} with coordinates in {unit} on a sphere"
             expected = "longitude and latitude in degrees"

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from xarray import Variable
@@ -52,63 +53,66 @@ def chosen(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Ro
     Raises:
         UserError: A name is not there, or told twice; or there is no such role.
     """
-    given = {k: [v] if isinstance(v, str) else v for k, v in (columns or {}).items()}
-    named = [name for several in given.values() for name in several if name]
+    lists = {k: [v] if isinstance(v, str) else v for k, v in (columns or {}).items()}
+    named = [name for several in lists.values() for name in several if name]
     check_distinct(f"columns of {path}", named)
-    if wrong := given.keys() - {*COLUMN_NAMES, *KINDS}:
+    if wrong := lists.keys() - {*COLUMN_NAMES, *KINDS}:
         expected = f"one of {', '.join([*COLUMN_NAMES, *KINDS])} before the ="
         todo = "change it; all other columns are fields"
         raise UserError(f"columns with {min(wrong)}=", expected, todo)
     for name in {*named}.difference(names):
-        there = f"one of {listed(names)}"
-        raise UserError(f"no column {name!r} in {path}", there, "change the name")
-    roles = {role: given[role][0] for role in COLUMN_NAMES if role in given}
-    return {name: kind for kind in KINDS for name in given.get(kind, ())}, roles
+        expected = f"one of {listed(names)}"
+        raise UserError(f"no column {name!r} in {path}", expected, "change the name")
+    roles = {role: lists[role][0] for role in COLUMN_NAMES if role in lists}
+    return {name: kind for kind in KINDS for name in lists.get(kind, ())}, roles
 
 
 def roles_of(
     path: Path,
     names: Names,
-    given: Mapping[str, str] | None = None,
-    told: Mapping[str, str] | None = None,
+    user_roles: Mapping[str, str] | None = None,
+    apparent: Mapping[str, str] | None = None,
 ) -> Roles:
     """The column of each role that there is, by role.
 
-    Those of roles that are ``given`` first; then ``told`` has the role of each name
-    that has one, or else the names tell.
+    Args:
+        path: The file, for messages.
+        names: Names of all columns.
+        user_roles: Column of each role that a user tells, empty for none.
+        apparent: Role of each column that has one; None where the names tell it.
 
     Raises:
         UserError: Two may have a role, or there are no coordinates.
     """
-    given = given or {}
-    told = {n: role_of(n) for n in names} if told is None else told
-    found = {role: name for role, name in given.items() if name}
-    for role in (role for role in COLUMN_NAMES if role not in given):
-        fits = [name for name in told if told[name] == role]
-        fits = [name for name in fits if name not in given.values()]
+    user_roles = user_roles or {}
+    apparent = {n: role_of(n) for n in names} if apparent is None else apparent
+    roles = {role: name for role, name in user_roles.items() if name}
+    for role in (role for role in COLUMN_NAMES if role not in user_roles):
+        fits = [name for name in apparent if apparent[name] == role]
+        fits = [name for name in fits if name not in user_roles.values()]
         if len(fits) > 1:
             what = f"coordinate {role}" if role in "xyz" else f"the {role}"
             which, say = f"each of which may be {what}", f"{role}={fits[0]}"
             raise ask(path, fits, which, f"which is {what}", say)
         if fits:
-            found[role] = fits[0]
-    space = "".join(role for role in "xyz" if role in found)
+            roles[role] = fits[0]
+    space = "".join(role for role in "xyz" if role in roles)
     if not space or not "xyz".startswith(space):
         todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns x=COLUMN,"
         todo += "y=COLUMN,time=COLUMN, or, in a table with a column for each station, "
         todo += "or of their names, time=COLUMN,points=FILE, a table of these and of "
         todo += "coordinates"
-        there = f"{path} with {listed(names)}"
-        raise UserError(there, "coordinates x[, y[, z]] among the columns", todo)
-    return found
+        given = f"{path} with {listed(names)}"
+        raise UserError(given, "coordinates x[, y[, z]] among the columns", todo)
+    return roles
 
 
-def ask(path: Path, names: Names, which: str, told: str, say: str) -> UserError:
-    """A question about columns."""
+def ask(path: Path, names: Names, which: str, expected: str, say: str) -> UserError:
+    """Return the error that asks what columns are; ``say`` is one of the answers."""
     several = listed(names) if len(names) > SHOWN else " and ".join(names)
     todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say} (or train "
     given = f"{path} with {several}, {which}"
-    return UserError(given, f"to be told {told}", f"{todo}--columns)")
+    return UserError(given, f"to be told {expected}", f"{todo}--columns)")
 
 
 def mark_longitude(fields: Fields, name: str) -> Fields:
@@ -173,13 +177,11 @@ def with_kinds(
         raise _question_of_kinds(fields.path, [*dict.fromkeys(wholes)])
     kinds |= {name: choice.get(name, "") for name in scalars}
     dataset = fields.dataset.drop_vars([n for n in kinds if kinds[n] == "ignore"])
-    changed = {
-        name: dataset[name].variable.copy(deep=False)
+    changed: dict[str, Any] = {
+        name: dataset[name].assign_attrs(role=KNOWN)
         for name in scalars
         if name in dataset
     }
-    for variable in changed.values():
-        variable.attrs = {**variable.attrs, "role": KNOWN}
     for name in (name for name in names if kinds[name] == "static"):
         changed[name] = _first(dataset[name].variable, fields.path, name)
     short = {name: name.removeprefix(MARK) or name for name in marked}
@@ -202,21 +204,23 @@ def _choice(
     fields: Fields, columns: Columns | None, names: Names, *, roles: bool
 ) -> dict[str, str]:
     """The kinds that users choose, by the name of a component or an array."""
-    given = {
-        kind: [
-            n if n in names else field_name(n)[0] for n in np.ravel(several).tolist()
-        ]
-        for kind, several in (columns or {}).items()
+    lists = {
+        kind: np.ravel(several).tolist() for kind, several in (columns or {}).items()
     }
-    if not roles and (wrong := given.keys() - {*KINDS}):
+    lists = {
+        kind: [name if name in names else field_name(name)[0] for name in several]
+        for kind, several in lists.items()
+    }
+    if not roles and (wrong := lists.keys() - {*KINDS}):
         wrong_keys = f"columns with {', '.join(wrong)}= of {fields.path}"
         raise UserError(wrong_keys, "static=, field= or ignore=", "change it")
-    read = {kind: given.get(kind, ()) for kind in (KINDS[:2] if roles else KINDS)}
-    kinds, _ = chosen(fields.path, names, read)
-    return kinds | dict.fromkeys(given.get("ignore", ()), "ignore")
+    checked = {kind: lists.get(kind, ()) for kind in (KINDS[:2] if roles else KINDS)}
+    kinds, _ = chosen(fields.path, names, checked)
+    return kinds | dict.fromkeys(lists.get("ignore", ()), "ignore")
 
 
 def _question_of_kinds(path: Path, names: Names) -> UserError:
+    """Return the error that asks what columns are that never change in time."""
     which = f"which never change{'s' * (len(names) == 1)} in time"
     what = "whether that is a static input, a field to predict, or neither"
     answers = (f"{kind}={names[0]}" for kind in KINDS)
@@ -239,19 +243,18 @@ def _first(values: Variable, path: Path, name: str) -> Variable:
 
 def _is_mask(fields: Fields, name: str) -> bool:
     """Whether a field marks points, by booleans, or by bytes of zeros and ones."""
-    kind = fields.dataset[name].dtype
-    if kind.kind == "b" or kind.kind not in "iu" or kind.itemsize > 1:
-        return kind.kind == "b"
-    every = range(fields.num_samples)
-    ends = (fields.read_values([name], sample) for sample in every)
-    return all(((each == 0) | (each == 1)).all() for each in ends)
+    dtype = fields.dataset[name].dtype
+    if dtype.kind not in "iu" or dtype.itemsize > 1:
+        return dtype.kind == "b"
+    samples = range(fields.num_samples)
+    return all(np.isin(fields.read_values([name], s), (0, 1)).all() for s in samples)
 
 
 def _constant(fields: Fields, name: str) -> bool | None:
     """Whether a field differs between points that have several values; None where it
     changes in time.
     """
-    found, several = set[float](), False
+    constants, several = set[float](), False
     for sample in range(fields.num_samples):
         low, high, num = np.float32("nan"), np.float32("nan"), 0
         for start in range(0, len(fields.times), STEPS):
@@ -262,6 +265,6 @@ def _constant(fields: Fields, name: str) -> bool | None:
             if (low < high).any():
                 return None
             num = num + np.isfinite(some).sum(1)
-        found |= {np.fmin.reduce(low), np.fmax.reduce(high)}
+        constants |= {np.fmin.reduce(low), np.fmax.reduce(high)}
         several |= bool(np.max(num) > 1)
-    return several and len({each for each in found if each == each}) > 1
+    return several and np.count_nonzero(np.isfinite([*constants])) > 1

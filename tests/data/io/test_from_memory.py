@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import nfsgeo
-from nfsgeo.data.io.from_memory import kept
+from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.files import cache_folder
 from nfsgeo.geometry import Domain, Region
 
@@ -52,9 +52,9 @@ def test_a_file_holds_what_the_arrays_do(data):
 
 def test_the_same_content_is_cached_once():
     u, pos = np.random.default_rng(0).normal(size=(3, 8, 2)), np.random.rand(8, 2)
-    first = kept(nfsgeo.from_arrays(u, pos, [0.0, 1.0]))
+    first = saved_path(nfsgeo.from_arrays(u, pos, [0.0, 1.0]))
     made = first.stat().st_mtime_ns
-    assert kept(nfsgeo.from_arrays(u.tolist(), pos, [0, 1])) == first
+    assert saved_path(nfsgeo.from_arrays(u.tolist(), pos, [0, 1])) == first
     assert first.parent == cache_folder() and first.stat().st_mtime_ns == made
     split = {"train": [2], "valid": [0], "test": [1]}
     square = np.array([[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]])
@@ -74,7 +74,7 @@ def test_the_same_content_is_cached_once():
         {"split": split},
     ]
     same = {"u": u, "pos": pos, "t": [0, 1]}
-    made_of = [kept(nfsgeo.from_arrays(**same | each)) for each in others]
+    made_of = [saved_path(nfsgeo.from_arrays(**same | each)) for each in others]
     assert len({first, *made_of}) == 1 + len(others)
 
 
@@ -83,8 +83,8 @@ def test_the_same_content_is_cached_once():
 @given(data=st.data())
 def test_what_is_cached_opens_as_it_was(any_fields, contents, data):
     fields, _ = data.draw(any_fields)
-    with nfsgeo.open(kept(fields)) as again:
-        assert again.reopens and kept(again) == again.path == kept(fields)
+    with nfsgeo.open(saved_path(fields)) as again:
+        assert again.reopens and saved_path(again) == again.path == saved_path(fields)
         assert contents(again) == contents(fields)
 
 
@@ -166,7 +166,7 @@ def test_what_a_mask_hides_is_missing():
 
 
 def test_arrays_in_place_of_a_path(one_line):
-    for call in (nfsgeo.open, nfsgeo.prepare, kept):
+    for call in (nfsgeo.open, nfsgeo.prepare, saved_path):
         assert "type ndarray" in one_line(call, np.zeros((3, 2)))
 
 

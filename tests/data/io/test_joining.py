@@ -15,7 +15,7 @@ import nfsgeo.data
 from nfsgeo.config import DataSection
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import STATIC
-from nfsgeo.data.io.from_memory import kept
+from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.geometry import Domain
@@ -101,7 +101,7 @@ def test_files_become_samples_in_the_order_of_their_numbers(tmp_path, sent):
         points = RNG.random((3 + number % 3, 2)) + number
         made[number] = points, cloud(folder / f"case_{number}.nc", points, num=2)
     fields = nfsgeo.data.open(folder)
-    assert fields.reopens and fields.path == kept(fields) == folder
+    assert fields.reopens and fields.path == saved_path(fields) == folder
     assert not takes_columns(folder)
     copy = nfsgeo.data.open(fields.write(tmp_path / "out.nc"))
     for each in (fields, copy, sent(fields)):
