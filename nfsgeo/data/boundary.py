@@ -28,21 +28,21 @@ INTERIOR = ("interior", "normal", "fluid", "internal", "inner", "inside")
 
 def interior_of(file: Fields) -> int:
     """The node type of points on no boundary of a ``file``, by meaning, or else 0."""
-    known = file.categories.get(file.node_types or "", {})
-    named = (v for v, text in known.items() if text.lower() in INTERIOR)
+    meanings = file.categories.get(file.node_types or "", {})
+    named = (v for v, text in meanings.items() if text.lower() in INTERIOR)
     return next(named, 0)
 
 
 def boundary_kinds(file: Fields, samples: Iterable[int]) -> tuple[int, ...] | None:
-    """Node types of some samples other than that of the interior, in their order.
+    """Node types of some samples other than that of the interior, increasing.
 
-    An empty tuple of a ``file`` without such types whose cells tell the boundary, and
-    None where it has neither.
+    The tuple is empty if the ``file`` has no such types, but cells, which tell the
+    boundary; None if it has neither.
     """
     samples = list(samples)
     if file.node_types is not None:
-        found = {int(k) for s in samples for k in np.unique(types_of(file, s))}
-        if kinds := found - {interior_of(file)}:
+        types = {int(k) for s in samples for k in np.unique(types_of(file, s))}
+        if kinds := types - {interior_of(file)}:
             return tuple(sorted(kinds))
     return () if all(file.cells(sample) for sample in samples) else None
 
@@ -61,12 +61,12 @@ def boundary_names(domain: Domain, kinds: Sequence[int]) -> list[str]:
 def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
     """The ``file`` with distance and direction to boundaries as further static inputs.
 
-    Of each of the node types ``kinds`` the nearest point counts, whether it is observed
-    or not. Without any it is the boundary of the cells: sides that belong to one cell
-    alone, their nearest point in the plane and their nearest corner elsewhere. Both are
-    in the normalised domain. A sample without points of a kind has the diagonal of the
-    domain as the distance, and no direction. They are computed when they are read, once
-    for each mesh.
+    They lead to the nearest point of each of the node types ``kinds``, whether it is
+    observed or not. Without such types they lead to the boundary of the cells, the
+    sides that belong to one cell alone: to the nearest point of these in the plane, to
+    their nearest corner elsewhere. Both are in the normalised domain. If a sample has
+    no points of a kind, the distance is the diagonal of the domain, and the direction
+    is 0. They are computed when they are read, once for each mesh.
     """
     names, ways = boundary_names(file.domain, kinds), _Ways(file, tuple(kinds))
     dataset = file.dataset.drop_vars(names, errors="ignore")
@@ -86,9 +86,9 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
 def boundary_at(
     file: Fields, kinds: Sequence[int] | None, sample: int, points: Tensor
 ) -> dict[str, Floats]:
-    """The inputs of :func:`with_boundary` by name at other ``points [M, d]``.
+    """The inputs of :func:`with_boundary` of a sample, by name, at ``points [M, d]``.
 
-    Of a sample of the ``file``; none where ``kinds`` is None.
+    There are none where ``kinds`` is None.
     """
     if kinds is None:
         return {}
@@ -114,63 +114,57 @@ class _Ways:
         self, sample: int, column: int, shape: Sequence[int], key: Key
     ) -> NDArray[Any]:
         """A part of one of the inputs, NaN where a sample has no point."""
-        values = self.of(sample)[:, column]
+        mesh = int(self.file.sample_geometry[sample])
+        values = self.cache.get(mesh, partial(self.make, sample))[:, column]
         if (exists := self.file.existing(sample)) is not None:
             whole = np.full(len(exists), np.nan, np.float32)
             whole[exists] = values
             values = whole
         return values.reshape(shape)[key]
 
-    def of(self, sample: int) -> Floats:
-        """All inputs of a sample ``[n, (1 + d) K]``."""
-        mesh = int(self.file.sample_geometry[sample])
-        made: Floats = self.cache.get(mesh, partial(self.make, sample))
-        return made
-
     def make(self, sample: int, points: Tensor | None = None) -> Floats:
-        """All inputs at the ``points [M, d]``, or those of the sample, uncached."""
+        """All inputs ``[M, (1 + d) K]`` at the ``points [M, d]``, by default those of
+        the sample, uncached.
+        """
         domain = self.file.domain
-        mine = torch.from_numpy(self.file.coordinates(sample))
-        places = [mine if each is None else each for each in (None, points)]
-        known, pos = (
-            domain.normalise(domain.wrap(each), torch.float64) for each in places
-        )
+        mesh = torch.from_numpy(self.file.coordinates(sample))
+        mesh = domain.normalise(domain.wrap(mesh), torch.float64)
+        pos = mesh
+        if points is not None:
+            pos = domain.normalise(domain.wrap(points), torch.float64)
         if not self.kinds:
-            return _columns(self._to_cells(sample, known, pos), pos, domain)
-        types = types_of(self.file, sample)
-        found = []
+            return _columns(self._to_cells(sample, mesh, pos), pos, domain)
+        types, columns = types_of(self.file, sample), []
         for kind in self.kinds:
-            there = torch.from_numpy(np.flatnonzero(types == kind))
-            way = None
-            if len(there):
-                way = way_to_points(pos, known[there], domain.normalised)
-            found.append(_columns(way, pos, domain))
-        return np.concatenate(found, axis=1)
+            ends = mesh[torch.from_numpy(types == kind)]
+            way = way_to_points(pos, ends, domain.normalised) if len(ends) else None
+            columns.append(_columns(way, pos, domain))
+        return np.concatenate(columns, axis=1)
 
-    def _to_cells(self, sample: int, known: Tensor, pos: Tensor) -> Tensor | None:
+    def _to_cells(self, sample: int, mesh: Tensor, pos: Tensor) -> Tensor | None:
         """The way from ``pos`` to the boundary of the cells, whose corners are
-        ``known``; None where they have none.
+        ``mesh``; None where they have none.
         """
         domain = self.file.domain.normalised
-        sides = boundary_sides(self.file.cells(sample), known)
+        sides = boundary_sides(self.file.cells(sample), mesh)
         if not sides:
             return None
         if domain.dim == 2 and all(side.shape[1] == 2 for side in sides):
-            ends = torch.cat([known[torch.from_numpy(side)] for side in sides])
+            ends = torch.cat([mesh[torch.from_numpy(side)] for side in sides])
             return way_to_segments(pos, ends, domain)
         numbers = np.unique(np.concatenate([side.ravel() for side in sides]))
-        return way_to_points(pos, known[torch.from_numpy(numbers)], domain)
+        return way_to_points(pos, mesh[torch.from_numpy(numbers)], domain)
 
 
 def _columns(way: Tensor | None, pos: Tensor, domain: Domain) -> Floats:
     """Distance and direction ``[n, 1 + d]`` of a way."""
     if way is None:
-        found = pos.new_zeros(len(pos), 1 + pos.size(1))
-        found[:, 0] = float(np.linalg.norm(domain.normalised.lengths))
+        columns = pos.new_zeros(len(pos), 1 + pos.size(1))
+        columns[:, 0] = float(np.linalg.norm(domain.normalised.lengths))
     else:
         away = way.norm(dim=1, keepdim=True)
-        found = torch.cat([away, way / away.where(away > 0, 1)], dim=1)
-    return found.float().numpy()
+        columns = torch.cat([away, way / away.where(away > 0, 1)], dim=1)
+    return columns.float().numpy()
 
 
 def types_of(file: Fields, sample: int, name: str | None = None) -> Indices:

@@ -99,9 +99,8 @@ def generate(
     workers = _number("--workers", workers, 1)
     if cached := out is None:
         sizes = f"{resolution}-{num_steps}-{samples}-seed{seed}"
-        told = solver.model_dump(exclude_defaults=True).items()
-        options_told = (f"{key}={value}" for key, value in told)
-        name = "-".join([solver.name, sizes, *options_told])
+        changed = solver.model_dump(exclude_defaults=True).items()
+        name = "-".join([solver.name, sizes, *(f"{k}={v}" for k, v in changed)])
         out = cache_folder() / f"{name.replace('/', '_')}.nc"
         if out.exists():
             return out
@@ -123,7 +122,7 @@ def generate(
     batch_size = _number("batch size", batch_size, usual)
     folder = out.with_name(out.name + ".partial")
     ranges = [range(samples)[i : i + batch_size] for i in range(0, samples, batch_size)]
-    todo = [each for each in ranges if not _staged_at(folder, "u", each).exists()]
+    todo = [batch for batch in ranges if not _staged_at(folder, "u", batch).exists()]
     finished = samples - sum(map(len, todo))
     values = num_steps * len(solver.component_names) + len(solver.static_names)
     check_room(out, 4 * (samples - finished) * points * values)
@@ -159,7 +158,7 @@ def generate(
 @dataclass(frozen=True)
 class _Batches(Dataset[Any]):
     """Ranges of samples to solve. An item is the range and its arrays by the names of
-    :class:`~nfsgeo.data.pde.Solution`, fields in float32; or why there are none.
+    :class:`~nfsgeo.data.pde.Solution`, fields in float32; or the error of the solver.
     """
 
     solver: Solver
@@ -177,15 +176,13 @@ class _Batches(Dataset[Any]):
         how |= {"resolution": self.resolution, "num_steps": self.num_steps}
         try:
             with flush_denormals():
-                found = self.solver.solve(self.seed, chosen, **how)
+                solution = self.solver.solve(self.seed, chosen, **how)
         except UserError as error:  # which torch would wrap in its traceback
             return error
         # Rounded here, after the checks: half as much to send between processes.
-        u, a = (values.float() for values in (found.u, found.a))
-        arrays = {"u": u, "a": a, "dt": found.dt, "pos": found.pos}
-        arrays["scalars"] = found.scalars
-        there = {k: v.cpu().numpy() for k, v in arrays.items() if v is not None}
-        return chosen, there
+        arrays = {"u": solution.u.float(), "a": solution.a.float(), "dt": solution.dt}
+        arrays |= {"pos": solution.pos, "scalars": solution.scalars}
+        return chosen, {k: v.cpu().numpy() for k, v in arrays.items() if v is not None}
 
 
 def _solved(
@@ -208,10 +205,10 @@ def _solved(
         generator=torch.Generator(),  # not the global one, which others seed
     )
     try:
-        for found in loader:
-            if isinstance(found, UserError):
-                raise found
-            yield found
+        for batch in loader:
+            if isinstance(batch, UserError):
+                raise batch
+            yield batch
     except RuntimeError as error:
         if "exited unexpectedly" not in str(error):
             raise
@@ -227,8 +224,8 @@ def _as_it_is(batch: Any) -> Any:
 
 
 def end_with_parent(_: int = 0) -> None:
-    """Has this process, a worker of any number, leave when its parent is gone: their
-    queue would be waited on for ever.
+    """End this process, a worker of any number, when its parent is gone; else it would
+    wait for ever for the queue between them.
     """
     if (parent := multiprocessing.parent_process()) is not None:
 
@@ -249,10 +246,10 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
     def samples(name: str, *dims: str) -> tuple[tuple[str, ...], list[Variable]]:
         paths = [_staged_at(folder, name, batch) for batch in ranges]
         arrays = [np.load(p, mmap_mode="r", allow_pickle=False) for p in paths]
-        return dims, [Variable(dims, values) for each in arrays for values in each]
+        return dims, [Variable(dims, sample) for batch in arrays for sample in batch]
 
     solver, steady = made.solver, not made.solver.spacing
-    axes, steps = solver.axes(made.resolution), dict[str, Any]()
+    axes, parameters = solver.axes(made.resolution), dict[str, Any]()
     space = "xyz"[: len(axes)] or ("point",)
     role = STATIC if steady or solver.static_inputs else INITIAL
     u, a = {"components": solver.component_names}, {"components": solver.static_names}
@@ -265,12 +262,12 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
         coordinates[axis] = axis, values
     if not axes:
         dims, points = samples("pos", "point", "axis")
-        coordinates["points"] = dims, [each.values for each in points]
+        coordinates["points"] = dims, [pos.values for pos in points]
     if isinstance(solver, PeriodicSolver):
-        steps["dt"] = [float(each) for each in samples("dt")[1]]
+        parameters["dt"] = [float(dt) for dt in samples("dt")[1]]
     if solver.scalar_names:
-        columns = np.stack([each.values for each in samples("scalars", "s")[1]], axis=1)
-        steps |= zip(solver.scalar_names, columns, strict=True)
+        rows = [scalars.values for scalars in samples("scalars", "s")[1]]
+        parameters |= zip(solver.scalar_names, np.stack(rows, axis=1), strict=True)
     named = [*"xyz"[: solver.domain.dim], *solver.component_names]
     named += solver.static_names if role == STATIC else ()
     named += () if steady else "t"
@@ -280,7 +277,7 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
         coordinates,
         cells=() if axes else solver.cells(made.resolution),
         domain=solver.domain,
-        parameters=steps,
+        parameters=parameters,
         equation=solver.name,
         provenance={
             "commit": commit() or __version__,
@@ -302,7 +299,7 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
 
 def _number(name: str, value: int | None, usual: int, least: int = 1) -> int:
     """A setting, the usual one where it is None; refused where it is too small."""
-    found = usual if value is None else value
-    if found < least:
-        raise UserError(f"{name} {found}", f"{least} or more", "raise it")
-    return found
+    number = usual if value is None else value
+    if number < least:
+        raise UserError(f"{name} {number}", f"{least} or more", "raise it")
+    return number

@@ -26,21 +26,20 @@ from nfsgeo.geometry.cells import cell_edges
 
 __all__ = ["Cache", "Connect", "ConnectedBatches", "WindowDataset", "batches"]
 
-# Makes the graphs of one sample from its positions, ``pos [n, d]``, and the keywords
+# Connects one sample: called with its positions, ``pos [n, d]``, and the keywords
 # ``query_pos [m, d]``, ``numbers`` and ``edge_index`` where it has query points,
-# numbers and edges of cells.
+# numbers of points and edges of cells.
 Connect = Callable[..., Graphs]
 
 
 class Cache:
-    """Objects by their key, which tell their size as ``nbytes``.
+    """Objects by their keys; those unused for longest are dropped first.
 
-    Those unused for longest go first. Each process has a cache of its own: a copy is
-    empty.
+    Each process has a cache of its own: a copy is empty.
 
     Args:
-        max_bytes: Their size in all.
-        at_least: How many are kept whatever their size.
+        max_bytes: Size of all objects, which have an attribute ``nbytes``.
+        at_least: Number of objects that are kept whatever their size.
     """
 
     def __init__(self, max_bytes: int, at_least: int = 0) -> None:
@@ -70,7 +69,7 @@ class WindowDataset(Dataset[Data]):
 
     - ``x`` ``[n, n_in, F]``: the observed time steps; ``F`` is ``C`` plus the inputs
       that do not change in time, repeated over time steps and points. For a problem
-      without time ``n_in`` is 0 and ``x`` is these, ``[n, 1, C_a]``
+      without time ``n_in`` is 0 and ``x`` is these inputs alone, ``[n, 1, C_a]``
     - ``y`` ``[n, n_out, C]``: the time steps that follow
     - with forcings in the file, ``forcing`` ``[n, n_in + n_out, C_f]``
     - ``pos`` float64 ``[n, d]``, ``point`` ``[n]``, their numbers in the mesh, and
@@ -90,16 +89,16 @@ class WindowDataset(Dataset[Data]):
     together or, where not all samples would fit, each by itself.
 
     Args:
-        file: Where the samples come from.
-        samples: Their numbers, for example ``file.split["train"]``; a sample comes once
-            for each of its windows.
+        file: The fields.
+        samples: Numbers of the samples, for example ``file.split["train"]``; a sample
+            comes once for each of its windows.
         n_in: Number of observed time steps.
         n_out: Number of time steps to predict; 0 for inputs alone.
         mesh: Points that all samples share, a function from a sample to its own, or
             point sets that samples cycle through.
-        first_step: Where the window begins; for windows that differ, a number for each
-            of ``samples``.
-        numbers: Numbers of its time steps, increasing, from there; 0, 1, ... when None.
+        first_step: First time step of the windows, or one for each of ``samples``.
+        numbers: Time steps of a window, counted from its first one, increasing; 0, 1,
+            ... when None.
         volumes: Whether items have quadrature weights.
         cells: Whether items have the edges of cells; ``mesh`` is a number that is the
             same for the same positions and cells then.
@@ -157,8 +156,8 @@ class WindowDataset(Dataset[Data]):
         # Numbers of the meshes that are left where points are absent.
         self._left: dict[tuple[int, bytes], int] = {}
         self._starts = np.broadcast_to(np.asarray(first_step, np.int64), len(samples))
-        each = pandas.Series(self.samples, dtype=np.int64)
-        self._ranks = each.groupby(each).cumcount().to_list()  # in their samples
+        series = pandas.Series(self.samples, dtype=np.int64)
+        self._ranks = series.groupby(series).cumcount().to_list()  # in their samples
 
     @property
     def times(self) -> Doubles:
@@ -176,21 +175,20 @@ class WindowDataset(Dataset[Data]):
         sample, mesh, n_in = self.samples[number], self._mesh_number(number), self.n_in
         numbers = self._pair(number) if self.pairs else self._numbers
         numbers = self._starts[number] + numbers
-        found = self._read(number, mesh)
-        at = np.searchsorted(found.steps, numbers)
-        u, f = (np.take(each, at, axis=1) for each in (found.u, found.f))
-        pos, volume, a, num = found.pos, found.volume, found.a, found.num_observed
-        point, index = np.arange(len(pos)), found.numbers
+        read = self._read(number, mesh)
+        at = np.searchsorted(read.steps, numbers)
+        u, f = np.take(read.u, at, axis=1), np.take(read.f, at, axis=1)
+        pos, volume, a, num = read.pos, read.volume, read.a, read.num_observed
+        point, index = np.arange(len(pos)), read.numbers
         if self.drop_absent and n_in:
-            there = ~np.isnan(u).all(axis=(1, 2))
-            if there[:num].any() and not there.all():
-                key = mesh, np.packbits(there).tobytes()
+            kept = ~np.isnan(u).all(axis=(1, 2))
+            if kept[:num].any() and not kept.all():
+                key = mesh, np.packbits(kept).tobytes()
                 mesh = self._left.setdefault(key, -1 - len(self._left))
-                u, a, pos, volume, point = (
-                    v[there] for v in (u, a, pos, volume, point)
-                )
-                f = f[there[:num]]
-                index = None if index is None else index[there]
+                arrays = (u, a, pos, volume, point)
+                u, a, pos, volume, point = (values[kept] for values in arrays)
+                f = f[kept[:num]]
+                index = None if index is None else index[kept]
                 num = len(f)
         # Copies, so that nothing done to an item reaches the cache.
         everywhere, places = torch.from_numpy(u), torch.tensor(pos)
@@ -216,7 +214,7 @@ class WindowDataset(Dataset[Data]):
             item.edge_index = edges
         if self.volumes:
             item.volume = torch.tensor(volume)
-        if found.has_queries:
+        if read.has_queries:
             item.query_pos, item.query_point = places, torch.from_numpy(point)
             item.query_y = everywhere[:, n_in:].clone()
             if names := self.file.static_names:
@@ -224,19 +222,20 @@ class WindowDataset(Dataset[Data]):
         return item
 
     def _edges(self, sample: int, item: Data) -> Tensor | None:
-        """Edges of the cells of a sample; None without any, or where points are left
-        out, without which cells do not tell who is beside whom.
+        """Edges of the cells of a sample; None without any, or if points are left out,
+        so that cells do not tell all neighbours.
         """
         if not self.cells or "numbers" not in item:
             return None
-        every = torch.arange(self.file.num_points(sample))
-        if not torch.equal(item.numbers[: len(item.pos)], every):
+        whole = torch.arange(self.file.num_points(sample))
+        if not torch.equal(item.numbers[: len(item.pos)], whole):
             return None
         key = "edges", int(self.file.sample_geometry[sample])
         edges = self.cache.get(key, lambda: cell_edges(self.file.cells(sample)))
         return torch.tensor(edges) if edges.size else None
 
     def _drawn(self, number: int, shape: Sequence[int]) -> Tensor:
+        """Standard normal noise on the inputs of a window, none on static ones."""
         sample, rank = self.samples[number], self._ranks[number]
         seed = derived_seed(sample, self.turn, *[rank] * (rank > 0))
         drawn = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
@@ -256,8 +255,8 @@ class WindowDataset(Dataset[Data]):
         """Read the sample of a window in all of its windows, or in this one alone."""
         sample, start = self.samples[number], int(self._starts[number])
         key = sample, mesh, -1 if self._whole else start
-        found: Sample = self.cache.get(key, partial(self._load, number))
-        return found
+        read: Sample = self.cache.get(key, partial(self._load, number))
+        return read
 
     def _load(self, number: int) -> Sample:
         sample = self.samples[number]
@@ -309,8 +308,9 @@ class ConnectedBatches:
         """The batch of some items."""
         # Edges of cells are in the graphs.
         batch = Batch.from_data_list(list(items), exclude_keys=["edge_index"])
-        each = [self.cache.get(one.mesh, partial(self._graphs, one)) for one in items]
-        batch.graphs = Graphs.join(each)
+        batch.graphs = Graphs.join(
+            [self.cache.get(item.mesh, partial(self._graphs, item)) for item in items]
+        )
         return batch
 
     def _graphs(self, item: Data) -> Graphs:

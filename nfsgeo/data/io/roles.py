@@ -267,4 +267,4 @@ def _constant(fields: Fields, name: str) -> bool | None:
             num = num + np.isfinite(some).sum(1)
         constants |= {np.fmin.reduce(low), np.fmax.reduce(high)}
         several |= bool(np.max(num) > 1)
-    return several and np.count_nonzero(np.isfinite([*constants])) > 1
+    return bool(several and np.isfinite([*constants]).sum() > 1)

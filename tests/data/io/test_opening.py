@@ -8,7 +8,7 @@ import pytest
 from small_fields import Array, build
 
 import nfsgeo.data
-from nfsgeo.data.io.opening import settled
+from nfsgeo.data.io.opening import with_user_answers
 from nfsgeo.geometry import Domain
 
 
@@ -50,17 +50,21 @@ def test_longitudes_are_asked_whether_they_close(west, units, one_line):
     axes = [west + np.arange(0, 360, 20.0), np.linspace(-90, 90, 19)]
     u = Array(np.zeros((18, 19)), "xy", ["u"])
     fields = build(Path("a"), [u], axes=axes, units={"x": units}, times=[0.0])
-    assert settled(fields, None, None, ()) is fields  # an axis like any other
+    assert with_user_answers(fields, None, None, ()) is fields  # an axis like any other
     fields.dataset["x"].attrs["standard_name"] = "longitude"
     fields = build(Path("a"), [u], points={n: fields.dataset[n].variable for n in "xy"})
-    message = one_line(settled, fields, None, None, ())
+    message = one_line(with_user_answers, fields, None, None, ())
     assert "340 degrees" in message and "--sphere" in message
     if units == "radian":
-        message = one_line(settled, fields, None, Domain.sphere(), ())
+        message = one_line(with_user_answers, fields, None, Domain.sphere(), ())
         assert "coordinates in radian" in message and "degrees" in message
         return
-    assert settled(fields, None, Domain.sphere(), ()).domain == Domain.sphere(west)
+    assert with_user_answers(fields, None, Domain.sphere(), ()).domain == Domain.sphere(
+        west
+    )
     box = Domain((west, -90.0), (west + 360, 90.0), (True, False))
-    assert settled(fields, None, box, ()).domain == box
+    assert with_user_answers(fields, None, box, ()).domain == box
     part = replace(fields, dataset=fields.dataset.isel(x=slice(9)))
-    assert settled(part, None, None, ()) is part  # less than half of the globe
+    assert (
+        with_user_answers(part, None, None, ()) is part
+    )  # less than half of the globe
