@@ -1,4 +1,4 @@
-"""Checks of arrays that users and files give: nothing in them is dropped unseen."""
+"""Checks of arrays from users and files, so that nothing is dropped in silence."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
     """
     values = on_cpu(values)
     try:
-        masked = isinstance(values, (list, tuple, np.ma.MaskedArray))
-        given = np.ma.asanyarray(values) if masked else values
-        array = np.asarray(given)
+        if isinstance(values, (list, tuple)):
+            values = np.ma.asanyarray(values)
+        array = np.asarray(values)
     except ValueError as error:  # rows of unequal length
         raise UserError(f"{what} ({error})", "an array", "give equal rows") from None
-    absent = np.ma.getmaskarray(given) if np.ma.is_masked(given) else np.False_
+    absent = np.ma.getmaskarray(values) if np.ma.is_masked(values) else np.False_
     if array.dtype == object:
         absent = absent | pandas.isna(array)
         with suppress(TypeError, ValueError):
@@ -55,19 +55,19 @@ def on_cpu(values: Any) -> Any:
     """A tensor without gradient in the memory of the CPU, of a type that numpy has."""
     if not isinstance(values, Tensor):
         return values
-    here = values.detach().cpu()
-    return here.float() if here.dtype == torch.bfloat16 else here
+    values = values.detach().cpu()
+    return values.float() if values.dtype == torch.bfloat16 else values
 
 
 def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """The values, once all of them are finite; else says how many are not."""
+    """Return the values; raise a UserError that counts those that are not finite."""
     if bad := int((~np.isfinite(values)).sum()):
         raise missing_values(what, bad, values.size)
     return values
 
 
 def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """The values, once none of them is infinite; NaN marks missing ones."""
+    """Return the values; raise a UserError that counts infinite ones, but not NaN."""
     with np.errstate(over="ignore"):
         bad = int(np.isinf(values.astype(np.float32, copy=False)).sum())
     if bad:
@@ -78,7 +78,7 @@ def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def check_distinct(what: Any, names: Sequence[str]) -> None:
-    """Makes sure that no name is there twice."""
+    """Raise a UserError if a name is there twice."""
     for name in names:
         if (times := names.count(name)) > 1:
             given = f"{what} with the name {name!r} given {times} times"
@@ -86,7 +86,7 @@ def check_distinct(what: Any, names: Sequence[str]) -> None:
 
 
 def missing_values(what: str, num: int, total: int) -> UserError:
-    """Return the error for missing numbers where each is needed."""
+    """Return the error about missing numbers where all are needed."""
     return UserError(
         f"{what} with {num} of {total} values missing or not finite",
         "a finite value everywhere: of fields that are predicted alone may values be "
@@ -99,8 +99,12 @@ def missing_values(what: str, num: int, total: int) -> UserError:
 def reading(
     path: Path | str, what: str, todo: str = "check or replace it"
 ) -> Iterator[None]:
-    """Turns whatever a parser raises inside the block on a damaged file into a
-    UserError: the ``path``, ``what`` it should hold, and what ``todo`` about it.
+    """Turn any error that a parser raises inside the block into a UserError.
+
+    Args:
+        path: The file.
+        what: What it should hold.
+        todo: What the user can do about it.
     """
     try:
         yield

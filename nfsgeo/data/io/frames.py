@@ -108,8 +108,15 @@ def frame_of(path: Path, dtype: Any = None) -> pandas.DataFrame:
 def values_of(
     path: Path, column: pandas.Series, *, names: bool = False
 ) -> NDArray[Any]:
-    """A column as numbers or dates in UTC, NaN where a cell is empty. With ``names``,
-    other text is numbered in the order in which it comes, else refused.
+    """A column as numbers or dates in UTC, NaN where a cell is empty.
+
+    Args:
+        path: The file, for messages.
+        column: The column.
+        names: Whether other text is numbered in the order in which it comes.
+
+    Raises:
+        UserError: There is other text, and ``names`` is false.
     """
     if isinstance(column.dtype, pandas.DatetimeTZDtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -117,26 +124,26 @@ def values_of(
     if pandas.api.types.infer_dtype(column) not in text:
         return column.to_numpy()
     codes, unique = pandas.factorize(column)
-    each = np.array([*map(str.strip, map(str, unique)), ""], object)  # for code -1
-    absent = np.array([cell.lower() in ABSENT for cell in each])
-    wrong = np.array([not is_number(cell) for cell in each])
+    cells = np.array([*map(str.strip, map(str, unique)), ""], object)  # for code -1
+    absent = np.array([cell.lower() in ABSENT for cell in cells])
+    wrong = np.array([not is_number(cell) for cell in cells])
     if not wrong.any():
-        return np.where(absent, "nan", each).astype(np.float64)[codes]
+        return np.where(absent, "nan", cells).astype(np.float64)[codes]
     if np.all(wrong | absent):  # no numbers
         with suppress(ValueError):
-            cells = np.where(absent, "NaT", each)
-            dates = pandas.to_datetime(cells, format="ISO8601", utc=True)
-            if len({OFFSET.search(cell) is None for cell in each[wrong]}) < 2:
+            texts = np.where(absent, "NaT", cells)
+            dates = pandas.to_datetime(texts, format="ISO8601", utc=True)
+            if len({OFFSET.search(cell) is None for cell in cells[wrong]}) < 2:
                 return dates.tz_localize(None).to_numpy()[codes]
     if not names:
         raise UserError(
-            f"{path} with {each[wrong][0]!r} in column {column.name}",
+            f"{path} with {cells[wrong][0]!r} in column {column.name}",
             "numbers with a decimal point, or dates such as 2026-01-31T12:00, all or "
             "none of them with an offset such as Z",
             f"convert the column, or say --columns ignore={column.name}, or "
             f"sample={column.name} if it tells samples apart",
         )
-    return np.where(absent, np.nan, pandas.factorize(each)[0])[codes]
+    return np.where(absent, np.nan, pandas.factorize(cells)[0])[codes]
 
 
 def _header(line: str) -> tuple[list[str], str]:
@@ -177,7 +184,7 @@ def first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
 
 
 def _check_cells(path: Path) -> None:
-    """Makes sure that every row has a cell for each name."""
+    """Raise a UserError if a row has not one cell for each name."""
     names, separator, above, encoding, _ = first_lines(path)
     with _source(path, encoding) as source:
         whole: Any = source
@@ -194,6 +201,7 @@ def _check_cells(path: Path) -> None:
 
 
 def _check_names(path: Path, names: list[str]) -> None:
+    """Raise a UserError if a column has no name, or the name of another one."""
     if "" in names:
         todo = "leave row numbers out, index=False in pandas, or name it, index_label="
         raise UserError(f"{path} with a column without a name", "names of all", todo)
@@ -201,7 +209,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """The bytes of a file, those within where gzip has packed it."""
+    """Open a file for its bytes, unpacked if gzip has packed it."""
     packed = FileProbe(path).head.startswith(b"\x1f\x8b")
     return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
 

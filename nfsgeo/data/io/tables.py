@@ -48,11 +48,11 @@ SPARSE = 100  # times as many points and time steps as rows: points that move
 
 def _read(path: Path, columns: Columns | None = None) -> Fields:
     """Fields of a table, see :func:`nfsgeo.data.open` for ``columns``."""
-    frame, told = frame_of(path), columns or {}
-    if "points" in told:
-        frame, told = _by_station(path, frame, told)
-    kinds, given = chosen(path, list(frame), told)
-    roles = roles_of(path, [n for n in frame if n not in kinds], given)
+    frame, columns = frame_of(path), columns or {}
+    if "points" in columns:
+        frame, columns = _by_station(path, frame, columns)
+    kinds, user_roles = chosen(path, list(frame), columns)
+    roles = roles_of(path, [n for n in frame if n not in kinds], user_roles)
     frame = frame.drop(columns=[name for name in kinds if kinds[name] == "ignore"])
     if frame.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
@@ -62,10 +62,10 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     points, point, stations = _points(path, frame, key, kinds)
     # Places are the points of one sample after those of the other.
     place = key["sample"] * np.int64(len(points)) + point
-    place, there = pandas.factorize(place, sort=True)
-    starts = np.searchsorted(there, np.arange(len(samples)) * len(points))
-    own, there = len(there) < len(samples) * len(points), there % len(points)
-    _check_rows(path, key, place, points[there], times, unit)
+    place, places = pandas.factorize(place, sort=True)
+    starts = np.searchsorted(places, np.arange(len(samples)) * len(points))
+    ragged, places = len(places) < len(samples) * len(points), places % len(points)
+    _check_rows(path, key, place, points[places], times, unit)
     times, steps = filled(times) if unit == EPOCH else (times, np.arange(len(times)))
     converted = {}
     for name in frame:
@@ -73,24 +73,24 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         values = as_real(values_of(path, frame[name]), what, gaps=True)
         dtype = np.result_type(not_infinite(values, what), np.float32)
         converted[name] = values.astype(dtype, copy=False)
-    levels = [np.arange(len(times)), np.arange(len(there))]
+    levels = [np.arange(len(times)), np.arange(len(places))]
     index = pandas.MultiIndex(levels, [steps[key["time"]], place], names=ROWS)
     table = pandas.DataFrame(converted, index, copy=False).to_xarray()
     table = table.reindex(time=levels[0])
     dims: tuple[str, ...] = ROWS
-    shape: tuple[int, ...] = len(times), len(there)
-    if not own and len(samples) > 1:
+    shape: tuple[int, ...] = len(times), len(places)
+    if not ragged and len(samples) > 1:
         dims, shape = ("time", "sample", "point"), (len(times), len(samples), -1)
     variables = dict[str, Any]()
     for name, values in table.data_vars.items():
         field, field_unit = field_name(str(name))
         about = {"components": [field]} | ({"units": field_unit} if field_unit else {})
         variables[str(name)] = dims, values.values.reshape(shape), about
-    where = np.split(points[there], starts[1:]) if own else points
+    where = np.split(points[places], starts[1:]) if ragged else points
     coordinates = {
         "points": (("point", "axis"), where),
         "time": ("time", times if "time" in roles else None, {"units": unit}),
-        "station": ("point", None if stations is None else stations[there]),
+        "station": ("point", None if stations is None else stations[places]),
     }
     return mark_longitude(to_fields(path, variables, coordinates), roles["x"])
 
@@ -126,20 +126,21 @@ def _points(
     whose column is taken out of the table.
     """
     space = [axis for axis in SPACE if axis in key]
-    at = pandas.DataFrame({axis: key[axis] for axis in space}, copy=False)
+    where = pandas.DataFrame({axis: key[axis] for axis in space}, copy=False)
     when = {role: key[role] for role in ("sample", "time")}
     free = [name for name in frame if name not in kinds]
-    tells = [name for name in free if bare_name(name) in STATIONS]
+    named = [name for name in free if bare_name(name) in STATIONS]
     # Stations of several names at one place.
-    if tells and at.assign(**when).duplicated().any():
-        apart = at.assign(name=frame[tells[0]])
+    if named and where.assign(**when).duplicated().any():
+        apart = where.assign(name=frame[named[0]])
         if (names := apart.drop_duplicates()["name"]).is_unique and names.notna().all():
-            at = apart
-    point = at.groupby(list(at)).ngroup().to_numpy()
+            where = apart
+    point = where.groupby(list(where)).ngroup().to_numpy()
     for name in free:
-        some = frame[name].head(2 * point.max() + 2), frame[name]  # often told by few
-        if name not in tells and any(few.nunique() > point.max() for few in some):
-            continue  # as many as there are points where all stay
+        # The first rows often suffice to tell that there are more names than points.
+        parts = frame[name].head(2 * point.max() + 2), frame[name]
+        if name not in named and any(part.nunique() > point.max() for part in parts):
+            continue
         row = pandas.DataFrame({"name": frame[name], **when})
         places = row.assign(point=point).drop_duplicates(["name", "sample", "point"])
         several = places.duplicated(["name", "sample"])
@@ -151,7 +152,7 @@ def _points(
             todo += f"ignore={name}, or field={name}, if it tells no points apart"
             raise UserError(given, "points that stay where they are", todo)
     points = np.empty((point.max() + 1, len(space)))
-    points[point] = at[space].to_numpy()
+    points[point] = where[space].to_numpy()
     for name in free:
         stations, order = _names(frame[name], point, len(points))
         if stations is not None:
@@ -163,18 +164,18 @@ def _points(
 def _check_rows(
     path: Path, key: Any, place: Any, points: Any, times: Any, unit: str
 ) -> None:
-    """Makes sure that points stay, and have each time step of a sample once."""
+    """Raise a UserError if points move, a row is there twice, or a time step lacks."""
     sample, time = key["sample"], key["time"]
-    at = time * np.int64(len(points)) + place
+    cell = time * np.int64(len(points)) + place
     alone = len(times) > 1 and np.bincount(place).max() < 2
-    if alone or len(points) * len(times) > SPARSE * len(at) + 1e7:
-        rows = f"{len(at) / len(points):.3g} of {len(times)} times"
+    if alone or len(points) * len(times) > SPARSE * len(cell) + 1e7:
+        rows = f"{len(cell) / len(points):.3g} of {len(times)} times"
         todo = "interpolate the fields to such points, at common times"
         given = f"{path} with {len(points)} points at {rows}"
         raise UserError(given, "points that stay where they are", todo)
-    each = np.bincount(at)
-    if (num := each.max()) > 1:
-        step, where = divmod(int(each.argmax()), len(points))
+    rows_of_cell = np.bincount(cell)
+    if (num := rows_of_cell.max()) > 1:
+        step, where = divmod(int(rows_of_cell.argmax()), len(points))
         raise UserError(
             f"{path} with {num} rows for the point "
             f"{points[where].tolist()} at {time_texts(times, unit)[step]}",
@@ -197,39 +198,43 @@ def _names(
     header = isinstance(column.dtype, pandas.CategoricalDtype)  # of a table of stations
     sure = header or bare_name(str(column.name)) in STATIONS
     if sure or pandas.api.types.infer_dtype(column) == "string":
-        codes, found = pandas.factorize(column, sort=True)
-        names = np.array([str(each).strip() for each in found])
-        each = pandas.DataFrame({"name": codes, "point": point}).drop_duplicates()
+        codes, unique = pandas.factorize(column, sort=True)
+        names = np.array([str(name).strip() for name in unique])
+        pairs = pandas.DataFrame({"name": codes, "point": point}).drop_duplicates()
         if (
-            len(each) == len(names) == num
-            and each["name"].min() >= 0
+            len(pairs) == len(names) == num
+            and pairs["name"].min() >= 0
             and (sure or not any(map(is_number, names)))
         ):
-            return names, each.sort_values("name")["point"].to_numpy()
+            return names, pairs.sort_values("name")["point"].to_numpy()
     return None, point
 
 
 def _by_station(
-    path: Path, frame: pandas.DataFrame, given: Columns
+    path: Path, frame: pandas.DataFrame, columns: Columns
 ) -> tuple[pandas.DataFrame, Columns]:
-    """A table whose coordinates are in a table of their own, ``points``.
+    """Join a table with the coordinates in another one, ``points``.
 
-    It has a column of the names of stations, or else a column for each station, and a
-    row for each time: then all columns are those of stations but time, sample and what
-    is to be ignored, and ``field`` is the name of what they hold.
+    The table has a column of the names of stations, or else a column for each station,
+    and a row for each time. Then all columns but time, sample and ignored ones are
+    stations, and ``field`` is the name of the values in them.
+
+    Returns:
+        The table with a row for each station and time, and the roles of its columns.
     """
-    others = {role: name for role, name in given.items() if role != "points"}
-    source, ignored = Path(str(given["points"])), [*np.ravel(others.get("ignore", []))]
+    others = {role: name for role, name in columns.items() if role != "points"}
+    source = Path(str(columns["points"]))
+    ignored = [*np.ravel(others.get("ignore", []))]
     for name in (n for n in frame if bare_name(n) in STATIONS):
         if name not in ignored:
-            frame[name] = [str(each).strip() for each in frame[name]]
+            frame[name] = [str(cell).strip() for cell in frame[name]]
             places = _positions(source, sorted({*frame[name]}))
             joined = frame.join(places, on=name)
             return joined, {**others, **dict(zip("xyz", places, strict=False))}
     for role in others.keys() - {"time", "sample", "ignore", "field"}:
         expected = "one of time, sample, ignore and field: other columns are stations"
         raise UserError(f"{role}= beside points=", expected, f"leave out {role}=")
-    called = [*np.ravel(others.pop("field", path.stem))]
+    called = str(np.ravel(others.pop("field", path.stem))[0])
     _, roles = chosen(path, list(frame), others)
     left = [name for name in frame if name not in (*ignored, *roles.values())]
     for role in {"time", "sample"} - roles.keys():
@@ -239,11 +244,10 @@ def _by_station(
         todo = "leave out points=, or correct time= and ignore="
         raise UserError(f"{path} with columns {listed(left)}", "stations", todo)
     places = _positions(source, stations)
-    there = {role: name for role, name in roles.items() if name}
-    field = str(called[0]) if called[0] not in (*frame, *places) else "field"
-    numbered, kept = there.get("sample"), [*there.values(), *stations]
-    table = {n: values_of(path, frame[n], names=n == numbered) for n in kept}
-    long = pandas.DataFrame(table).melt([*there.values()], stations, "station", field)
+    field = called if called not in (*frame, *places) else "field"
+    ids, sample = [name for name in roles.values() if name], roles["sample"]
+    table = {n: values_of(path, frame[n], names=n == sample) for n in [*ids, *stations]}
+    long = pandas.DataFrame(table).melt(ids, stations, "station", field)
     long = long.join(places, on="station")
     long["station"] = pandas.Categorical(long["station"], stations)
     space = dict(zip("xyz", places, strict=False))
@@ -256,13 +260,13 @@ def _positions(path: Path, stations: list[str]) -> pandas.DataFrame:
         expected = "a table with the name and the coordinates of each station"
         raise UserError(f"points={path}", expected, "check the name")
     places, table = point_table(path)
-    others = {name: table[name].str.strip() for name in table}
-    lacking = {name: sorted({*stations} - {*of}) for name, of in others.items()}
-    fits = [n for n, of in others.items() if of.isin(stations).sum() == len(stations)]
-    fits = [name for name in fits if not lacking[name]]
+    table = table.apply(lambda column: column.str.strip())
+    lacking = {name: sorted({*stations} - {*table[name]}) for name in table}
+    num = table.isin(stations).sum()
+    fits = [name for name in table if not lacking[name] and num[name] == len(stations)]
     if len(fits) != 1:
         best = min(lacking, key=lambda name: len(lacking[name]), default="")
-        twice = others[best][others[best].duplicated()] if best else ()
+        twice = table[best][table[best].duplicated()] if best else ()
         odd = listed(lacking.get(best) or [*twice] or stations)
         raise UserError(
             f"{path} with columns {listed([*places, *table])}, not once with {odd}",
@@ -270,7 +274,7 @@ def _positions(path: Path, stations: list[str]) -> pandas.DataFrame:
             "add or remove rows or columns, or tell by time=, sample= or ignore= which "
             "column is no station",
         )
-    return places.set_axis(others[fits[0]], axis=0)
+    return places.set_axis(table[fits[0]], axis=0)
 
 
 def point_table(path: Path) -> tuple[pandas.DataFrame, pandas.DataFrame]:
