@@ -44,12 +44,12 @@ def domain_of(dataset: xarray.Dataset) -> Domain | None:
         return None
     lower, upper = ([float(a[end]) for a in axes] for end in ENDS[:2])
     periodic = [bool(about["periodic"]) for about in axes]
-    told: dict[str, Any] = {"lower": lower, "upper": upper, "periodic": periodic}
-    told["sphere"] = bool(dataset.attrs.get("sphere"))
+    settings: dict[str, Any] = {"lower": lower, "upper": upper, "periodic": periodic}
+    settings["sphere"] = bool(dataset.attrs.get("sphere"))
     if "region" in dataset:
         region = dataset["region"]
-        told |= {"facets": region.values, "inside": bool(region.attrs["inside"])}
-    return Domain.from_dict(told)
+        settings |= {"facets": region.values, "inside": bool(region.attrs["inside"])}
+    return Domain.from_dict(settings)
 
 
 def with_domain(dataset: xarray.Dataset, domain: Domain) -> xarray.Dataset:
@@ -64,8 +64,8 @@ def with_domain(dataset: xarray.Dataset, domain: Domain) -> xarray.Dataset:
         dataset.attrs["sphere"] = 1
     if domain.region is not None:
         dims, inside = ("facet", "corner", "axis"), int(domain.region.inside)
-        told = {"role": "facets", "inside": inside}
-        dataset["region"] = (dims, np.asarray(domain.region.facets), told)
+        attrs = {"role": "facets", "inside": inside}
+        dataset["region"] = (dims, np.asarray(domain.region.facets), attrs)
     return dataset
 
 
@@ -159,11 +159,13 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, WHAT):
         if path.suffix.lower() in (".geojson", ".json"):
-            told = json.loads(path.read_text("utf-8"))
+            content = json.loads(path.read_text("utf-8"))
             # A collection of features, one, or its geometry.
-            each = (f.get("geometry", f) for f in told.get("features", [told]))
+            geometries = (
+                f.get("geometry", f) for f in content.get("features", [content])
+            )
             # It closes rings that rounding left open.
-            parts = shapely.get_parts([*map(shapely.geometry.shape, each)])
+            parts = shapely.get_parts([*map(shapely.geometry.shape, geometries)])
             while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
                 parts = shapely.get_parts(parts)
             if kinds := {part.geom_type for part in parts} - {"Polygon"}:

@@ -72,8 +72,8 @@ def as_times(values: Any, what: str) -> Doubles:
         if len(zoned) > 1:
             todo = 'convert them: times.tz_localize("UTC") in pandas'
             raise UserError(f"{what}, some with a time zone", "all or none", todo)
-        found = pandas.to_datetime(array.ravel(), utc=True).tz_localize(None)
-        return as_times(found.to_numpy(), what)
+        naive = pandas.to_datetime(array.ravel(), utc=True).tz_localize(None)
+        return as_times(naive.to_numpy(), what)
     return finite(as_real(values, what).astype(np.float64), what)
 
 
@@ -83,13 +83,13 @@ def time_variable(times: Any, what: str, unit: str | None = "") -> Variable:
     Raises:
         UserError: As :func:`as_times` and :func:`check_no_dates`.
     """
-    found, unit = np.atleast_1d(as_times(times, what)), unit_of_times(times) or unit
+    numbers, unit = np.atleast_1d(as_times(times, what)), unit_of_times(times) or unit
     if unit != EPOCH:
-        check_no_dates(found, what)
-    if found.ndim != 1:
-        given = f"{what} with shape {found.shape}"
+        check_no_dates(numbers, what)
+    if numbers.ndim != 1:
+        given = f"{what} with shape {numbers.shape}"
         raise UserError(given, "one axis, that of the time steps", "flatten them")
-    return Variable("time", found, {"axis": "T"} | ({"units": unit} if unit else {}))
+    return Variable("time", numbers, {"axis": "T"} | ({"units": unit} if unit else {}))
 
 
 def unit_of_times(times: Any) -> str:
@@ -119,11 +119,11 @@ def check_no_dates(times: Doubles, what: str) -> None:
     if not len(texts) == len(days) > 0 or len(texts[0]) != len(texts[-1]):
         return
     for form in FORMS.get(len(texts[0]), ()):
-        found = pandas.to_datetime(texts, format=form, errors="coerce")  # or NaT
-        between = 1800 <= found[0].year <= found[-1].year < 2200
-        if found.hasnans or not between or (len(texts[0]) < 8 and chance):
+        parsed = pandas.to_datetime(texts, format=form, errors="coerce")  # or NaT
+        between = 1800 <= parsed[0].year <= parsed[-1].year < 2200
+        if parsed.hasnans or not between or (len(texts[0]) < 8 and chance):
             continue
-        given = f"{what} with {texts[0]}, a number or the date {found[0]:%Y-%m-%d}"
+        given = f"{what} with {texts[0]}, a number or the date {parsed[0]:%Y-%m-%d}"
         expected = "dates such as 2026-01-31, or times that are none"
         raise UserError(given, expected, "give them as dates")
 
@@ -134,16 +134,16 @@ def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
     Dates at one place of their months, as far from the beginning, from the end or from
     the middle, are numbers of months since 1970; other times are as they are.
     """
-    found = _calendar(times) if unit == EPOCH else None
-    return (times, unit) if found is None else (found[0].astype(float), MONTHS)
+    calendar = _calendar(times) if unit == EPOCH else None
+    return (times, unit) if calendar is None else (calendar[0].astype(float), MONTHS)
 
 
 def later(steps: Doubles, times: Doubles, unit: str) -> Doubles:
     """Times that are steps, in the unit of :func:`clock`, after the last of others."""
-    found = _calendar(times) if unit == MONTHS else None
-    if found is None:
+    calendar = _calendar(times) if unit == MONTHS else None
+    if calendar is None:
         return times[-1] + steps
-    months, share, offset = found
+    months, share, offset = calendar
     return _within(months[-1] + np.round(steps).astype(int), share) + offset
 
 
@@ -205,7 +205,7 @@ def spacing_text(times: Doubles, unit: str = "") -> str:
     steps = np.diff(at)
     ends = [steps.min(), steps.max()] if len(steps) else []
     shown = ends[:1] if len(steps) and same_steps(*ends) else ends
-    return " to ".join(step_text(each, unit) for each in shown)
+    return " to ".join(step_text(step, unit) for step in shown)
 
 
 def time_text(time: float, unit: str = "") -> str:

@@ -43,13 +43,13 @@ def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
     what is outside of their valid range. Values are read when they are asked for, but
     those of PyTorch and pickle, whose shapes cannot be told without.
     """
-    found: dict[str, Variable] = {}
+    arrays: dict[str, Variable] = {}
     if h5py.is_hdf5(path):
         read = opened_hdf5(path)
 
         def add(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset) and item.dtype.kind in NUMBERS:
-                found[name] = _of_hdf5(path, read, item)
+                arrays[name] = _of_hdf5(path, read, item)
 
         with h5py.File(path, "r") as file:
             file.visititems(add)
@@ -57,27 +57,27 @@ def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
         for name, (shape, dtype) in headers.items():
             if dtype.kind in f"{NUMBERS}M":
                 read_part = _Whole(path, name, dtype)
-                found[name] = deferred(_dims(len(shape)), shape, dtype, read_part)
+                arrays[name] = deferred(_dims(len(shape)), shape, dtype, read_part)
     else:
         held = {n: v for n, v in _loaded(path).items() if v.dtype.kind in f"{NUMBERS}M"}
-        found = {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
-    return {name: each for name, each in found.items() if each.ndim or numbers}
+        arrays = {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
+    return {name: array for name, array in arrays.items() if array.ndim or numbers}
 
 
 def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Shape and type of each array of MATLAB 5 or ``.npz``."""
     if _head(path).startswith(b"MATLAB 5"):
         kinds = ("double", "single", "int", "uint", "logical")
-        numbers = (each for each in whosmat(path) if each[2].startswith(kinds))
+        numbers = (header for header in whosmat(path) if header[2].startswith(kinds))
         return {n: (s, np.dtype(k.replace("logical", "bool"))) for n, s, k in numbers}
-    found = {}
+    headers = {}
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
                 if name.endswith(".npy"):
                     with archive.open(name) as member:
-                        found[name.removesuffix(".npy")] = _header(member)
-    return found
+                        headers[name.removesuffix(".npy")] = _header(member)
+    return headers
 
 
 def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -125,7 +125,7 @@ def as_text(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
-        return [as_text(each) for each in value.tolist()]
+        return [as_text(item) for item in value.tolist()]
     return value
 
 
@@ -137,25 +137,25 @@ def within_range(variable: Variable) -> Variable:
     about, done = variable.attrs, variable.encoding  # by xarray
     apart = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
     ends: Any = np.hstack(about.get("valid_range", apart))
-    told = [np.asarray(about[key]).dtype.kind for key in RANGE if key in about]
-    numbers = {*told, variable.dtype.kind} <= {*"iuf"}
-    if not (told and numbers):
+    kinds = [np.asarray(about[key]).dtype.kind for key in RANGE if key in about]
+    numbers = {*kinds, variable.dtype.kind} <= {*"iuf"}
+    if not (kinds and numbers):
         return variable
     packing = {"scale_factor": 1.0, "add_offset": 0.0, **done, **about}
     scale, offset = packing["scale_factor"], packing["add_offset"]
     packed = np.dtype(done.get("dtype") or variable.dtype).kind in "iu"
     unpacked = not done.keys().isdisjoint(("scale_factor", "add_offset"))
-    if packed and "f" in told and not unpacked:
+    if packed and "f" in kinds and not unpacked:
         ends = np.sort((ends - offset) / scale)
-    elif unpacked and not (packed and "f" in told):
+    elif unpacked and not (packed and "f" in kinds):
         rounding = abs(scale) / 2
         ends = np.sort(ends * scale + offset) + [-rounding, rounding]
     if variable.dtype.kind == "f":
         ends = ends.astype(variable.dtype)
     read, kind = partial(_within, variable, *ends), np.result_type(variable.dtype, "f4")
-    found = deferred([*variable.dims], variable.shape, kind, read)
-    found.attrs, found.encoding = dict(about), variable.encoding
-    return found
+    masked = deferred([*variable.dims], variable.shape, kind, read)
+    masked.attrs, masked.encoding = dict(about), variable.encoding
+    return masked
 
 
 def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:
@@ -165,17 +165,17 @@ def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:
 
 def decoded(variable: Variable) -> Variable:
     """Apply CF masking and scaling, whether or not xarray has done so."""
-    found = variable.copy(deep=False)
-    for key in found.attrs.keys() & {*FILLS}:
-        mark = np.asarray(found.attrs.pop(key))
+    copy = variable.copy(deep=False)
+    for key in copy.attrs.keys() & {*FILLS}:
+        mark = np.asarray(copy.attrs.pop(key))
         if mark.dtype.kind in "biuf":  # 1e20 in double precision marks single 1e20
-            kind = found.dtype if found.dtype.kind == "f" else mark.dtype
+            kind = copy.dtype if copy.dtype.kind == "f" else mark.dtype
             with np.errstate(over="ignore"):
-                found.attrs[key] = mark.astype(kind)[()]
-    found.encoding = {k: v for k, v in found.encoding.items() if k not in found.attrs}
+                copy.attrs[key] = mark.astype(kind)[()]
+    copy.encoding = {k: v for k, v in copy.encoding.items() if k not in copy.attrs}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return decode_cf_variable("", found, decode_times=False)
+        return decode_cf_variable("", copy, decode_times=False)
 
 
 def _of_hdf5(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
@@ -255,8 +255,8 @@ def _of_pickle(path: Path) -> dict[str, NDArray[Any]]:
     arrays are made from their bytes by the functions below, not by numpy's own hooks.
     """
     with path.open("rb") as stream:
-        found = _Restricted(stream).load()
-    return {k: v.values for k, v in found.items() if isinstance(v, _Array)}
+        content = _Restricted(stream).load()
+    return {k: v.values for k, v in content.items() if isinstance(v, _Array)}
 
 
 class _Array:

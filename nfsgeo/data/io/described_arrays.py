@@ -46,13 +46,13 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     ``pd`` unless others are given; an equispaced axis of a grid is ``x=FIRST:LAST``.
     Further axes of length one are dropped.
     """
-    there = arrays_of(path)
+    stored = arrays_of(path)
     if not columns:
-        given = f"{path} with the arrays {_listed(there)}"
+        given = f"{path} with the arrays {_listed(stored)}"
         wanted = "to be told the fields, their coordinates, the domain and the times"
         raise UserError(given, wanted, _say(path))
-    each = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
-    parts = [_part(path, there, role, name) for role in each for name in each[role]]
+    lists = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
+    parts = [_part(path, stored, role, name) for role in lists for name in lists[role]]
     _check_axes(path, parts)
     sizes: dict[Any, int] = {}
     for part in parts:
@@ -84,11 +84,11 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         along = ("sample", "point")
         space = {a: Variable(along[2 - v.ndim :], v) for a, v in space.items()}
     time = ("time", other["time"].values if "time" in other else None)
-    found = to_fields(path, variables, {**space, "time": time}, parameters=parameters)
-    return mark_longitude(found, "".join(p.name for p in parts if p.role == "x"))
+    fields = to_fields(path, variables, {**space, "time": time}, parameters=parameters)
+    return mark_longitude(fields, "".join(p.name for p in parts if p.role == "x"))
 
 
-def _part(path: Path, there: Mapping[str, Variable], role: str, text: str) -> _Part:
+def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _Part:
     """Parse ``ROLE=NAME:AXES``, ``ROLE=NAME`` or ``ROLE=FIRST:LAST``."""
     if role not in (*KINDS, *USUAL):
         expected = f"one of {', '.join((*KINDS, *USUAL))} before the =, for arrays"
@@ -100,18 +100,20 @@ def _part(path: Path, there: Mapping[str, Variable], role: str, text: str) -> _P
             return _Part(role, role, (float(name), float(axes)))
     if not colon:
         name, axes = text, USUAL.get(role, "")
-    if name not in there:
+    if name not in stored:
         given = f"no array {name!r} in {path}"
-        raise UserError(given, f"one of {_listed(there)}", "change the name")
-    values, letters = there[name], LETTERS + "cd"[role == "points"]
+        raise UserError(given, f"one of {_listed(stored)}", "change the name")
+    values, letters = stored[name], LETTERS + "cd"[role == "points"]
     for dim in reversed(values.dims):  # MATLAB has no arrays of one axis
         if values.ndim > len(axes) and values.sizes[dim] == 1:
             values = values.isel({dim: 0})
-    known = {*axes} <= {*letters} and len({*axes}) == len(axes) > 0
-    if not known or values.ndim != len(axes):
-        given = f"{role}={text} of shape {list(there[name].shape)}"
-        told = f"{role}=NAME:AXES with a letter for each axis, of {', '.join(letters)}"
-        raise UserError(given, told, _say(path))
+    fits = {*axes} <= {*letters} and len({*axes}) == len(axes) > 0
+    if not fits or values.ndim != len(axes):
+        given = f"{role}={text} of shape {list(stored[name].shape)}"
+        expected = (
+            f"{role}=NAME:AXES with a letter for each axis, of {', '.join(letters)}"
+        )
+        raise UserError(given, expected, _say(path))
     return _Part(role, name.rpartition("/")[2], Variable([*axes], values))
 
 
@@ -125,17 +127,19 @@ def _check_axes(path: Path, parts: Sequence[_Part]) -> None:
     wanted = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
     fine = cloud != bool(grid) and mesh in wanted and timed in ([], fields)
     if not (fine and fields) or (cloud and not all(part.axes for part in parts)):
-        told = [f"{part.role}={part.name}:{part.axes}".rstrip(":") for part in parts]
+        described = [
+            f"{part.role}={part.name}:{part.axes}".rstrip(":") for part in parts
+        ]
         raise UserError(
-            f"{path} with {', '.join(told)}",
+            f"{path} with {', '.join(described)}",
             "fields along p, points of a cloud, and points=NAME or x=NAME,y=NAME; or "
             "along x, y, z of a grid, and x=NAME or x=FIRST:LAST; all along t, or none",
             "tell axes and coordinates, and static=NAME:AXES of what never changes",
         )
 
 
-def _listed(there: Mapping[str, Variable]) -> str:
-    return listed([f"{name} {list(each.shape)}" for name, each in there.items()])
+def _listed(stored: Mapping[str, Variable]) -> str:
+    return listed([f"{name} {list(values.shape)}" for name, values in stored.items()])
 
 
 def _say(path: Path) -> str:

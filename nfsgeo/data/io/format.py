@@ -55,7 +55,7 @@ class FileProbe:
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of arrays of numbers by name, none where they cannot be told."""
         with suppress(Exception):  # whatever breaks in a damaged file
-            return {name: each.shape for name, each in arrays_of(self.path).items()}
+            return {name: array.shape for name, array in arrays_of(self.path).items()}
         return {}
 
 

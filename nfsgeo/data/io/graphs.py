@@ -38,10 +38,10 @@ def _read(path: Path, series: Any = None, columns: Columns | None = None) -> Fie
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import GlobalStorage
 
-    known = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
-    with torch.serialization.safe_globals(known):
-        found = torch.load(path, map_location="cpu", weights_only=True)
-    graphs = [found] if isinstance(found, Data) else found
+    types = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+    with torch.serialization.safe_globals(types):
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    graphs = [loaded] if isinstance(loaded, Data) else loaded
     return fields_of_graphs(path, graphs, series, columns)
 
 
@@ -85,8 +85,12 @@ def fields_of_graphs(
     from torch_geometric.data import Batch
 
     lists = [g.to_data_list() if isinstance(g, Batch) else [g] for g in graphs]
-    named = {str(name) for of in (columns or {}).values() for name in np.ravel(of)}
-    parts = [_arrays(path, k, graph, named) for k, graph in enumerate(chain(*lists))]
+    user_names = {
+        str(name) for names in (columns or {}).values() for name in np.ravel(names)
+    }
+    parts = [
+        _arrays(path, k, graph, user_names) for k, graph in enumerate(chain(*lists))
+    ]
     attributes = {key for graph in chain(*lists) for key in graph.keys()}  # noqa: SIM118
     left_out(path, sorted(attributes.intersection(EDGES)))
     first, timed = parts[0], [part["x"].ndim == 3 for part in parts]
@@ -94,8 +98,10 @@ def fields_of_graphs(
     twins = all("y" in p and p["x"].shape == p["y"].shape for p in parts)
     if series is None and not all(timed) and (twins or (shared and len(parts) > 1)):
         given = f"{path} with {len(parts)} graphs without an axis of time in x"
-        told = "to be told whether they are samples, from x to y, or time steps of one"
-        raise UserError(given, told, SERIES.format("samples") + ", or time-steps")
+        expected = (
+            "to be told whether they are samples, from x to y, or time steps of one"
+        )
+        raise UserError(given, expected, SERIES.format("samples") + ", or time-steps")
     in_time = series == "time-steps"
     if in_time and (any(timed) or not shared or "y" in first):
         wanted = "graphs on the same points, with x without an axis of time and no y"
@@ -155,15 +161,15 @@ def _cells(path: Path, part: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
 
 
 def _arrays(
-    path: Path, number: int, graph: Data, told: Collection[str]
+    path: Path, number: int, graph: Data, static: Collection[str]
 ) -> dict[str, NDArray[Any]]:
     """The attributes of a graph by what they are, ``x`` and ``y`` with components;
     those at points that tell what they are, or that are ``told``.
     """
-    found: dict[str, NDArray[Any]] = {}
-    given = graph.to_dict()
-    points = len(given["pos"]) if torch.is_tensor(given.get("pos")) else -1
-    for key, value in given.items():
+    attributes: dict[str, NDArray[Any]] = {}
+    stored = graph.to_dict()
+    points = len(stored["pos"]) if torch.is_tensor(stored.get("pos")) else -1
+    for key, value in stored.items():
         values, name = np.asarray(on_cpu(value)), "t" if key in TIMES else key
         if name in LEFT_OUT:
             continue
@@ -172,7 +178,7 @@ def _arrays(
         elif name not in READ:
             numbers, mask = values.dtype.kind in "biuf", values.dtype.kind == "b"
             at_points = len(values) == points and values.ndim <= 2 if values.ndim else 0
-            if numbers and at_points and (mask or key in told or key == NODE_TYPE):
+            if numbers and at_points and (mask or key in static or key == NODE_TYPE):
                 values = values[:, 0] if values.shape[1:] == (1,) else values
             elif numbers and values.size == 1:
                 values = values.reshape(())
@@ -183,13 +189,13 @@ def _arrays(
                 todo += f'columns={{"static": "{key}"}}; take batches apart, '
                 todo += "to_data_list()"
                 raise UserError(f"{path} with {key} in graph {number}", only, todo)
-        found[name] = np.atleast_1d(values) if name == "t" else values
-    if lost := ", ".join({"pos", "x"} - found.keys()):
-        given = f"{path} with graph {number} without {lost}"
-        raise UserError(given, "graphs with pos and x", f"set data.{lost}")
-    if "y" in found and 3 in (found["x"].ndim, found["y"].ndim):
-        found["x"] = np.concatenate([found["x"], found.pop("y")], axis=1)
-    return found
+        attributes[name] = np.atleast_1d(values) if name == "t" else values
+    if lost := ", ".join({"pos", "x"} - attributes.keys()):
+        stored = f"{path} with graph {number} without {lost}"
+        raise UserError(stored, "graphs with pos and x", f"set data.{lost}")
+    if "y" in attributes and 3 in (attributes["x"].ndim, attributes["y"].ndim):
+        attributes["x"] = np.concatenate([attributes["x"], attributes.pop("y")], axis=1)
+    return attributes
 
 
 def _is_graphs(probe: FileProbe) -> bool:

@@ -54,26 +54,26 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
 def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Fields:
     """The files that it lists at their times; groups of a ``.pvd`` are samples."""
     if _kind(path) == "pvd":
-        listed = [each.attrib for each in parse(path).getroot().iter("DataSet")]
+        listed = [entry.attrib for entry in parse(path).getroot().iter("DataSet")]
     else:
         listed = json.loads(path.read_bytes())["files"]
         listed = [{"timestep": e["time"], "file": e["name"]} for e in listed]
     samples: dict[str, dict[Path, tuple[float, dict[str, Path]]]] = {}
-    for each in listed:
-        time, part = float(each["timestep"]), each.get("part", "0")
-        steps = samples.setdefault(each.get("group", ""), {})
+    for entry in listed:
+        time, part = float(entry["timestep"]), entry.get("part", "0")
+        steps = samples.setdefault(entry.get("group", ""), {})
         _, parts = steps.setdefault(Path(f"{path} at {time}"), (time, {}))
         if part in parts:
             given = f"{path} with several files at one time, {time:g}"
             todo = "number them, part=, or merge them in ParaView"
             raise UserError(given, "one file for each time step, or parts of it", todo)
-        parts[part] = path.parent / each["file"]
-    found = {}
+        parts[part] = path.parent / entry["file"]
+    groups = {}
     for group, steps in samples.items():
         opener = partial(_step, path, steps, at, columns)
         name = Path(f"{path}, group {group}")
-        found[name] = concatenated([*steps], opener, "time-steps")
-    return replace(concatenated([*found], found.__getitem__, "samples"), path=path)
+        groups[name] = concatenated([*steps], opener, "time-steps")
+    return replace(concatenated([*groups], groups.__getitem__, "samples"), path=path)
 
 
 def _step(series: Path, steps: Any, at: Any, columns: Any, step: Path) -> Fields:
@@ -87,9 +87,9 @@ def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
 
     Arrays are [n, ...], or [n, ..., t] where there are several times.
     """
-    at_cells = {name: np.concatenate(of) for name, of in mesh.cell_data.items()}
-    told = {name for of in (columns or {}).values() for name in np.ravel(of)}
-    hidden = {name for name, v in at_cells.items() if v.dtype.kind in "iu"} - told
+    at_cells = {name: np.concatenate(blocks) for name, blocks in mesh.cell_data.items()}
+    chosen = {name for names in (columns or {}).values() for name in np.ravel(names)}
+    hidden = {name for name, v in at_cells.items() if v.dtype.kind in "iu"} - chosen
     lost = sorted(hidden - {VALID, GHOST})
     parameters = dict[str, Any]()
     for name, values in mesh.field_data.items():
@@ -109,7 +109,9 @@ def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
     points, arrays = mesh.points.astype(np.float64), mesh.point_data
     if at == "cells" or not names:
         arrays, names = at_cells, inside
-        points = np.concatenate([points[each.data].mean(axis=1) for each in mesh.cells])
+        points = np.concatenate(
+            [points[block.data].mean(axis=1) for block in mesh.cells]
+        )
     else:
         cells = {kind: n for kind, n in mesh.cells_dict.items() if kind != "vertex"}
     if bad := int(np.count_nonzero(arrays.get(GHOST, 0))):
@@ -117,11 +119,11 @@ def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
     if not names:
         raise ValueError("no data at the points or cells")
     valid, variables = np.asarray(arrays.get(VALID, 1)) == 1, dict[str, Any]()
-    own = (len(times),) if times is not None and len(times) > 1 else ()
+    in_time = (len(times),) if times is not None and len(times) > 1 else ()
     for name in names:
-        values = arrays[name].reshape(len(points), -1, *own)
+        values = arrays[name].reshape(len(points), -1, *in_time)
         if not (valid.all() or is_static(name)):
-            values = np.where(valid.reshape(len(points), -1, *own), values, np.nan)
+            values = np.where(valid.reshape(len(points), -1, *in_time), values, np.nan)
         variables[name] = ("point", "component", "time")[: values.ndim], values
     if times is None and "TimeValue" in mesh.field_data:
         times = np.ravel(mesh.field_data["TimeValue"])[:1]
@@ -150,7 +152,7 @@ def _read(path: Path) -> Any:
     with reading(path, "a mesh that meshio reads", AGAIN):
         if (kind := _kind(path)) in LISTS:
             tag, key = LISTS[kind]
-            listed = [each.attrib.get(key) for each in parse(path).getroot().iter(tag)]
+            listed = [item.attrib.get(key) for item in parse(path).getroot().iter(tag)]
             return _merged(path, [path.parent / name for name in listed if name])
         mesh = getattr(meshio, kind or "vtk").read(path)
         if kind == "vtu":  # meshio leaves arrays out that are broken, or of one piece
@@ -249,8 +251,8 @@ def _kind(path: Path) -> str | None:
     head = FileProbe(path).head
     if head.startswith(b"# vtk DataFile"):
         return "vtk"
-    if found := re.search(rb"<VTKFile[^>]*\stype\s*=\s*['\"](\w+)", head):
-        return KINDS.get(found[1])
+    if match := re.search(rb"<VTKFile[^>]*\stype\s*=\s*['\"](\w+)", head):
+        return KINDS.get(match[1])
     if b'"file-series-version"' in head:
         return "series"
     return "xdmf" if b"<Xdmf" in head else None

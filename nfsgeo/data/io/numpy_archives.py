@@ -41,7 +41,7 @@ def _read(path: Path) -> Fields:
     axes = [arrays[name] for name in SPACE if name in arrays]
     cloud = "coords" in arrays
     for name in arrays.keys() - NAMES - ({"coords"} if cloud else {*SPACE}):
-        start = next((each for each in named if name.startswith(each)), None)
+        start = next((prefix for prefix in named if name.startswith(prefix)), None)
         if start is None:
             raise ValueError(f"array {name!r}, which is none of the format")
         named[start][name.removeprefix(start)] = arrays[name]
@@ -91,9 +91,11 @@ def _domain(arrays: Any, axes: Any) -> Domain | None:
 
 def _written(path: Path, arrays: dict[str, Any]) -> Fields:
     about = json.loads(str(arrays[ABOUT]))
-    each = {**about["coords"], **about["data_vars"]}
-    found = {name: (v["dims"], arrays[name], v["attrs"]) for name, v in each.items()}
-    dataset = xarray.Dataset(found, attrs=about["attrs"])
+    entries = {**about["coords"], **about["data_vars"]}
+    variables = {
+        name: (v["dims"], arrays[name], v["attrs"]) for name, v in entries.items()
+    }
+    dataset = xarray.Dataset(variables, attrs=about["attrs"])
     return Fields(dataset.set_coords([*about["coords"]]), path)
 
 

@@ -50,28 +50,31 @@ def read_own(path: Path) -> Fields:
             )
     opened = opened_hdf5(path)
     with xarray.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
-        found = dict[Any, xarray.Variable]()
-        for name, each in dataset.variables.items():
+        lazy = dict[Any, xarray.Variable]()
+        for name, variable in dataset.variables.items():
             # Another program may have packed values, and counts dates as it likes.
-            plain = each.dtype.kind in "biuf" and each.dtype == each.encoding["dtype"]
-            plain &= PACKED.isdisjoint(each.encoding)
-            if plain and is_large(each.dims, each.attrs):
+            plain = (
+                variable.dtype.kind in "biuf"
+                and variable.dtype == variable.encoding["dtype"]
+            )
+            plain &= PACKED.isdisjoint(variable.encoding)
+            if plain and is_large(variable.dims, variable.attrs):
                 # By h5py alone, in half the time that h5netcdf takes.
                 read = partial(read_hdf5, opened, str(name))
-                found[name] = deferred(
-                    each.dims, each.shape, each.dtype, read, each.attrs
+                lazy[name] = deferred(
+                    variable.dims, variable.shape, variable.dtype, read, variable.attrs
                 )
             else:
-                each.load()
+                variable.load()
         del dataset.attrs["nfsgeo_layout"]
-        return replace(own_fields(path, dataset.assign(found)), reopens=True)
+        return replace(own_fields(path, dataset.assign(lazy)), reopens=True)
 
 
 def own_fields(path: Path, dataset: xarray.Dataset) -> Fields:
     """The fields of a data set of nfsgeo's own layout, as xarray opens it."""
     variables = {
-        name: each.astype(str) if each.dtype.kind in "OSU" else each
-        for name, each in dataset.variables.items()
+        name: variable.astype(str) if variable.dtype.kind in "OSU" else variable
+        for name, variable in dataset.variables.items()
     }
     if "part" in variables:
         variables["part"] = part_of(variables["part"], path)
@@ -81,6 +84,6 @@ def own_fields(path: Path, dataset: xarray.Dataset) -> Fields:
         if "since" in unit and unit != EPOCH:
             values = xarray.decode_cf(dataset[["time"]])["time"].values
         variables["time"] = time_variable(values, f"times of {path}", unit)
-    text = {name for name, each in variables.items() if each.dtype.kind == "U"}
+    text = {name for name, variable in variables.items() if variable.dtype.kind == "U"}
     whole = xarray.Dataset(variables, attrs=dataset.attrs)
     return Fields(whole.set_coords({"time", *SPACE, *text} & variables.keys()), path)

@@ -86,14 +86,14 @@ class Preset(NamedTuple):
 
     def read(self, path: Path, stored: Arrays) -> Fields:
         """Fields of the arrays of a file."""
-        found, variables = dict(stored), dict[str, Any]()
+        arrays, variables = dict(stored), dict[str, Any]()
         for key, text in self.arrays.items():
-            found[key] = Variable(self.dims(key), stored[key])
+            arrays[key] = Variable(self.dims(key), stored[key])
             name, _, role = text.rpartition(":")[0].partition(" ")
             if name:
-                variables[name] = found[key].dims, found[key], {"role": role}
+                variables[name] = arrays[key].dims, arrays[key], {"role": role}
         facts: Facts = {"variables": variables, "equation": self.equation}
-        facts |= self.hook(path, found) if self.hook else {}
+        facts |= self.hook(path, arrays) if self.hook else {}
         times = facts.pop("times", None)
         if "coordinates" not in facts:
             dims, values, *_ = next(iter(facts["variables"].values()))
@@ -108,19 +108,19 @@ class Preset(NamedTuple):
         return to_fields(path, **facts)
 
 
-def _pairs(path: Path, found: Arrays) -> Facts:
+def _pairs(path: Path, arrays: Arrays) -> Facts:
     """The initial condition at t = 0 and the solution at t = 1 are two time steps."""
-    both = np.stack([found["a"].values, found["u"].values], axis=1)
+    both = np.stack([arrays["a"].values, arrays["u"].values], axis=1)
     return {"variables": {"u": (("sample", "time", "x"), both)}, "times": [0.0, 1.0]}
 
 
-def _series(path: Path, found: Arrays) -> Facts:
+def _series(path: Path, arrays: Arrays) -> Facts:
     """The first time step is unreliable and replaced by the input.
 
     Viscosity and times are in the name alone: ``v100`` is 1/100, ``t200`` are 200 steps
     from t = 0 to 1.
     """
-    first, u = found["input"].values[:, None], found["output"].values
+    first, u = arrays["input"].values[:, None], arrays["output"].values
     whole = np.concatenate([first, u[:, 1:]], axis=1)
     steps = u.shape[1] - 1
     named = re.search(rf"(?<![A-Za-z])t{steps}(?!\d)", path.name)
@@ -132,36 +132,36 @@ def _series(path: Path, found: Arrays) -> Facts:
     }
 
 
-def _vorticity(path: Path, found: Arrays) -> Facts:
+def _vorticity(path: Path, arrays: Arrays) -> Facts:
     """Times are those of the file, or 1, ..., 50 where its name has ``T50``."""
-    steps = found["u"].sizes["time"]
-    if "t" in found:
-        return {"times": found["t"].values.ravel()}
+    steps = arrays["u"].sizes["time"]
+    if "t" in arrays:
+        return {"times": arrays["t"].values.ravel()}
     named = re.search(rf"_T{steps}(?!\d)", path.name)
     return {"times": np.arange(1.0, 1 + steps) if named else None}
 
 
-def _trajectories(path: Path, found: Arrays) -> Facts:
+def _trajectories(path: Path, arrays: Arrays) -> Facts:
     """neuraloperator's Burgers, with times where there are as many as published."""
-    known = found["y"].sizes["time"] == SNAPSHOTS
-    facts: Facts = {"times": STEP * np.arange(SNAPSHOTS) if known else None}
-    if "visc" in found:
-        viscosity = float(found["visc"].values.flat[0])
+    published = arrays["y"].sizes["time"] == SNAPSHOTS
+    facts: Facts = {"times": STEP * np.arange(SNAPSHOTS) if published else None}
+    if "visc" in arrays:
+        viscosity = float(arrays["visc"].values.flat[0])
         facts["provenance"] = {"parameters": {"viscosity": viscosity}}
     return facts
 
 
-def _nfs(path: Path, found: Arrays) -> Facts:
+def _nfs(path: Path, arrays: Arrays) -> Facts:
     """The NFS authors' ``u`` (samples, x[, y], time steps) and ``a`` without time, on
     the unit torus; at points ``x`` (points, axes) or (x, y, axes), if there are such.
 
     ``a`` is a static input where there is one time step, else the initial condition.
     """
-    u, a = found["u"], found["a"]
+    u, a = arrays["u"], arrays["a"]
     about = {"role": STATIC if u.sizes["time"] == 1 else INITIAL}
-    if "x" not in found:
+    if "x" not in arrays:
         return {"variables": {"u": (u.dims, u), "a": (a.dims, a, about)}}
-    points = found["x"].values
+    points = arrays["x"].values
     flat = points.reshape(-1, points.shape[-1])
     if u.shape[1:-1] not in (points.shape[:-1], (len(flat),)):
         raise ValueError(f"u {u.shape} does not fit x {points.shape}")
@@ -174,7 +174,7 @@ def _nfs(path: Path, found: Arrays) -> Facts:
     }
 
 
-def _pdebench(path: Path, found: Arrays) -> Facts:
+def _pdebench(path: Path, arrays: Arrays) -> Facts:
     """Trajectories in one dimension, or Darcy flow, at centres of cells; Navier-Stokes
     with particles.
 
@@ -182,45 +182,45 @@ def _pdebench(path: Path, found: Arrays) -> Facts:
     ``t-coordinate`` has one entry too many; the viscosity of Burgers' equation is
     Nu/pi, with Nu an attribute or in the name.
     """
-    line, u, about = "nu" not in found, found["tensor"], attributes(path)
-    names = [axis for axis in "xy" if f"{axis}-coordinate" in found]
-    axes = [found[f"{axis}-coordinate"].values.astype(float) for axis in names]
+    line, u, about = "nu" not in arrays, arrays["tensor"], attributes(path)
+    names = [axis for axis in "xy" if f"{axis}-coordinate" in arrays]
+    axes = [arrays[f"{axis}-coordinate"].values.astype(float) for axis in names]
     sets = r"1D_(Burgers|Advection)_|ReacDiff_Nu()" if line else "2D_DarcyFlow()"
     domain = None
-    if known := re.search(sets, path.name):
+    if match := re.search(sets, path.name):
         ends = [even_axis(axis, centred=True) for axis in axes]
         axes, lower, upper = map(list, zip(*ends, strict=True))
         domain = Domain(tuple(lower), tuple(upper), (line,) * len(axes))
-    burgers = line and known and known[1] == "Burgers"
+    burgers = line and match and match[1] == "Burgers"
     nu = re.search(r"Nu([0-9.]+\d)", path.name)
     parameters = {"beta": float(about["beta"])} if "beta" in about and not line else {}
     if burgers and (value := about.get("Nu", nu and nu[1])):
         parameters = {"viscosity": float(value) / math.pi}
     return {
         "coordinates": dict(zip(names, zip(names, axes, strict=True), strict=True)),
-        "times": found["t-coordinate"].values[: u.sizes["time"]] if line else None,
+        "times": arrays["t-coordinate"].values[: u.sizes["time"]] if line else None,
         "domain": domain,
         "equation": "burgers" if burgers else "" if line else "darcy",
         "provenance": {"parameters": parameters},
     }
 
 
-def _particles(path: Path, found: Arrays) -> Facts:
+def _particles(path: Path, arrays: Arrays) -> Facts:
     """PDEBench's Navier-Stokes with particles, which tells no coordinates."""
-    times = found["t"].values
+    times = arrays["t"].values
     if not np.allclose(times, times[0]):
         raise ValueError("samples stored at different times")
-    u, force = found["velocity"], found["force"]
+    u, force = arrays["velocity"], arrays["force"]
     named = {"role": STATIC, "components": ["force_x", "force_y"]}
     variables = {
         "velocity": (u.dims, u, {"components": ["u", "v"]}),
-        "particles": found["particles"],
+        "particles": arrays["particles"],
         "force": (force.dims, force, named),
     }
     return {"variables": variables, "times": times[0]}
 
 
-def _camlab(path: Path, found: Arrays) -> Facts:
+def _camlab(path: Path, arrays: Arrays) -> Facts:
     """``u`` (samples, time steps, points, components), ``x`` (samples or 1, 1, points,
     axes) and optionally ``c``, a coefficient, axes as ``u``.
 
@@ -228,21 +228,21 @@ def _camlab(path: Path, found: Arrays) -> Facts:
     that the authors do not predict are left out. Of other sets all components are read,
     and times have to be given.
     """
-    name, u, x = path.stem.lower().replace("_", "-"), found["u"], found["x"]
+    name, u, x = path.stem.lower().replace("_", "-"), arrays["u"], arrays["x"]
     samples, steps, num_points, width = u.shape
     if x.shape[:3] not in [(1, 1, num_points), (samples, 1, num_points)]:
         raise ValueError(f"x of shape {x.shape} and u of shape {u.shape}")
-    unknown = tuple(numbered("u", width)), "c" if "c" in found else "", 0
+    unknown = tuple(numbered("u", width)), "c" if "c" in arrays else "", 0
     names, coefficient, end = CAMLAB.get(name, unknown)
     variables: Facts = {"fields": (u.dims, u[..., : len(names)], {"components": names})}
     if coefficient:
-        first, *others = (found["c"][:, step] for step in range(found["c"].shape[1]))
-        if not all(np.array_equal(first.values, each.values) for each in others):
+        first, *others = (arrays["c"][:, step] for step in range(arrays["c"].shape[1]))
+        if not all(np.array_equal(first.values, other.values) for other in others):
             given, same = f"{path} with c that changes in time", "one for all steps"
             raise UserError(given, same, "store it as components of u")
         about = {"role": STATIC}
         variables[coefficient] = ("sample", "point", "component"), first, about
-    elif "c" in found:
+    elif "c" in arrays:
         left_out(path, ["c"])
     dims, dim = ("sample", "point", "axis")[len(x) == 1 :], x.shape[3]
     at = Variable(dims, x[:, 0] if len(x) > 1 else x[0, 0])
@@ -260,7 +260,7 @@ def _camlab(path: Path, found: Arrays) -> Facts:
     }
 
 
-def _geo_fno(path: Path, found: Arrays) -> Facts:
+def _geo_fno(path: Path, arrays: Arrays) -> Facts:
     """Arrays (samples, channels, i, j) and coordinates (samples, i, j) of a grid;
     of elasticity (points, samples) and (points, 2, samples).
 
@@ -340,7 +340,7 @@ def _format(name: str, content: str, *presets: Preset) -> Format:
 
     def read(path: Path) -> Fields:
         stored = arrays_of(path)
-        preset = preset_of(path, {name: each.shape for name, each in stored.items()})
+        preset = preset_of(path, {name: array.shape for name, array in stored.items()})
         assert preset is not None
         rest = [name for name in stored if preset.arrays and name not in preset.arrays]
         left_out(path, [name for name in rest if not re.fullmatch(preset.beside, name)])

@@ -45,7 +45,7 @@ def _the_well(path: Path) -> Fields:
     ends, fixed, parameters = [], {}, {}
     with h5py.File(path, "r") as file:
         dims = [as_text(name) for name in file["dimensions"].attrs["spatial_dims"]]
-        bounds = [each.attrs for each in file["boundary_conditions"].values()]
+        bounds = [condition.attrs for condition in file["boundary_conditions"].values()]
         closed = [b for b in bounds if as_text(b["bc_type"]).lower() == "periodic"]
         periodic = {as_text(d) for b in closed for d in np.ravel(b["associated_dims"])}
         for dim in ("time", *dims):
@@ -153,10 +153,11 @@ def _pdebench(path: Path) -> Fields:
 
 def _groups(names: Iterable[str]) -> dict[str, set[str]]:
     """Names of the arrays in each group."""
-    found: dict[str, set[str]] = {}
-    for group, _, name in (each.rpartition("/") for each in names):
-        found.setdefault(group, set()).add(name)
-    return found
+    groups: dict[str, set[str]] = {}
+    for path in names:
+        group, _, name = path.rpartition("/")
+        groups.setdefault(group, set()).add(name)
+    return groups
 
 
 def _is_trajectory(names: set[str]) -> bool:
@@ -211,17 +212,16 @@ def _mesh_graph_nets(path: Path) -> Fields:
             values[name].append(arrays[name])
     if any(not np.array_equal(times[0], other) for other in times):
         raise ValueError("trajectories at different times")
-    meanings, known = TYPES.split(), np.unique(np.concatenate(types))
-    flags: dict[str, Any] = {}
-    if np.isin(known, np.arange(len(meanings))).all():
-        flags = dict(zip(FLAGS, (np.arange(len(meanings)), TYPES), strict=True))
+    flags, numbers = dict[str, Any](), np.arange(len(TYPES.split()))
+    if np.isin(np.concatenate(types), numbers).all():
+        flags = dict(zip(FLAGS, (numbers, TYPES), strict=True))
     variables: dict[str, Any] = {NODE_TYPE: ("point", types, {"role": STATIC, **flags})}
     for name in (name for name in names if kinds[name] in (FIELD, STATIC)):
         parts, one = values[name], values[name][0]
         along = ("time", "point", "component")[kinds[name] == STATIC :]
         several = parts if len(order) > 1 else one
         variables[name] = along[: one.ndim], several, {"role": kinds[name]}
-    numbers = [name for name in names if kinds[name] == PARAMETER]
+    scalars = [name for name in names if kinds[name] == PARAMETER]
     left_out(path, [name for name in names if not kinds[name]])
     return to_fields(
         path,
@@ -231,7 +231,7 @@ def _mesh_graph_nets(path: Path) -> Fields:
             "time": ("time", times[0] if times else None),
         },
         cells=cells,
-        parameters={n: [np.ravel(v.values)[0] for v in values[n]] for n in numbers},
+        parameters={n: [np.ravel(v.values)[0] for v in values[n]] for n in scalars},
     )
 
 

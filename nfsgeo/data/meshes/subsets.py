@@ -40,10 +40,10 @@ def every_point(
 
     The arguments ``size`` and ``seed`` are not used.
     """
-    pos, there = file.coordinates(sample), points_there(file, sample)
-    if len(there) < len(pos):
-        return Mesh(pos[there], there)
-    return Mesh(pos, there, file.shape)
+    pos, numbers = file.coordinates(sample), points_there(file, sample)
+    if len(numbers) < len(pos):
+        return Mesh(pos[numbers], numbers)
+    return Mesh(pos, numbers, file.shape)
 
 
 def points_there(file: Fields, sample: int) -> Indices:
@@ -64,10 +64,10 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
     Raises:
         UserError: The sample has fewer points.
     """
-    there = points_there(file, sample)
-    _check_enough(file, num_points, len(there))
+    numbers = points_there(file, sample)
+    _check_enough(file, num_points, len(numbers))
     rng = philox(seed, Stream.RANDOM_SUBSET, sample)
-    return _drawn(file, sample, there, num_points, rng)
+    return _drawn(file, sample, numbers, num_points, rng)
 
 
 def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
@@ -81,8 +81,8 @@ def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh
         UserError: The file has too few points for that density.
     """
     check_flat(file, "clustered")
-    there = points_there(file, sample)
-    pos = file.coordinates(sample % file.num_samples)[there]
+    numbers = points_there(file, sample)
+    pos = file.coordinates(sample % file.num_samples)[numbers]
     rng = philox(seed, Stream.CLUSTERED, sample)
     _check_enough(file, num_points, len(pos))
     lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
@@ -106,7 +106,7 @@ def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh
     ends *= num_points / ends[-1]
     marks = np.arange(num_points) + rng.random()
     chosen = order[np.searchsorted(ends, marks, side="right")]
-    return _subset(file, sample, there[chosen])
+    return _subset(file, sample, numbers[chosen])
 
 
 def nested(
@@ -159,15 +159,15 @@ def disjoint(
     Raises:
         UserError: The file has too few other points.
     """
-    there = points_there(file, sample)
-    known = [part for part in (mesh.index, trained) if part is not None]
-    taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))
-    others = np.setdiff1d(there, taken)
+    numbers = points_there(file, sample)
+    index = [part for part in (mesh.index, trained) if part is not None]
+    taken = np.unique(np.concatenate([np.empty(0, np.int64), *index]))
+    others = np.setdiff1d(numbers, taken)
     if num_points > len(others):
         raise UserError(
             f"{num_points} points of {file.path} that training has not seen",
             f"at most {len(others)}, for training has seen {len(taken)} of its "
-            f"{len(there)} points",
+            f"{len(numbers)} points",
             "ask for fewer, take points between them (off-grid) where the file "
             "permits, or train with a smaller data.point_sets",
         )
@@ -215,11 +215,11 @@ def _subset(file: Fields, sample: int, chosen: Indices) -> Mesh:
     return Mesh(file.coordinates(sample % file.num_samples)[index], index)
 
 
-def _check_enough(file: Fields, wanted: int, there: int) -> None:
-    if not 0 < wanted <= there:
+def _check_enough(file: Fields, wanted: int, available: int) -> None:
+    if not 0 < wanted <= available:
         raise UserError(
             f"{wanted} points of {file.path}",
-            f"1 to {there} points, which is what it has",
+            f"1 to {available} points, which is what it has",
             "ask for fewer points or use a finer file",
         )
 

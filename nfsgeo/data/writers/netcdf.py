@@ -49,17 +49,17 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
         file.dimensions = {str(dim): size for dim, size in source.sizes.items()}
         whole = {**source.attrs, "Conventions": "CF-1.11", "nfsgeo_layout": FILE_LAYOUT}
         _describe(file, whole)
-        for name, each in source.variables.items():
-            if each.dtype.kind not in "biuf" and each.dtype != "S1":
+        for name, variable in source.variables.items():
+            if variable.dtype.kind not in "biuf" and variable.dtype != "S1":
                 continue
-            dims = [d for d in ahead if d in each.dims]
-            dims += [d for d in map(str, each.dims) if d not in dims]
-            about = dict(each.attrs)
+            dims = [d for d in ahead if d in variable.dims]
+            dims += [d for d in map(str, variable.dims) if d not in dims]
+            about = dict(variable.attrs)
             if name in fields.space:
                 about["axis"] = str(name).upper()
             elif fields.axes is None and {*dims}.intersection(fields.places):
                 about["coordinates"] = " ".join(p for p in places if p != name)
-            _create(file, str(name), dims, each.dtype, fields.num_points(0), about)
+            _create(file, str(name), dims, variable.dtype, fields.num_points(0), about)
         check_room(out, sum(handle[name].nbytes for name in file.variables))
         file["time"][...] = fields.times
         for sample in range(total):
@@ -124,8 +124,8 @@ def _create(
     packed: dict[str, Any] = {}
     if dims and all(chunks.values()):
         packed = {"fletcher32": True, "chunks": tuple(chunks[dim] for dim in dims)}
-    made = file.create_variable(name, tuple(dims), dtype, **packed)
-    _describe(made, {k: v for k, v in attrs.items() if k != "_FillValue"})
+    variable = file.create_variable(name, tuple(dims), dtype, **packed)
+    _describe(variable, {k: v for k, v in attrs.items() if k != "_FillValue"})
 
 
 def _describe(target: Any, about: Mapping[str, Any]) -> None:
