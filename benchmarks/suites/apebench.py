@@ -25,7 +25,8 @@ from nfsgeo.files import cache_folder
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData
-from nfsgeo_benchmarks.suites.suite import ROLLOUT, Part
+from nfsgeo_benchmarks.suites.data import Part
+from nfsgeo_benchmarks.suites.suite import ROLLOUT
 
 # As many time steps as its published errors are means over, and samples and a seed for
 # validation, of which it has none.

@@ -18,8 +18,9 @@ import pandas as pd
 
 from nfsgeo.data.pde import find_equation
 from nfsgeo_benchmarks import FOLDER
+from nfsgeo_benchmarks.suites.data import DataSet
 from nfsgeo_benchmarks.suites.runs import runs_of
-from nfsgeo_benchmarks.suites.suite import DataSet, Suite
+from nfsgeo_benchmarks.suites.suite import Suite
 
 
 def paper_values(suite: Suite) -> dict[tuple[str, str], str]:

@@ -19,7 +19,7 @@ from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.inside import PARTS
 from nfsgeo.measures import MEASURES
-from nfsgeo.report.figures import curves
+from nfsgeo.report.curves import curves
 from nfsgeo.report.html import RUNS, template
 from nfsgeo.report.style import Picture, as_source, styled
 from nfsgeo.report.text import bytes_text, count_text, seconds_text

@@ -10,19 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import Field
 
 from nfsgeo.config.errors import unknown
 from nfsgeo.data.pde import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
-from nfsgeo.progress import Progress, silent
 from nfsgeo.training import load_config
 from nfsgeo_benchmarks.suites.apebench import Scenario
+from nfsgeo_benchmarks.suites.data import DataFiles, DataSet, Settings
 from nfsgeo_benchmarks.suites.suite import (
-    DataSet,
-    Part,
-    Settings,
     Suite,
     in_file,
     shipped_results,
@@ -33,53 +29,6 @@ from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, finished, read_tab
 EPOCHS = "trainer.epochs"
 # No part of a name where they are empty.
 OPTIONAL = ("seed", "options", "columns", "test_file")
-
-
-class DataFiles(Part):
-    """A user's data set, in one file or in several in the same folder.
-
-    Its ``files``, ``columns`` and ``test_file`` are those of the problem. The first of
-    the files is the one to open; ``points`` of the columns are beside it.
-    """
-
-    files: tuple[str, ...]
-    columns: dict[str, str | list[str]] = {}
-    test_file: str = ""
-    folder: Path | None = Field(None, exclude=True)  # which holds them at any depth
-    equation: str = Field("", exclude=True)  # the file may tell
-
-    def obtain(self, progress: Progress = silent) -> dict[str, Any]:
-        """Return the settings of a run on these files."""
-        path, columns = self.first(), dict(self.columns)
-        assert path is not None
-        if "points" in columns:
-            columns["points"] = str(path.with_name(str(columns["points"])))
-        test = path.with_name(self.test_file) if self.test_file else None
-        return {
-            "data.file": path,
-            "data.columns": columns or None,
-            "data.test_file": test,
-        }
-
-    def first(self) -> Path | None:
-        """The first file, None where it is not there.
-
-        Raises:
-            UserError: There are several of that name.
-        """
-        paths = sorted(self.folder.rglob(self.files[0])) if self.folder else []
-        if len(paths) > 1:
-            given = f"{paths[0]} and {paths[1]}"
-            raise UserError(given, "one file of that name", "give its folder")
-        return paths[0] if paths else None
-
-    def absent(self) -> str:
-        """Name the file that is missing; an empty text where none is."""
-        first = self.first()
-        for name in filter(None, (*self.files, self.test_file)):
-            if first is None or not first.with_name(name).exists():
-                return f"no {name}" + (f" in {self.folder}" if self.folder else "")
-        return ""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeInt,
     PositiveFloat,
@@ -20,11 +17,10 @@ from pydantic import (
 
 import nfsgeo_benchmarks
 from nfsgeo.config.errors import explained, unknown
-from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
 from nfsgeo.measures import MEASURES
-from nfsgeo.progress import Progress, silent
 from nfsgeo.training.loading import read_yaml
+from nfsgeo_benchmarks.suites.data import DataSet, Part, Settings
 
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
@@ -68,35 +64,6 @@ TRIVIAL = {
     "boosting": "gradient-boosting",
     "constant": "constant-width",  # bands of a model, but of one width
 }
-
-# Settings of a run by dotted key, as `nfsgeo train --set` takes them.
-Settings = dict[str, Any]
-
-
-class Part(BaseModel):
-    """Base of all parts: unknown keys are errors, values never change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DataSet(Part):
-    """Data that are generated once, and options of the equation, by name.
-
-    Sizes that are None are the equation's own.
-    """
-
-    equation: str
-    samples: PositiveInt | None = None
-    resolution: PositiveInt | None = None
-    records: PositiveInt | None = None
-    seed: NonNegativeInt = 0
-    options: Settings = {}
-
-    def obtain(self, progress: Progress = silent) -> Settings:
-        """Return the settings of a run on the file, made in the cache if need be."""
-        sizes = self.model_dump()
-        sizes |= {"num_steps": sizes.pop("records"), "workers": os.cpu_count() or 1}
-        return {"data.file": generate(out=None, **sizes, progress=progress)}
 
 
 class Scale(Part):

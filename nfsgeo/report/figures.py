@@ -1,71 +1,55 @@
-"""The pictures of a run and of a data file: fields, and curves of errors and losses."""
+"""The pictures of a run and of a data file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.times import EPOCH, dates, time_texts
 from nfsgeo.geometry import Domain
-from nfsgeo.report.maps import Column, FieldFigure, densest_part
+from nfsgeo.report.curves import COMPONENTS, curves, error_pictures
+from nfsgeo.report.maps import Column, FieldFigure
 from nfsgeo.report.run_folder import Predictions, RunFolder
-from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
+from nfsgeo.report.style import COLOURS, Picture, styled
 from nfsgeo.report.text import axis_labels, mae_text, with_unit
+from nfsgeo.report.views import densest_part
 from nfsgeo.training.artifacts import write_bytes
 
-__all__ = ["COMPONENTS", "SAMPLES", "Curve", "curves", "evenly", "plot_file"]
-__all__ += ["run_pictures", "sample_figure"]
+__all__ = ["SAMPLES", "evenly", "plot_file", "run_pictures", "sample_figure"]
 
 SAMPLES = 2  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of each
 SAMPLES_STEADY = 4  # samples shown where the problem has no time
 SAMPLES_FILE = 3  # samples shown of a data file
-COMPONENTS = 3
 
-Curve = tuple[Any, Any, Mapping[str, Any]]  # abscissae, ordinates, look
-METHODS: dict[str, dict[str, Any]] = {
-    "model": {"color": COLOURS["model"], "marker": "o", "ms": 3},
-    "linear_extrapolation": {"color": COLOURS["second"], "ls": "--"},
-    "persistence": {"color": COLOURS["muted"], "ls": ":"},
-}
 OBSERVED = {"color": COLOURS["muted"], "lw": 0.8, "marker": "o", "ms": 1.5}
 PREDICTED = {"color": COLOURS["model"], "marker": "o", "ms": 1.5}
-BEST = {"ls": "", "marker": "o", "ms": 8, "mfc": "none", "color": COLOURS["second"]}
-LOSSES = {
-    "train_loss": ("training loss", {"color": COLOURS["muted"]}),
-    "valid_loss": ("validation loss", {"color": COLOURS["model"]}),
-}
-UNSEEN = {
-    "mae_seen": ("at training points", {"color": COLOURS["third"], "ls": "--"}),
-    "mae_unseen": ("at unseen points", {"color": COLOURS["second"], "ls": "-."}),
-    "mae": ("all points", {"color": COLOURS["model"]}),
-}
 
 
 def run_pictures(run: RunFolder) -> list[Picture]:
-    """Every picture that the files of a run provide for, in the order of the report."""
+    """Draw every picture that the files of a run provide, in order."""
     with styled():
         e = run.predictions
         pictures = [*_station_pictures(e), *_field_pictures(e)] if e else []
-        return [*pictures, *_curves(run)]
+        return [*pictures, *error_pictures(run)]
 
 
 def plot_file(file: Fields, out_dir: Path) -> list[Path]:
-    """Draws the first samples of a ``file`` at several time steps.
+    """Draw the first samples of a file at several time steps.
 
-    Returns the files written into the folder ``out_dir``, which is made if need be:
-    ``sample-<number>-<component>.png``.
+    Args:
+        file: The fields.
+        out_dir: The folder to write into, which is made if need be.
+
+    Returns:
+        The files, ``sample-<number>-<component>.png``.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
     written = []
@@ -101,31 +85,30 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
 
 
 def _field_pictures(e: Predictions) -> Iterator[Picture]:
-    """Truth, prediction and error of test samples, also where points are dense."""
-    closer: list[tuple[Domain | None, str]] = [(None, "")]
+    """Draw truth, prediction and error of test samples, also where points are dense."""
+    boxes: list[tuple[Domain | None, str, str]] = [(None, "", "")]
     if (near := densest_part(e.domain, e.pos)) is not None:
-        closer.append((near, ", where points are dense"))
+        boxes.append((near, "-near", ", where points are dense"))
     for c, name in enumerate(e.component_names[:COMPONENTS]):
         if e.steady:
-            for near, where in closer:
-                figure = _steady_figure(e, c, near)
+            for box, suffix, where in boxes:
+                figure = _steady_figure(e, c, box)
                 caption = f"Test samples, {e.quantities[c]}{where}. {figure.note}"
-                file = f"fields-{_slug(name)}" + "-near" * bool(where)
+                file = f"fields-{_slug(name)}{suffix}"
                 yield Picture(file, "fields", caption, figure.figure)
             continue
         for s, number in enumerate(e.samples[:SAMPLES]):
-            suffix = f"{number}-{_slug(name)}"
             which = f"Test sample {number}, {e.quantities[c]}"
-            for near, where in closer:
+            for box, suffix, where in boxes:
                 shown = evenly(len(e.times_out), TIME_STEPS)
-                figure = sample_figure(e, s, c, shown, near)
+                figure = sample_figure(e, s, c, shown, box)
+                file = f"fields-{number}-{_slug(name)}{suffix}"
                 caption = f"{which}{where}. {figure.note}"
-                file = f"fields-{suffix}" + "-near" * bool(where)
                 yield Picture(file, "fields", caption, figure.figure)
             if e.domain.dim == 1 and len(e.times_out) >= 4:
-                made = _space_time(e, figure.columns)
-                caption = f"{which}, over space and time."
-                yield Picture(f"space-time-{suffix}", "fields", caption, made)
+                drawing, caption = _space_time(e, figure.columns), "over space and time"
+                file = f"space-time-{number}-{_slug(name)}"
+                yield Picture(file, "fields", f"{which}, {caption}.", drawing)
 
 
 def _station_pictures(e: Predictions) -> Iterator[Picture]:
@@ -156,8 +139,14 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
 def sample_figure(
     e: Predictions, s: int, c: int, rows: Sequence[int], box: Domain | None = None
 ) -> FieldFigure:
-    """Truth, prediction and error of sample ``s`` and component ``c``, at some time
-    steps, ``rows``, in the domain or a ``box`` of it.
+    """Draw truth, prediction and error of a test sample.
+
+    Args:
+        e: The predictions of a run.
+        s: Number of the sample among these.
+        c: Number of the component.
+        rows: The time steps to show.
+        box: Part of the domain to show; None for all of it.
     """
     truth, prediction = e.truth[s, :, :, c].T, e.prediction[s, :, :, c].T
     return _compared(e, truth, prediction, e.when, rows=rows, box=box)
@@ -212,118 +201,6 @@ def _steady_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
     # An input has other units than curves beside it.
     inputs = [column] * (e.domain.dim > 1)
     return _compared(e, truth, prediction, names, *inputs, box=box)
-
-
-def _curves(run: RunFolder) -> Iterator[Picture]:
-    e = run.predictions
-    if e and e.moving and "model" in e.error_by_time_step:
-        caption = "Error at each predicted time step, mean over the test set."
-        if len(e.quantities) > COMPONENTS:
-            caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
-        (leads, label), errors = e.leads, e.error_by_time_step
-        panels = {
-            f"MAE of {quantity}": {
-                name.replace("_", " "): (leads, errors[name][:, c], look)
-                for name, look in METHODS.items()
-                if name in errors
-            }
-            for c, quantity in enumerate(e.quantities[:COMPONENTS])
-        }
-        yield Picture("error-in-time", "errors", caption, curves(panels, label))
-    if bands := run.summary.get("bands"):
-        by_level, steps = bands["reliability"], bands["by_time_step"]
-        caption = "Share of values in error bands of each level. Of level "
-        caption += f"{bands['level']:g} it is {min(steps):.2f} to {max(steps):.2f} "
-        caption += "at the time steps."
-        shares = {
-            "model": (by_level["levels"], by_level["coverage"], METHODS["model"]),
-            "level": (by_level["levels"], by_level["levels"], METHODS["persistence"]),
-        }
-        figure = curves({"coverage": shares}, "level", "linear")
-        yield Picture("bands", "errors", caption, figure)
-    if {"epoch", "train_loss"} <= set(run.metrics):
-        caption = "Losses in normalised units, and the learning rate."
-        yield Picture("training", "training", caption, _training_curves(run.metrics))
-    if {"factor", "mae"} <= set(run.unseen):
-        caption = (
-            "Error on larger meshes that contain the training mesh; bars are one "
-            "standard deviation over the repeats."
-        )
-        yield Picture("unseen-meshes", "unseen", caption, _unseen_curves(run))
-
-
-def curves(
-    panels: Mapping[str, Mapping[str, Curve]], xlabel: str, scale: str = "log"
-) -> Figure:
-    """Curves by their name, a panel for each quantity.
-
-    The ``scale`` is that of ordinates that are positive.
-    """
-    names = list(next(iter(panels.values())))
-    ncols = min(3, max(1, 85 // (6 + max(map(len, names)))))
-    height = 0.9 + 1.7 * len(panels) + 0.16 * len(names) / ncols
-    figure = Figure((WIDTH, height), layout="constrained")
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for ax, (quantity, lines) in zip(axes, panels.items(), strict=True):
-        for name, (x, y, look) in lines.items():
-            marker = "o" if len(x) < 30 else None
-            ax.errorbar(x, y, label=name, **{"marker": marker, "ms": 2.5, **look})
-        if all((np.asarray(y) > 0).any() for _, y, _ in lines.values()):
-            ax.set_yscale(scale)
-        ax.set_ylabel(fill(quantity, 20))  # about as many letters as a panel is high
-        ax.grid(True, axis="y")
-    along = np.concatenate([x for line in panels.values() for x, *_ in line.values()])
-    if along.dtype.kind == "M":
-        locator = AutoDateLocator()
-        axes[-1].xaxis.set_major_locator(locator)
-        axes[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))
-    elif not np.any(along % 1):
-        axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes[-1].set_xlabel(xlabel)
-    shown = axes[0].get_legend_handles_labels()
-    figure.legend(*shown, loc="outside upper left", ncols=ncols)
-    return figure
-
-
-def _training_curves(metrics: pd.DataFrame) -> Figure:
-    """Losses and the learning rate over epochs, and the epoch of the best model."""
-    epoch = metrics["epoch"] + 1  # as the terminal counts
-    losses: dict[str, Curve] = {
-        label: (epoch, metrics[name], look)
-        for name, (label, look) in LOSSES.items()
-        if name in metrics
-    }
-    # The best model has the smallest validation RMSE, not the smallest loss.
-    rmse = metrics.get("valid_rmse", pd.Series(dtype=float)).dropna()
-    if "valid_loss" in metrics and len(rmse):
-        best = metrics.loc[[rmse.idxmin()]]
-        label = f"best, epoch {best['epoch'].item() + 1:.0f}"
-        losses[label] = best["epoch"] + 1, best["valid_loss"], BEST
-    panels = {"loss": losses}
-    if "learning_rate" in metrics:
-        curve = epoch, metrics["learning_rate"], {"color": COLOURS["muted"]}
-        panels["learning rate"] = {"learning rate": curve}
-    return curves(panels, "epoch")
-
-
-def _unseen_curves(run: RunFolder) -> Figure:
-    """Error on unseen meshes against their size, and that on the training mesh."""
-    by_size = run.unseen.groupby("factor")
-    mean, spread = by_size.mean(), by_size.std(ddof=0)
-    lines: dict[str, Curve] = {
-        label: (mean.index, mean[column], {**look, "yerr": spread[column]})
-        for column, (label, look) in UNSEEN.items()
-        if column in mean and mean[column].notna().any()
-    }
-    if seen := (run.summary.get("test") or {}).get("mae"):
-        look = {"color": COLOURS["muted"], "ls": ":", "marker": ""}
-        lines["training mesh"] = (mean.index, np.full(len(mean), seen), look)
-    name = "pooled MAE" if run.summary.get("components") else "MAE"
-    figure = curves(
-        {name: lines}, "points, as a multiple of the training mesh", "linear"
-    )
-    figure.axes[0].set_ylim(bottom=0)
-    return figure
 
 
 def evenly(count: int, most: int) -> list[int]:

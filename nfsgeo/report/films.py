@@ -1,4 +1,4 @@
-"""Fields of a run that move: truth, prediction and error, time step by time step."""
+"""Animations of the fields of a run: truth, prediction and error over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 from matplotlib.animation import FuncAnimation, writers
 
 from nfsgeo.errors import UserError
-from nfsgeo.report.figures import COMPONENTS, SAMPLES, evenly, sample_figure
+from nfsgeo.report.curves import COMPONENTS
+from nfsgeo.report.figures import SAMPLES, evenly, sample_figure
 from nfsgeo.report.maps import FieldFigure
 from nfsgeo.report.run_folder import Predictions, read_run_folder
 from nfsgeo.report.style import DPI, as_source, drawn, styled
@@ -25,7 +26,7 @@ WRITERS = {".gif": "pillow", ".mp4": "ffmpeg"}
 
 
 def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
-    """The films of a run's report: one for each sample and component.
+    """Draw the films of a run's report: one for each sample and component.
 
     All have the same time steps, as many as there are or as a page can hold. A frame
     has the numbers of its ``film`` and ``step``, the ``name`` of what it shows, the
@@ -51,7 +52,7 @@ def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
 
 
 def write_animation(run_dir: Path, target: Path) -> Path:
-    """Writes the first test sample of the run in ``run_dir`` as an animation.
+    """Write the first test sample of the run in ``run_dir`` as an animation.
 
     The ``target``, which is returned, is a file ``.gif`` or, with ffmpeg, ``.mp4``.
 
@@ -85,7 +86,7 @@ def write_animation(run_dir: Path, target: Path) -> Path:
 
 
 def _film(e: Predictions, s: int, c: int) -> FieldFigure:
-    """A figure whose time steps all have the layout of the first."""
+    """Return a figure whose time steps all have the layout of the first."""
     moving = sample_figure(e, s, c, [0])
     drawn(moving.figure, PAGE_DPI)
     moving.figure.set_layout_engine("none")

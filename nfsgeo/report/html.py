@@ -14,7 +14,8 @@ import jinja2
 import pandas as pd
 
 from nfsgeo.errors import UserError
-from nfsgeo.report.figures import COMPONENTS, Curve, curves, run_pictures
+from nfsgeo.report.curves import COMPONENTS, Curve, curves
+from nfsgeo.report.figures import run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import COLOURS, Picture, styled
@@ -39,7 +40,7 @@ RUNS: list[dict[str, Any]] = [
 
 
 def write_report(run_dir: Path) -> Path:
-    """Writes ``figures/*.png`` and ``report.html`` into a run folder.
+    """Write ``figures/*.png`` and ``report.html`` into a run folder.
 
     Reads the files of the folder only, and leaves out what is not there. The page,
     whose path is returned, holds its pictures and style and loads nothing. Its one
@@ -78,7 +79,7 @@ def write_report(run_dir: Path) -> Path:
 
 
 def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
-    """Writes a page with the errors and curves of runs, and the settings that differ.
+    """Write a page with the errors and curves of runs, and the settings that differ.
 
     Raises:
         UserError: ``run_dirs`` are not two or more, one comes twice, holds no run or is
@@ -93,14 +94,14 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
         )
     if target.suffix.lower() != ".html":
         raise UserError(f"{target} to write", "a name that ends in .html", "rename it")
-    own = len({path.name for path in folders}) == len(folders)
-    names = [path.resolve().name if own else str(path) for path in folders]
+    apart = len({path.name for path in folders}) == len(folders)
+    names = [path.resolve().name if apart else str(path) for path in folders]
     runs = dict(zip(names, map(read_run_folder, folders), strict=True))
     summaries = {name: run.summary for name, run in runs.items()}
     errors = {"": {name: s.get("test") or {} for name, s in summaries.items()}}
     for name, summary in summaries.items():
-        for component, own in (summary.get("components") or {}).items():
-            errors.setdefault(component, {})[name] = own
+        for component, scores in (summary.get("components") or {}).items():
+            errors.setdefault(component, {})[name] = scores
     tables = {title: error_table(methods) for title, methods in errors.items()}
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
@@ -116,7 +117,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
 
 
 def template(name: str, *folders: Path) -> jinja2.Template:
-    """A Jinja template that escapes what is filled in, and knows the ``version``.
+    """Return a Jinja template that escapes values, and knows the ``version``.
 
     It is in ``folders`` or here, and may include the templates here.
     """

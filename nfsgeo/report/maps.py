@@ -21,17 +21,13 @@ from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.geometry import Domain
 from nfsgeo.report.raster import Raster
 from nfsgeo.report.style import COLOURS, WIDTH
+from nfsgeo.report.views import on_surface
 
-__all__ = ["Column", "FieldFigure", "colour_scale", "densest_part", "on_surface"]
+__all__ = ["Column", "FieldFigure", "colour_scale"]
 
 DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
 IN_SLICE = 256  # points of a slice at least, the nearest ones
 SIDES = {"from +x −y +z": (30, -45), "from −x +y −z": (-30, 135)}  # opposite
-NEIGHBOURS = 12
-# Points of a part of a plane on each axis, its greatest area, and its least width, to
-# show it alone.
-HELD, SMALL, THIN = 0.75, 0.1, 1e-6
-FLAT = 0.1  # largest variance off a plane, over the smaller one in it
 STEEPEST, FLATTEST = 3.0, 0.15  # height of a panel over its width
 TALLEST, WIDEST, TURNED = 2.6, 2.6, 1.25  # inches: of panels, and for turned labels
 CURVES: list[dict[str, Any]] = [  # the lower first
@@ -74,7 +70,7 @@ class FieldFigure:
 
     Over an interval fields are curves. Between points of a plane, or next to the one in
     the middle of a volume, they are interpolated, see
-    :class:`~nfsgeo.report.raster.Raster`. Points :func:`on_surface` are discs, seen
+    :class:`~nfsgeo.report.raster.Raster`. Points of a surface are discs, seen
     from two opposite sides. Planes more than three times as high as wide, or seven
     times as wide as high, are not drawn to scale. The drawing is its ``figure``, and
     ``note`` what a caption says about it. Colours and axes are for all rows, also those
@@ -262,46 +258,6 @@ class FieldFigure:
         look |= {"rotation": self._turned, "ma": "center"} if x != 0.5 else {}
         away = 8 * x - 4, 8 * y - 4
         return ax.annotate(text, (x, y), away, "axes fraction", "offset points", **look)
-
-
-def on_surface(pos: Doubles) -> bool:
-    """Whether points ``[n, 3]`` lie on a surface, and do not fill a volume.
-
-    They do if most of them and their nearest neighbours lie almost in a plane, by the
-    principal components of the neighbours' positions. Points in a slab that is thinner
-    than their distances count as a surface, and few points never do.
-    """
-    if len(pos) < 4 * NEIGHBOURS:
-        return False
-    some = pos[np.linspace(0, len(pos) - 1, min(500, len(pos))).astype(int)]
-    near = pos[KDTree(pos).query(some, NEIGHBOURS)[1]]
-    centred = near - near.mean(axis=1, keepdims=True)
-    variances = np.linalg.svd(centred, compute_uv=False) ** 2
-    return bool(np.mean(variances[:, 2] <= FLAT * variances[:, 1]) > 0.5)
-
-
-def densest_part(domain: Domain, pos: Doubles) -> Domain | None:
-    """A box around most of the points ``[n, d]``; None unless it is much smaller.
-
-    Its sides, in a plane, are the shortest intervals that hold 0.75 of the points on
-    each axis, a tenth longer at both ends. Half of the points lie in it at least.
-    """
-    num = int(np.ceil(HELD * len(pos)))
-    if domain.dim != 2 or domain.curved or num < 2:
-        return None
-    ordered, axes = np.sort(pos, axis=0), np.arange(2)
-    widths = ordered[num - 1 :] - ordered[: len(pos) - num + 1]
-    first = widths.argmin(axis=0)
-    low, width = ordered[first, axes], widths[first, axes]
-    lengths, least = np.array(domain.lengths), THIN * np.abs(pos).max()
-    if width.prod() > SMALL * lengths.prod() or (width < THIN * lengths + least).any():
-        return None
-    lower = np.maximum(low - 0.1 * width, domain.lower)
-    upper = np.minimum(low + 1.1 * width, domain.upper)
-    if ((pos >= lower) & (pos <= upper)).all(axis=1).mean() < 0.5:
-        return None
-    ends = tuple(lower.tolist()), tuple(upper.tolist())
-    return Domain(*ends, (False, False), domain.region)
 
 
 def _limits(domain: Domain) -> tuple[float, ...]:

@@ -86,7 +86,7 @@ class RunFolder:
 
 
 def read_run_folder(path: Path) -> RunFolder:
-    """Reads a run folder.
+    """Read a run folder.
 
     Raises:
         UserError: The folder holds no run, or one of its files is damaged.

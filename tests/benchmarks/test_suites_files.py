@@ -13,9 +13,9 @@ import torch
 import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_suites
+from nfsgeo_benchmarks.suites.data import DataFiles
 from nfsgeo_benchmarks.suites.printed_errors import published
 from nfsgeo_benchmarks.suites.report import TITLES
-from nfsgeo_benchmarks.suites.runs import DataFiles
 
 SUITE = shipped_suites()["foreign"]
 WITH_PUBLISHED_ERRORS = ("wave-c-sines", "elasticity", "pipe")

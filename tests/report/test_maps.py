@@ -10,16 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from nfsgeo.geometry import Domain, Region
-from nfsgeo.report.figures import curves
-from nfsgeo.report.maps import (
-    Column,
-    FieldFigure,
-    colour_scale,
-    densest_part,
-    on_surface,
-)
+from nfsgeo.report.curves import curves
+from nfsgeo.report.maps import Column, FieldFigure, colour_scale
 from nfsgeo.report.raster import Raster
 from nfsgeo.report.style import DPI, drawn, styled
+from nfsgeo.report.views import densest_part, on_surface
 
 RANDOM = np.random.default_rng(0)
 TORUS = Domain.unit(2)
