@@ -70,6 +70,6 @@ def generate(
         for path, solver in zip(paths, EQUATIONS.values(), strict=True):
             lines.append(f"{'kept' if path.exists() else 'written':<9}{path}")
             if not path.exists():
-                own = size if solver.spacing else size | {"num_steps": None}
-                generate_file(solver.name, path, progress=progress, **own)
+                sizes = size if solver.spacing else size | {"num_steps": None}
+                generate_file(solver.name, path, progress=progress, **sizes)
     report(as_json, {"output": [*map(str, paths)]}, *lines)

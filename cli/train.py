@@ -32,10 +32,10 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
       nfsgeo train --model nfs --data ns.nc --points 4096 --n-out 40 --out runs/x
       nfsgeo train --resume runs/x
     """
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    if resume is not None and given:
+    chosen = {name: value for name, value in options.items() if value not in (None, ())}
+    if resume is not None and chosen:
         raise UserError(
-            f"--resume with --{next(iter(given)).replace('_', '-')}",
+            f"--resume with --{next(iter(chosen)).replace('_', '-')}",
             "--resume alone, since a run keeps its configuration",
             "leave the option out or begin a new run",
         )
@@ -58,9 +58,9 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
         else:
             # Everything is checked before the folder of the run is made.
             RunPaths.check_free(options["out"])
-            chosen = {OPTIONS[name]: given[name] for name in OPTIONS if name in given}
-            chosen |= parse_settings(options["set"])
-            experiment = prepare(load_config(options["config"], chosen), progress)
+            settings = {key: chosen[k] for k, key in OPTIONS.items() if k in chosen}
+            settings |= parse_settings(options["set"])
+            experiment = prepare(load_config(options["config"], settings), progress)
             paths = begin_run(experiment, options["out"])
     _announce(experiment, paths)
     try:

@@ -213,8 +213,8 @@ def _nfs(
     core: Mapping[str, Any],
 ) -> Entry:
     """A training step of nfs, over its Fourier blocks on a grid of as many points."""
-    own = {"grid": size.side, **settings}
-    variant = partial(step, model="nfs", size=size, settings=own)
+    gridded = {"grid": size.side, **settings}
+    variant = partial(step, model="nfs", size=size, settings=gridded)
     reference = partial(step, model="fno", size=size, settings=core)
     return Entry(f"nfs-{name}", variant, reference, *bounds)
 

@@ -148,11 +148,11 @@ def evaluated(run: Run, experiment: Experiment, folder: Path) -> dict[str, Any]:
 def band_columns(scores: Mapping[str, Any]) -> dict[str, float]:
     """Scores of error bands as columns of a table, none without them."""
     columns: dict[str, float] = {}
-    for condition, own in scores.get("by_condition", {}).items():
-        steps = own["by_time_step"]
-        own = own | {"coverage_lowest": min(steps), "coverage_highest": max(steps)}
+    for condition, values in scores.get("by_condition", {}).items():
+        steps = values["by_time_step"]
+        ends = {"coverage_lowest": min(steps), "coverage_highest": max(steps)}
         where = "" if condition == "observed" else f"_{condition.replace(' ', '_')}"
-        columns |= {key + where: own[key] for key in BANDS}
+        columns |= {key + where: (values | ends)[key] for key in BANDS}
     return {key: columns[key] for key in BAND_COLUMNS if key in columns}
 
 
@@ -202,12 +202,12 @@ class Process:
         self.process.start()
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         return not self.process.is_alive()
 
     @property
     def state(self) -> str:
-        """How the process ended; the system kills it where memory is short."""
+        """The way it ended; the system kills it where memory is short."""
         code = self.process.exitcode
         return "OUT_OF_MEMORY" if code == -signal.SIGKILL else f"exit status {code}"
 

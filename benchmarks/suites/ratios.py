@@ -58,7 +58,7 @@ def ratio_interval(
     return paired_bootstrap(*pair.to_numpy().T)
 
 
-def paired_bootstrap(own: NDArray[Any], other: NDArray[Any]) -> tuple[float, float]:
+def paired_bootstrap(errors: NDArray[Any], others: NDArray[Any]) -> tuple[float, float]:
     """Estimate a 95 % interval of the ratio of two mean errors.
 
     Efron & Tibshirani (1993), chapter 13: samples are drawn with replacement, each with
@@ -66,10 +66,10 @@ def paired_bootstrap(own: NDArray[Any], other: NDArray[Any]) -> tuple[float, flo
     It shows how far the ratio depends on the samples, taken as independent.
 
     Args:
-        own: Errors of a model on samples ``[S]``, the numerator.
-        other: Errors of another model on the same samples ``[S]``, the denominator.
+        errors: Errors of a model on samples ``[S]``, the numerator.
+        others: Errors of another model on the same samples ``[S]``, the denominator.
     """
-    pairs = np.stack([own, other], axis=1)
+    pairs = np.stack([errors, others], axis=1)
     pairs = pairs[np.lexsort(pairs.T)]  # independent of the order of samples
     drawn = np.random.default_rng(0).integers(len(pairs), size=(DRAWS, len(pairs)))
     ratios = pairs[drawn, 0].mean(1) / pairs[drawn, 1].mean(1)

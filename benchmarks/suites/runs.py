@@ -194,10 +194,10 @@ def in_equal_time(runs: Sequence[Run], folder: Path) -> list[Run]:
     base = {run.problem: run.variant for run in reversed(runs)}
     timed = []
     for run in runs:
-        own, first = (run.problem, run.variant), (run.problem, base[run.problem])
-        if {own, first} <= {*times.index}:
+        key, first = (run.problem, run.variant), (run.problem, base[run.problem])
+        if {key, first} <= {*times.index}:
             total = float(times.loc[first].product())
-            epochs = max(1, round(total / times.at[own, "seconds_per_epoch"]))
+            epochs = max(1, round(total / times.at[key, "seconds_per_epoch"]))
             timed.append(replace(run, settings={**run.settings, EPOCHS: epochs}))
     if not timed:
         given = f"--equal-time {folder}, where no run has a time"
@@ -214,10 +214,10 @@ def selected(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
     """
     chosen, names = [*runs], set[str]()
     for part in ("problem", "variant"):
-        own = {getattr(run, part) for run in runs}
-        if named := own.intersection(only):
+        values = {getattr(run, part) for run in runs}
+        if named := values.intersection(only):
             chosen = [run for run in chosen if getattr(run, part) in named]
-        names |= own
+        names |= values
     for name in only:
         if name not in names:
             raise unknown(f"--only {name}", "a problem or variant", name, names)
@@ -292,8 +292,8 @@ class _AtScale:
         self, problem: str, variant: str, seed: int, chosen: Settings | None = None
     ) -> Settings:
         """Settings of a run; where two set the same key, the later one counts."""
-        content, own = self.suite.problems[problem], self.suite.variants[variant]
-        model = own.get("model.name", variant)
+        content, fixed = self.suite.problems[problem], self.suite.variants[variant]
+        model = fixed.get("model.name", variant)
         network = bool(content.scenario) and ";" in model
         if model not in MODELS and not network:
             raise unknown(f"variants.{variant}", "a model", model, MODELS)
@@ -306,7 +306,7 @@ class _AtScale:
             **content.at[self.name],
             **content.models_at.get(self.name, {}).get(model, {}),
             **(self.choice(problem, variant) if chosen is None else chosen),
-            **own,
+            **fixed,
             "seed": seed,
         }
         try:

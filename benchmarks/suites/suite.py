@@ -150,7 +150,7 @@ class Suite(Part):
 
     @property
     def rolls(self) -> bool:
-        """Whether its problems are scenarios of APEBench, scored over rollouts."""
+        """True if problems are scenarios of APEBench, scored over rollouts."""
         return any(problem.scenario for problem in self.problems.values())
 
     @property

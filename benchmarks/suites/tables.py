@@ -106,13 +106,12 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
             place["equation"] = run.data.equation
             row = empty | place | {"variant": run.variant, "folder": name}
             row["model"] = run.settings["model.name"]
-            own = result["row"]
-            row |= own if own.get("status") == "ok" else earlier.get(name, own)
-            if run.states and own.get("status") == "ok":
+            new = result["row"]
+            row |= new if new.get("status") == "ok" else earlier.get(name, new)
+            if run.states and new.get("status") == "ok":
                 row |= _differences(run, runs, folder)
             rows.append(row)
-            own_references = result.get("references", ())
-            references = max(references, own_references, key=len)
+            references = max(references, result.get("references", ()), key=len)
         rows += [empty | place | row for row in references] or [
             row
             for row in table
@@ -206,11 +205,10 @@ def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float
     epochs = set.intersection(*map(set, states))
     differences = {}
     for when, epoch in (("_0", min(epochs)), ("", max(epochs))):
-        own, *others = (by_epoch[epoch] for by_epoch in states)
+        first, *others = (by_epoch[epoch] for by_epoch in states)
         for place in ("begin", "end"):
-            theirs = [other[place] for other in others]
-            name = f"diff_{place}{when}"
-            differences[name] = relative_difference(own[place], theirs)
+            name, theirs = f"diff_{place}{when}", [other[place] for other in others]
+            differences[name] = relative_difference(first[place], theirs)
     return differences
 
 
@@ -228,11 +226,11 @@ def write_choices(
     earlier = {row["folder"]: row for row in read_table(folder / CHOICES)}
     rows = []
     for run in runs:
-        name, own = f"runs/{run.name}", result_of(run, folder)["row"]
+        name, new = f"runs/{run.name}", result_of(run, folder)["row"]
         row: dict[str, Any] = {"dim": find_equation(run.data.equation).domain.dim}
         row |= {key: getattr(run, key) for key in ("problem", "variant", "trial")}
         row["settings"] = json.dumps(suite.trials(run.variant)[run.trial])
-        measured = own if own.get("status") == "ok" else earlier.get(name, {})
+        measured = new if new.get("status") == "ok" else earlier.get(name, {})
         row |= {key: measured.get(key) for key in ("epochs", "seconds", "valid_rmse")}
         rows.append(row | {"chosen": 0, "folder": name})
     table = pd.DataFrame(rows).astype({"seconds": float, "valid_rmse": float})
@@ -295,5 +293,5 @@ def seed_means(rows: Sequence[Row]) -> Means:
 
 
 def learns(variant: str) -> bool:
-    """Whether a row is that of a model, not of a reference without a network."""
+    """Tell the row of a model from that of a reference without a network."""
     return variant not in TRIVIAL.values()

@@ -45,12 +45,7 @@ class Companion:
         return graphs
 
     def components(self, u: Tensor, batch: Batch) -> list[Tensor]:
-        """Return further components ``[M, T, C]``, one tensor for each suffix.
-
-        Args:
-            u: The prediction ``[M, T, C]``.
-            batch: The inputs that it was made from.
-        """
+        """Return further components ``[M, T, C]`` of a prediction, one per suffix."""
         return []
 
     def parameters(self) -> dict[str, Any]:
@@ -80,33 +75,16 @@ class Addition(ABC):
     def fit(cls, scored: ScoredModel, references: References | None) -> Self | None:
         """Fit the part to training and validation samples.
 
-        Args:
-            scored: The model and the data that it was trained on.
-            references: References on these data, where they have been fitted already.
-
-        Returns:
-            None where the run is to have no such part.
+        The result is None where the run is to have no such part.
         """
 
     def calibrated(self, scored: ScoredModel, references: References | None) -> Self:
-        """Return the part fitted anew to the samples that are scored, where it can be.
-
-        Args:
-            scored: The model and the data that are scored.
-            references: As for :meth:`fit`.
-        """
+        """Return the part fitted anew to the samples that are scored, if it can be."""
         return self
 
     @classmethod
     def load(cls, paths: RunPaths) -> Self | None:
-        """Return the part that the folder of a run has stored, or ``None``.
-
-        Args:
-            paths: The folder of the run.
-
-        Raises:
-            UserError: The file is damaged or of another version.
-        """
+        """Return the part that the folder of a run has stored, or ``None``."""
         if not (path := cls.path(paths)).exists():
             return None
         content = read_checkpoint(path, of_nfsgeo=False)
@@ -150,12 +128,7 @@ class Addition(ABC):
         return part
 
     def scores(self, scored: ScoredModel, references: References) -> dict[str, Any]:
-        """Return entries of ``summary.json`` about the samples that are scored.
-
-        Args:
-            scored: The model and the data that are scored.
-            references: References on these data.
-        """
+        """Return entries of ``summary.json`` about the samples that are scored."""
         return {}
 
     def companion(
@@ -163,10 +136,7 @@ class Addition(ABC):
     ) -> Companion | None:
         """Return the contribution to predictions of so many time steps, if any.
 
-        Args:
-            forecaster: The model that predicts.
-            steps: The number of time steps.
-            level: As in :func:`nfsgeo.evaluation.predict`.
+        The level is that of :func:`nfsgeo.evaluation.predict`.
         """
         return None
 

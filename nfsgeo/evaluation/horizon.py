@@ -24,19 +24,10 @@ __all__ = ["known_steps", "observed_steps", "times_ahead"]
 
 
 def observed_steps(task: Task, stride: int, file: Fields, first: int | None) -> Indices:
-    """Return the numbers of the observed snapshots.
+    """Return the numbers of the observed snapshots, the last ones or from a first one.
 
-    They are as far apart in time as in training, or in number for a model that can be
-    asked for any time.
-
-    Args:
-        task: The task of the model.
-        stride: Snapshots of the file from one observed snapshot to the next.
-        file: The fields.
-        first: Number of the first observed snapshot; None for the last ones.
-
-    Raises:
-        UserError: The file has no such snapshots.
+    They are as far apart in time as in training, or ``stride`` snapshots for a model
+    that can be asked for any time.
     """
     n_in, num, usual = task.n_in, file.num_observed(), np.array(task.times[: task.n_in])
     times, _ = times_of(task, file, file.times)
@@ -80,12 +71,8 @@ def times_ahead(
 ) -> Doubles:
     """Return the times to predict, in the file's unit.
 
-    Args:
-        task: The task of the model.
-        file: The fields.
-        observed: Numbers of the observed snapshots.
-        steps: Number of time steps of a rollout, if it is given.
-        lead_times: Times after the last observed snapshot, if they are given.
+    They are those of training, a number of time steps, or lead times after the last
+    observed snapshot.
     """
     ahead = np.array(task.times[task.n_in :])
     if lead_times is not None:
@@ -113,15 +100,7 @@ def _rolled_out(ahead: Doubles, steps: int) -> Doubles:
 
 
 def known_steps(file: Fields, ahead: Doubles) -> Indices:
-    """Return the numbers of predicted time steps at which forcings have to be known.
-
-    Args:
-        file: The fields.
-        ahead: The times to predict.
-
-    Raises:
-        UserError: The file lacks one of them.
-    """
+    """Return the numbers of predicted time steps at which forcings have to be known."""
     if not file.forcing_names:
         return np.empty(0, np.int64)
     numbers, off = _nearest(file.times, ahead)

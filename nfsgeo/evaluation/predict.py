@@ -143,14 +143,14 @@ def predict(
         joined = any(companion.needs_observed for companion in companions)
         bytes_of_point = 4 * len(ahead) * len(fields) + 8 * domain.dim
         check_room(target, num * most * bytes_of_point)
-        known = known_steps(file, ahead)
+        forcings = known_steps(file, ahead)
         windows = WindowDataset(
             file,
             range(num),
             len(observed),
-            len(known),
+            len(forcings),
             mesh,
-            numbers=np.concatenate([observed, known]),
+            numbers=np.concatenate([observed, forcings]),
             cells=info.uses_cells,
         )
         for sample in range(num) if points is None and file.stations() else ():
@@ -225,11 +225,11 @@ def predict(
 
 
 def _static_at(
-    file: Fields, task: Task, sample: int, points: Tensor, given: Mapping[str, Any]
+    file: Fields, task: Task, sample: int, points: Tensor, static: Mapping[str, Any]
 ) -> Tensor:
     """Static inputs of a task at query points ``[M, C_s]``, NaN where unknown."""
     values = torch.full((len(points), len(task.static)), torch.nan).double()
     boundary = boundary_at(file, task.boundary, sample, points)
-    for name, column in {**boundary, **given}.items():
+    for name, column in {**boundary, **static}.items():
         values[:, task.static.index(name)] = torch.tensor(column).double()
     return values

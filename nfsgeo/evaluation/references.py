@@ -41,14 +41,8 @@ class SeriesReferences(Protocol):
         """Return each reference by its name, for batches with raw inputs ``given``."""
 
     def at_queries(self, batch: Batch, field: Tensor) -> Tensor:
-        """Extend a prediction to the unobserved points of a batch of one window.
-
-        Args:
-            batch: The window.
-            field: The prediction at the observed points ``[n, n_out, C]``.
-
-        Returns:
-            The prediction at all points ``[n + m, n_out, C]``, as ``query_y``.
+        """Extend a prediction ``[n, n_out, C]`` at the observed points of a window to
+        its other points: ``[n + m, n_out, C]``, as ``query_y``.
         """
 
 
@@ -124,12 +118,7 @@ def _extrapolated(components: int, degree: int, batch: Batch) -> Tensor:
 
 
 def persistence(u: Tensor, num_out: int) -> Tensor:
-    """Repeat the last time step of ``u [N, n_in, C]``: ``[N, num_out, C]``.
-
-    Args:
-        u: Fields at the observed time steps.
-        num_out: Number of time steps to predict.
-    """
+    """Repeat the last time step of ``u [N, n_in, C]``: ``[N, num_out, C]``."""
     return u[:, -1:].expand(-1, num_out, -1)
 
 
@@ -154,9 +143,6 @@ def training_mean(train: WindowDataset) -> Predictor:
     It is taken at each point and time step where all samples share one mesh, else at
     each time step over all points. Missing values do not count; where there are no
     others, it is the mean of each component.
-
-    Args:
-        train: The windows of the training samples.
     """
     shared = isinstance(train.mesh, Mesh) and not train.drop_absent
     total, count = torch.zeros((), dtype=torch.float64), torch.zeros(())

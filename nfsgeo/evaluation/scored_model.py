@@ -69,12 +69,8 @@ class ScoredModel:
     ) -> tuple[dict[str, float], ...]:
         """Errors at all predicted points, the first ones of each sample, the others.
 
-        Errors are NaN where there are no points.
-
-        Args:
-            windows: The windows to predict.
-            num_first: Number of the first points of a sample; None for its observed
-                ones.
+        The first ones are the observed points, or as many as ``num_first`` says of a
+        sample. Errors are NaN where there are no points.
         """
         parts = tuple(self.errors() for _ in range(3))
         size = self.used.config.data.batch_size
@@ -93,9 +89,7 @@ class ScoredModel:
 def points_of(sizes: Sequence[int], num_first: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return the sample of each point ``[M]``, and whether it is one of its first.
 
-    Args:
-        sizes: Number of points of each sample, which follow each other.
-        num_first: Number of the first points of each sample.
+    The samples follow each other, with so many points and first points each.
     """
     counts = torch.tensor(sizes)
     sample = torch.arange(len(counts)).repeat_interleave(counts)
@@ -118,11 +112,7 @@ class LoadedRun:
     additions: Mapping[str, Addition]
 
     def data(self, file: Fields | None = None) -> RunData:
-        """Return the fields of a file, in the components and units of the run.
-
-        Args:
-            file: The fields; None for those that the run was trained on.
-        """
+        """Return a file, or that of training, in the terms of the run."""
         file = open_source(self.config.data) if file is None else file
         return RunData(self.config, matched(file, self.forecaster.task))
 

@@ -119,14 +119,8 @@ def score(
 ) -> Scores:
     """Score the model and the references on every test sample.
 
-    Args:
-        scored: The model and the data that are scored.
-        references: References on these data, for as many time steps.
-        steps: Number of time steps of a rollout; None for those of training.
-        progress: Called with what is being done, how much is done and in all.
-
-    Raises:
-        UserError: Time steps are not those of training, or nothing is observed.
+    Time steps have to be those of training, unless a number of ``steps`` asks for a
+    rollout.
     """
     forecaster, file, task = scored.forecaster, scored.used.file, scored.forecaster.task
     test, predictors = scored.windows(n_out=steps), references.predictors
@@ -155,9 +149,9 @@ def score(
     column += file.components * task.has_time
     size = scored.used.config.data.batch_size
     for batch, prediction in predictions(forecaster, test, size, steps=steps):
-        known, truth, sample = with_given(scored, batch), batch.y, batch.batch
+        filled, truth, sample = with_given(scored, batch), batch.y, batch.batch
         fields = {"model": prediction}
-        fields |= {name: predict(known) for name, predict in predictors.items()}
+        fields |= {name: predict(filled) for name, predict in predictors.items()}
         mean = fields["mean"].double().mean(dim=(0, 1))
         count = count + (~truth.isnan()).sum(0).cpu()
         for name, field in fields.items():
@@ -214,10 +208,6 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
     kriging extends these to other points, and also a model that predicts at observed
     points alone; such a model has no errors for other data. The result is empty where
     the file has no other points.
-
-    Args:
-        scored: The model and the data that are scored.
-        references: References on these data.
     """
     able, series = MODELS[scored.used.config.model.name].query_points, references.series
     if not able and series is None:
@@ -238,11 +228,11 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
     for batch, prediction in predictions(
         scored.forecaster, test, size, connect=connect
     ):
-        known = with_given(scored, batch)
+        filled = with_given(scored, batch)
         if not able and series is not None:
-            prediction = series.at_queries(known, prediction)
+            prediction = series.at_queries(filled, prediction)
         fields = {"model": prediction}
-        fields |= {name: at(known) for name, at in references.at_queries.items()}
+        fields |= {name: at(filled) for name, at in references.at_queries.items()}
         sizes = batch.graphs.query_sizes or (len(batch.query_y),), batch.graphs.sizes
         sample, observed = (of.to(prediction.device) for of in points_of(*sizes))
         for name, field in fields.items():
@@ -256,12 +246,7 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
 
 
 def with_given(scored: ScoredModel, batch: Batch) -> Batch:
-    """Return the batch with gaps of the inputs filled in, which it keeps as ``given``.
-
-    Args:
-        scored: The model whose transform fills them in.
-        batch: Windows with the graphs of the model.
-    """
+    """Fill gaps in the inputs of a batch, which keeps the raw ones as ``given``."""
     task, x = scored.forecaster.task, batch.x.double()
     missing = scored.forecaster.find(MissingValues)
     assert missing is not None

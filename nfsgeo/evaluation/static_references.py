@@ -76,9 +76,8 @@ class StaticReferences:
     def predictors(self, *, queries: bool = False) -> dict[str, Any]:
         """Return each reference by its name, for batches with ``x`` and ``pos``.
 
-        Args:
-            queries: Whether to predict at the query points of a batch of one sample.
-                Their inputs are taken to be those of the nearest observed point.
+        At the ``queries`` of a batch of one sample, inputs are taken to be those of the
+        nearest observed point.
         """
         names = ["nearest_neighbours", *["boosted_trees"] * bool(self.trees)]
         return {name: partial(self._of_batch, name, queries=queries) for name in names}

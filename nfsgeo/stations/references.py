@@ -38,13 +38,7 @@ TINY = 1e-30
 def station_references(
     used: RunData, n_out: int, boosting: bool
 ) -> StationReferences | None:
-    """Fit the references of a series that is split by time; None for other data.
-
-    Args:
-        used: Data of the run, resolved.
-        n_out: Time steps to predict.
-        boosting: Whether to fit gradient boosted trees.
-    """
+    """Fit the references of a series that is split by time; None for other data."""
     mesh = used.mesh
     if not isinstance(mesh, Mesh) or mesh.index is None:
         return None
@@ -111,13 +105,13 @@ class StationReferences:
         one = np.eye(self.n_in)
         for t, c in np.ndindex(n_out, components):
             x, y = lags[..., c], targets[:, :, t, c]
-            known = (~np.isnan(y)).astype(float)
-            gram = np.einsum("pwi,pw,pwj->pij", x, known, x, optimize=True)
+            weight = (~np.isnan(y)).astype(float)
+            gram = np.einsum("pwi,pw,pwj->pij", x, weight, x, optimize=True)
             right = np.einsum("pwi,pw->pi", x, np.nan_to_num(y), optimize=True)
             whole, mean = gram.sum(0), np.trace(gram.sum(0)) / self.n_in + TINY
             damped[0, t, -1, c] = right[:, -1].sum() / (whole[-1, -1] + TINY)
             ridge = np.linalg.solve(whole + RIDGE * mean * one, right.sum(0))
-            pull = COMMON * mean / max(1.0, known.sum())
+            pull = COMMON * mean / max(1.0, weight.sum())
             shrunk = np.linalg.solve(
                 gram + pull * one, (right + pull * ridge)[..., None]
             )
@@ -165,8 +159,8 @@ class StationReferences:
     def _predicted(self, name: str, batch: Batch) -> Tensor:
         rows = batch.point.cpu().numpy()
         expected = self._expected(rows, batch)
-        given = batch.given[..., : expected.shape[-1]].cpu().double().numpy()
-        lags = _filled(given - expected[:, : self.n_in])
+        raw = batch.given[..., : expected.shape[-1]].cpu().double().numpy()
+        lags = _filled(raw - expected[:, : self.n_in])
         if name == "boosting":
             window, times = batch.batch.cpu().numpy(), window_times(batch)
             windows = np.zeros((self.num, len(times), *lags.shape[1:]))
@@ -181,17 +175,11 @@ class StationReferences:
         return torch.from_numpy(expected[:, self.n_in :] + ahead).to(batch.y)
 
     def at_queries(self, batch: Batch, field: Tensor) -> Tensor:
-        """Extend a prediction to the unobserved points of a batch of one window.
+        """Extend a prediction ``[n, n_out, C]`` at the observed points of a window to
+        its other points: ``[n + m, n_out, C]``, as ``query_y``.
 
         Its difference from the climatology is interpolated by simple kriging, or by a
         spline where that interpolates the training data as well.
-
-        Args:
-            batch: The window, with query points that begin with the observed ones.
-            field: The prediction at the observed points ``[n, n_out, C]``.
-
-        Returns:
-            The prediction at all points ``[n + m, n_out, C]``, as ``query_y``.
         """
         rows, queries = np.split(batch.query_point.cpu().numpy(), [len(batch.pos)])
         if self.graph[0] != (key := (rows.tobytes(), queries.tobytes())):

@@ -88,9 +88,9 @@ class Scale:
             error: Errors ``[R, T, C]``, NaN where unknown.
         """
         mean = error.abs().nanmean(0).nan_to_num().clamp_min(1e-9)
-        known = (~error.isnan()).flatten().nonzero()[:, 0]
-        order = torch.randperm(len(known), generator=torch.Generator().manual_seed(0))
-        rows = known[order[:ROWS]]
+        rows = (~error.isnan()).flatten().nonzero()[:, 0]
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+        rows = rows[order[:ROWS]]
         some = features.flatten(0, 2)[rows]
         ends = some.quantile(torch.tensor([0.005, 0.995]).to(some), dim=0)
         limits = torch.stack([*ends, some.mean(0), some.std(0, correction=0) + 1e-6])

@@ -141,8 +141,8 @@ def errors_of(
             columns = [v.split(sizes) for v in (*vars(features).values(), *errors)]
             for sample in zip(*columns, strict=True):
                 window, seen = next(left), sample[3]
-                for number, there in ((observed, seen), (unobserved, ~seen)):
-                    at = there.nonzero()[:, 0]
+                for number, mask in ((observed, seen), (unobserved, ~seen)):
+                    at = mask.nonzero()[:, 0]
                     at = at[torch.randperm(len(at), generator=draw)[:POINTS]]
                     if number is not None:
                         facts = (torch.full_like(at, fact) for fact in (window, number))
@@ -211,19 +211,19 @@ def fit_bands(
         known: Bands whose scales stay, and whose factors are fitted to the samples
             that are scored.
     """
-    found = errors_of(scored, "test" if known else "valid", references)
+    errors = errors_of(scored, "test" if known else "valid", references)
     if known:
-        names = [name for name in known if name in ("constant", *found.errors)]
-        return {n: found.bands(n, known[n].scale, known[n].gaps) for n in names}
-    plain = found.condition == 0
-    maes = {name: e[plain].abs().nanmean() for name, e in found.errors.items()}
+        names = [name for name in known if name in ("constant", *errors.errors)]
+        return {n: errors.bands(n, known[n].scale, known[n].gaps) for n in names}
+    plain = errors.condition == 0
+    maes = {name: e[plain].abs().nanmean() for name, e in errors.errors.items()}
     best = min((name for name in maes if name != "model"), key=maes.__getitem__)
     train = errors_of(scored, "train")
-    constant = Scale.constant(found.of("model").shape[1:])
+    constant = Scale.constant(errors.of("model").shape[1:])
     scales = {"model": Scale.fit(train.features.features, train.of("model"))}
     scales |= {"constant": constant, best: constant}
-    gaps = float(found.features.gaps[plain].mean()) + GAPS / 2
-    return {name: found.bands(name, scale, gaps) for name, scale in scales.items()}
+    gaps = float(errors.features.gaps[plain].mean()) + GAPS / 2
+    return {name: errors.bands(name, scale, gaps) for name, scale in scales.items()}
 
 
 def band_scores(
@@ -243,19 +243,19 @@ def band_scores(
         ``by_condition``, ``reliability`` with ``levels`` and ``coverage``, and
         ``references`` by their name.
     """
-    found, scores = errors_of(scored, "test", references), dict[str, Any]()
+    errors, scores = errors_of(scored, "test", references), dict[str, Any]()
     for name, of_name in bands.items():
-        if name in ("constant", *found.errors):
-            scores[name] = _scores(found, name, of_name)
+        if name in ("constant", *errors.errors):
+            scores[name] = _scores(errors, name, of_name)
     about = {"level": LEVEL, "samples": bands["model"].samples}
     return about | scores.pop("model") | {"references": scores}
 
 
-def _scores(found: Errors, name: str, bands: Bands) -> dict[str, Any]:
+def _scores(errors: Errors, name: str, bands: Bands) -> dict[str, Any]:
     """Scores of the bands of one name."""
-    error, features, where = found.of(name), found.features, found.condition
+    error, features, where = errors.of(name), errors.features, errors.condition
     unit = features.unit if error.size(-1) == 1 else torch.ones_like(error)
-    ratio = found.ratio(name, bands.scale)
+    ratio = errors.ratio(name, bands.scale)
     sides = bands.scale.sides(features.features) * unit
     factor, *factors = (bands.factor(features, level) for level in (LEVEL, *LEVELS))
     inside = [error.where(error.isnan(), ratio <= f) for f in (factor, *factors)]
@@ -267,10 +267,10 @@ def _scores(found: Errors, name: str, bands: Bands) -> dict[str, Any]:
     }
     scores: dict[str, dict[str, Any]] = {}
     for number in where[~error.isnan().all((1, 2))].unique().tolist():
-        own = {key: value[where == number] for key, value in values.items()}
+        rows = {key: value[where == number] for key, value in values.items()}
         scores[CONDITIONS[number]] = {
-            **{key: float(value.nanmean()) for key, value in own.items()},
-            "by_time_step": own["coverage"].nanmean((0, 2)).tolist(),
+            **{key: float(value.nanmean()) for key, value in rows.items()},
+            "by_time_step": rows["coverage"].nanmean((0, 2)).tolist(),
         }
     coverage = [float(share[where == 0].nanmean()) for share in inside[1:]]
     return scores["observed"] | {

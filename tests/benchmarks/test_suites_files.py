@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from commands import refused
 
 import nfsgeo
 from nfsgeo.errors import UserError
@@ -74,9 +75,7 @@ def test_a_folder_has_to_be_given_where_files_are_named(bench, files, tmp_path):
         ((*plain, "--data-folder", "empty"), "none of 15 problems"),
         (("irregular", *foreign(files, "--dry-run")[1:]), "are generated"),
     ):
-        refused = bench(*arguments)
-        assert refused.exit_code == 2 and word in refused.stderr
-        assert refused.stderr.count("\n") == 1
+        refused(bench(*arguments), word)
     (files / "again").mkdir()
     (files / "again" / "Pipe_Q.npy").touch()
     assert "one file of that name" in bench(*foreign(files, "--dry-run")).stderr

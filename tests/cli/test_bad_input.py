@@ -7,20 +7,10 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from click.testing import Result
+from commands import refused
 
 import nfsgeo as library
 from nfsgeo.geometry import Domain
-
-
-def refused(result: Result, *words: str) -> None:
-    """Exit 2, nothing on stdout, one line on stderr with the given words."""
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: ")
-    for word in words:
-        assert word in line
 
 
 def spoilt(waves: Path, path: Path, spoil: Callable[[h5py.File], None]) -> Path:
