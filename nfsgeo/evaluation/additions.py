@@ -116,14 +116,12 @@ class Addition(ABC):
             own: Whether these are the data that the run was trained on.
             calibrate: Whether to fit the stored part anew to the scored samples.
         """
-        part = cls.load(paths)
-        if part is not None and calibrate:
-            part = part.calibrated(scored, references)
-        elif part is None and own:
-            part = cls.fit(scored, references)
+        stored = cls.load(paths)
+        if calibrate:
+            part = stored and stored.calibrated(scored, references)
         else:
-            return part
-        if part is not None:
+            part = stored or (cls.fit(scored, references) if own else None)
+        if part is not None and part is not stored:
             write_tensors(cls.path(paths), part.state())
         return part
 

@@ -164,17 +164,16 @@ def _inputs(
         )
     graphs = forecaster.connect(pos, query_pos=query_pos)
     edges = dict(graphs.edges)
+    names = [*ENDS, *_own_ends(forecaster)]
     if query_pos is None:
         # Without queries, the only neighbour of every point is itself.
         itself = torch.arange(len(graphs.pos)).expand(2, -1)
-        own = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
-        edges |= dict.fromkeys(forecaster.query_edges, own)
-    if query_pos is None and "near" in edges:
-        edges |= {"near_queries": edges["near"], "own": own}
-    names = [*ENDS, *_own_ends(forecaster)]
-    for name in names if query_pos is None else ():
-        if name.removesuffix("_queries") in edges:
-            edges.setdefault(name, edges[name.removesuffix("_queries")])
+        identity = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
+        own = ["own"] * ("near" in edges)
+        edges |= dict.fromkeys([*forecaster.query_edges, *own], identity)
+        for name in names:
+            if (observed := name.removesuffix("_queries")) in edges:
+                edges.setdefault(name, edges[observed])
     if "last" in edges:  # weights of kriging may be large and cancel
         weight = edges["last"].base_weight.double()
         edges["last"] = replace(edges["last"], base_weight=weight)
