@@ -208,7 +208,7 @@ def _write(
     paths: RunPaths, file: Fields, scores: Scores, stations: dict[str, Any]
 ) -> None:
     """Write examples, series and errors in time, and what their figures need."""
-    errors, names = scores.by_time_step, file.component_names
+    methods, names = scores.methods, file.component_names
     texts = {
         "component_names": names,
         "component_units": [file.units.get(name, "") for name in names],
@@ -220,7 +220,11 @@ def _write(
         **scores.examples,
         **stations,
         **file.domain.to_dict(),
-        **{key: errors[name] for name, key in BY_TIME_STEP.items() if name in errors},
+        **{
+            key: methods[name].by_time_step
+            for name, key in BY_TIME_STEP.items()
+            if name in methods
+        },
         "mae_by_sample": scores.mae.numpy(),
         **{name: np.array(text) for name, text in texts.items() if any(text)},
     }

@@ -35,34 +35,71 @@ POOLED = (
 EXAMPLES = 4
 
 
+class MethodErrors:
+    """Errors of the model or of a reference, added up batch by batch.
+
+    Args:
+        metric: Errors as means over samples, by component where there are several.
+    """
+
+    def __init__(self, metric: FieldErrors) -> None:
+        self.metric, self._last = metric, list[Tensor]()
+        self._absolute, self._count = torch.zeros(2, dtype=torch.float64)
+
+    def add(self, field: Tensor, batch: Batch, mean: Tensor) -> None:
+        """Add a prediction of a batch; the mean is that of the training targets."""
+        self.metric.update(field, batch.y, batch.batch)
+        error = (field.double() - batch.y).abs()
+        self._absolute = self._absolute + error.nansum(0).cpu()
+        self._count = self._count + (~error.isnan()).sum(0).cpu()
+        ends = field[:, -1:], batch.y[:, -1:], batch.batch
+        errors = errors_by_sample(*ends, mean=mean, std=self.metric.std)
+        self._last.append(errors["rel_l1"][0].cpu())
+
+    @property
+    def by_time_step(self) -> NDArray[Any]:
+        """Mean absolute errors over all points ``[n_out(, C)]``."""
+        return (self._absolute / self._count).squeeze(-1).numpy()
+
+    @property
+    def last(self) -> Tensor:
+        """Relative L1 of each window at the last time step ``[S, C]``."""
+        return torch.cat(self._last)
+
+    def pooled(self) -> dict[str, float]:
+        """Errors pooled over components, and the median of the last ones."""
+        median = float(self.last.nanquantile(0.5, 0).nanmean())
+        return self.metric.compute() | {"rel_l1_last_median": median}
+
+
 @dataclass(frozen=True)
 class Scores:
-    """Errors of ``"model"`` and of each baseline, in the units of the data."""
+    """Errors of ``"model"`` and of each baseline, in the units of the data.
+
+    Attributes:
+        windows: The windows that were scored.
+        std: Standard deviation of each component in the training data.
+        methods: Errors of the model and of each reference.
+        mae: MAE of the model on each window ``[S]``, pooled over components. Its mean
+            is that of all, unless a window has no true value of one of several
+            components.
+        points: Smallest and largest number of points of a sample.
+        by_type: Errors of the model at each node type, by its meaning or number.
+        examples: The first samples: ``sample [S]``, ``pos [n, d]``, ``times``,
+            ``x``, ``truth`` and ``prediction [S, n, ...]``.
+    """
 
     windows: WindowDataset
-    std: tuple[float, ...]  # in the training data
-    errors: dict[str, FieldErrors]  # by component where there are several
-    by_time_step: dict[str, NDArray[Any]]  # mean absolute errors [n_out(, C)]
-    # Relative L1 of each window at the last predicted time step, with the mean of the
-    # training targets removed from each component [S, C].
-    last: dict[str, Tensor]
-    # MAE of the model on each window [S], pooled over components. Its mean is that of
-    # all, but where a window has no true value of one of several components.
+    std: tuple[float, ...]
+    methods: dict[str, MethodErrors]
     mae: Tensor
-    points: tuple[int, int]  # smallest and largest number of a sample
-    # Errors of the model at each node type, by its meaning or number.
+    points: tuple[int, int]
     by_type: dict[str, FieldErrors]
-    # The first samples: sample [S], pos [n, d], times [n_in + n_out], x, truth and
-    # prediction [S, n, ...].
     examples: dict[str, NDArray[Any]]
 
     def pooled(self) -> dict[str, dict[str, float]]:
-        """Errors by method, pooled over components, and the median of the last ones."""
-        ends = {name: e.nanquantile(0.5, 0).nanmean() for name, e in self.last.items()}
-        return {
-            name: metric.compute() | {"rel_l1_last_median": float(ends[name])}
-            for name, metric in self.errors.items()
-        }
+        """Errors by method, pooled over components."""
+        return {name: method.pooled() for name, method in self.methods.items()}
 
     def summary(self) -> dict[str, Any]:
         """Errors of the model and the baselines, with which ``summary.json`` ends."""
@@ -73,11 +110,12 @@ class Scores:
         if self.by_type:
             types = {name: metric.compute() for name, metric in self.by_type.items()}
             summary["by_node_type"] = types
-        nums = zip(names, self.errors["model"].without_energy(), strict=False)
+        model = self.methods["model"].metric
+        nums = zip(names, model.without_energy(), strict=False)
         if left := {name: num for name, num in nums if num}:
             summary["left_out"] = left
-        parts = {name: metric.by_component() for name, metric in self.errors.items()}
-        if not (model := parts.pop("model")):
+        parts = {name: m.metric.by_component() for name, m in self.methods.items()}
+        if not (components := parts.pop("model")):
             return summary | ({"units": units[0]} if units[0] else {})
         flat = ", ".join(name for name, s in zip(names, std, strict=True) if not s)
         constant = f" They are without {flat}, constant in the training data."
@@ -85,7 +123,7 @@ class Scores:
             "pooled": POOLED + constant * bool(flat),
             "components": {
                 name: {"unit": units[c], "std": std[c]}
-                | model[c]
+                | components[c]
                 | {"baselines": {method: errors[c] for method, errors in parts.items()}}
                 for c, name in enumerate(names)
             },
@@ -100,12 +138,14 @@ class Scores:
             of them with the mean removed.
         """
         n_in, times = self.windows.n_in, self.windows.times
-        by_step, last = self.by_time_step.items(), self.last.items()
+        methods = self.methods.items()
         return {
             "times": (times[n_in:] - times[n_in - 1]).tolist(),
             "errors": self.pooled(),
-            "mae_by_step": {name: mae.tolist() for name, mae in by_step},
-            "rel_l1_last_by_sample": {n: e.nanmean(-1).tolist() for n, e in last},
+            "mae_by_step": {name: m.by_time_step.tolist() for name, m in methods},
+            "rel_l1_last_by_sample": {
+                name: m.last.nanmean(-1).tolist() for name, m in methods
+            },
         }
 
 
@@ -130,14 +170,9 @@ def score(
             times = (test[item].times.tolist() for item in range(len(test)))
             check_times(task, file, times)
         check_observed("test", test)
-    names = ("model", *predictors)
-    errors = {name: scored.errors() for name in names}
-    last: dict[str, list[Tensor]] = {name: [] for name in names}
-    mae, std = list[Tensor](), errors["model"].std
+    methods = {n: MethodErrors(scored.errors()) for n in ("model", *predictors)}
+    mae, std = list[Tensor](), methods["model"].metric.std
     scale = 1 if std is None else std.masked_fill(std == 0, torch.nan)
-    # Sums over points, of each predicted time step and component, and their numbers.
-    zero = torch.zeros((), dtype=torch.float64)
-    absolute, count = dict.fromkeys(names, zero), zero
     examples, sizes = list[tuple[Tensor, ...]](), list[int]()
     # Samples on meshes of their own do not stack, and windows of one sample differ in
     # their times: only the first is an example.
@@ -153,15 +188,8 @@ def score(
         fields = {"model": prediction}
         fields |= {name: predict(filled) for name, predict in predictors.items()}
         mean = fields["mean"].double().mean(dim=(0, 1))
-        count = count + (~truth.isnan()).sum(0).cpu()
         for name, field in fields.items():
-            errors[name].update(field, truth, sample)
-            error = (field.double() - truth).abs().nansum(0)
-            absolute[name] = absolute[name] + error.cpu()
-            ends = errors_by_sample(
-                field[:, -1:], truth[:, -1:], sample, mean=mean, std=std
-            )
-            last[name].append(ends["rel_l1"][0].cpu())
+            methods[name].add(field, batch, mean)
         kinds = batch.x[:, 0, column] if types else batch.x.new_empty(0)
         for kind in map(int, kinds.unique().tolist()):
             at = kinds == kind
@@ -170,24 +198,18 @@ def score(
         whole = errors_by_sample(prediction, truth, sample, mean=mean)["mae"][0]
         mae.append((whole / scale).nanmean(1).cpu())
         if len(examples) < num_examples:
-            arrays = (batch.pos, batch.x, truth, prediction)
-            parts = (array.cpu().split(batch.graphs.sizes) for array in arrays)
+            fields_at = (batch.pos, batch.x, truth, prediction)
+            parts = (field.cpu().split(batch.graphs.sizes) for field in fields_at)
             examples += zip(batch.sample.cpu(), *parts, strict=True)
         sizes += batch.graphs.sizes
         progress("rollouts" if steps else "test samples", len(sizes), len(test))
     numbers, pos, *stacks = zip(*examples[:num_examples], strict=True)
-    shown = {
-        name: torch.stack(stack).numpy()
-        for name, stack in zip(
-            ("sample", "x", "truth", "prediction"), (numbers, *stacks), strict=True
-        )
-    }
+    arrays = [torch.stack(stack).numpy() for stack in (numbers, *stacks)]
+    shown = dict(zip(("sample", "x", "truth", "prediction"), arrays, strict=True))
     return Scores(
         test,
         task.std,
-        errors,
-        {name: (e / count).squeeze(-1).numpy() for name, e in absolute.items()},
-        {name: torch.cat(parts) for name, parts in last.items()},
+        methods,
         torch.cat(mae),
         (min(sizes), max(sizes)),
         _named(file, by_type),

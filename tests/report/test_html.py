@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from nfsgeo.report import write_report
-from nfsgeo.report.tables import verdict
+from nfsgeo.report.tables import error_tables, verdict
 
 WEBP = re.compile(r'src="data:image/webp;base64,([^"]+)"')
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
@@ -69,6 +69,16 @@ def test_errors_of_a_part_are_no_verdict(test):
     assert verdict(test | {"unobserved": part}) is None
     whole = {"test": {"mae": 3.0}, "baselines": part["baselines"]}
     assert str(verdict(parts | whole)).startswith("Pooled test MAE 3.00: 1.5 times")
+
+
+def test_a_table_by_node_type():
+    errors = {"mae": 0.5, "rmse": 1.0, "rel_l2": 0.25}
+    summary = {"model": "nfs", "test": errors, "baselines": {}}
+    types = {"normal": errors, "wall": {"mae": 2.0, "rmse": 3.0, "rel_l2": 4.0}}
+    titles = [title for title, *_ in error_tables(summary)]
+    *_, (title, _, table) = error_tables(summary | {"by_node_type": types})
+    assert title == "By node type" not in titles
+    assert [*table.index] == ["normal", "wall"] and table.loc["wall", "MAE"] == 2
 
 
 def test_numbers_that_are_missing_show_as_dashes(make_run):
