@@ -3,10 +3,10 @@
 ========================  ==============================================================
 RunConfig                 everything that determines a run, in sections
 DataSection, ...          its sections
-MODEL_NAMES, ...          names that settings choose from
+MODEL_NAMES, ...          names of models, losses and meshes
 ========================  ==============================================================
 
-How they are loaded is in :mod:`nfsgeo.training.loading`.
+They are loaded by :mod:`nfsgeo.training.loading`.
 """
 
 from __future__ import annotations

@@ -36,28 +36,28 @@ def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
             raise cause from None
         key = ".".join(filter(None, [section, *map(str, first["loc"])]))
         if first["type"] == "extra_forbidden":
-            if isinstance(first["input"], dict):  # of a section that does not exist
+            if isinstance(first["input"], dict):  # a section that does not exist
                 key = ".".join([key, *map(str, list(first["input"])[:1])])
             raise unknown(key, "a known key", key, known) from None
         wanted = first["msg"].removeprefix("Input should be ")
         wanted = wanted.removeprefix("Value error, ")
         if first["type"] == "missing":
             wanted, key = f"{key} as well", key.rpartition(".")[0]
-        given = f"{key}={first['input']!r}".lstrip("=")  # of all settings
-        raise UserError(given, wanted, "change it") from None
+        came = f"{key}={first['input']!r}".lstrip("=")  # no key for all settings
+        raise UserError(came, wanted, "change it") from None
 
 
 def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserError:
     """Make the error for a name that does not exist, which names similar ones.
 
-    Dotted names are compared by their last part, and by the section where that is the
-    same. Where no name is similar, a few names of the section are listed.
+    Dotted names are compared by their last part, and by the section if the last parts
+    are equal. If no name is similar, a few names of the section are listed.
 
     Args:
-        given: What came, for the message.
-        expected: What would have been accepted, for the message.
+        given: The text that came, for the message.
+        expected: The text that was expected, for the message.
         name: The name that does not exist.
-        known: The names that do.
+        known: The names that exist.
     """
     section, _, last = name.rpartition(".")
     names = sorted(known)

@@ -1,4 +1,4 @@
-"""Names that settings choose from, which the registries of the library have too."""
+"""Names of models, losses and meshes, which a test compares with the registries."""
 
 from __future__ import annotations
 

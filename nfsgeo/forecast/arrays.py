@@ -1,4 +1,4 @@
-"""The arrays that a task asks for, and predictions from them in their own kind."""
+"""Arrays in memory: their shapes, and predictions from them of the same type."""
 
 from __future__ import annotations
 
@@ -25,17 +25,21 @@ def check_shapes(
     arrays: Mapping[str, Tensor],
     num_queries: int | None = None,
 ) -> None:
-    """Makes sure that arrays have the shapes of one another and of training.
+    """Check that arrays have shapes that fit to each other and to training.
 
-    These are ``x``, which is always there, ``pos``, ``query_pos``, ``forcing``,
-    ``query_static``, of ``num_queries`` points or those of ``query_pos``, and
-    ``times``, also of each of ``num_samples``.
+    Args:
+        task: What the model maps.
+        num_samples: Number of samples, each of which may have its own times.
+        arrays: ``x``, and those of ``pos``, ``query_pos``, ``forcing``,
+            ``query_static`` and ``times`` that the user has given.
+        num_queries: Number of query points where there is no ``query_pos``.
 
     Raises:
-        UserError: One has not; the message has all shapes.
+        UserError: A shape does not fit, or an array is missing or not needed; the
+            message has all shapes.
     """
-    shapes = {name: tuple(each.shape) for name, each in arrays.items()}
-    points, known, dim = (*shapes["x"], 0)[0], len(task.forcings), task.domain.dim
+    shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+    points, forcings, dim = (*shapes["x"], 0)[0], len(task.forcings), task.domain.dim
     n_in, asked = max(1, task.n_in), "K" if task.any_time else task.n_out
     steps = n_in + task.n_out
     if task.any_time:  # as many as are asked for
@@ -57,87 +61,102 @@ def check_shapes(
     if task.needs_times:
         text = f"times of the inputs and of what is asked for [{n_in} + {asked}]"
         wanted["times"] = text, [(steps,), (1, steps), (num_samples, steps)]
-    if known:
-        text = f"forcing [points, {n_in} + {asked}, {known}]"
+    if forcings:
+        text = f"forcing [points, {n_in} + {asked}, {forcings}]"
         text += f" ({', '.join(task.forcings)})"
-        wanted["forcing"] = text, [(points, steps, known)]
+        wanted["forcing"] = text, [(points, steps, forcings)]
     same = wanted.keys() == shapes.keys()
     if not same or any(shapes[name] not in fit for name, (_, fit) in wanted.items()):
         raise UserError(
-            " and ".join(f"{name} of shape {[*each]}" for name, each in shapes.items()),
+            " and ".join(f"{name} of shape {[*size]}" for name, size in shapes.items()),
             " and ".join(text for text, _ in wanted.values()) + ", as in training",
             "give these, with static inputs repeated over the time steps",
         )
 
 
 def example(task: Task, num_points: int) -> dict[str, Tensor]:
-    """Arrays of the shapes that a task asks for, by the names of a forecaster.
+    """Make arrays of the shapes that a forecaster of a task takes, by its arguments.
 
-    Of a task of lead times, a single time is asked for.
+    With lead times, a single time is predicted.
+
+    Args:
+        task: What the model maps.
+        num_points: Number of observed points.
     """
     n_in = max(1, task.n_in)
     steps = n_in + (1 if task.any_time else task.n_out)
-    found = {"x": torch.zeros(num_points, n_in, task.num_inputs)}
+    arrays = {"x": torch.zeros(num_points, n_in, task.num_inputs)}
     if task.any_time:
-        found["times"] = torch.linspace(0, task.longest_lead, steps).double()
+        arrays["times"] = torch.linspace(0, task.longest_lead, steps).double()
     elif task.seasonal:
-        found["times"] = torch.tensor(task.times, dtype=torch.float64)
+        arrays["times"] = torch.tensor(task.times, dtype=torch.float64)
     if task.forcings:
-        found["forcing"] = torch.zeros(num_points, steps, len(task.forcings))
-    return found
+        arrays["forcing"] = torch.zeros(num_points, steps, len(task.forcings))
+    return arrays
 
 
 @torch.no_grad()
 def predict_samples(
-    forecaster: Any, data: Any, pos: Any, known: Mapping[str, Any]
+    forecaster: Any, data: Any, pos: Any, shared: Mapping[str, Any]
 ) -> Any:
-    """What :meth:`nfsgeo.forecast.Forecaster.predict` returns.
+    """Predict each sample, see :meth:`nfsgeo.forecast.Forecaster.predict`.
 
-    The mode of the ``forecaster``, of training or of evaluation, is kept.
+    Args:
+        forecaster: The model; whether it is in training mode stays as it is.
+        data: A sample, a list of samples or a batch.
+        pos: Positions that all samples share, or ``None``.
+        shared: Further arrays that all samples share, by argument.
     """
     if isinstance(data, Batch):
-        found = predict_samples(forecaster, data.to_data_list(), pos, known)
-        if len({each.y.size(1) for each in found}) > 1:
+        graphs = predict_samples(forecaster, data.to_data_list(), pos, shared)
+        if len({graph.y.size(1) for graph in graphs}) > 1:
             raise UserError(
                 "a Batch whose graphs ask for different numbers of times",
                 "as many in all of them",
                 "give the graphs as a list",
             )
-        return Batch.from_data_list(found)
+        return Batch.from_data_list(graphs)
     several, training = isinstance(data, list | tuple), forecaster.training
     forecaster.eval()
     try:
         samples = data if several else [data]
-        found = [_predicted(forecaster, each, pos, known) for each in samples]
+        made = [_predicted(forecaster, sample, pos, shared) for sample in samples]
     finally:
         forecaster.train(training)
-    return found if several else found[0]
+    return made if several else made[0]
 
 
-def _predicted(forecaster: Any, sample: Any, pos: Any, known: Mapping[str, Any]) -> Any:
-    given, task = {"x": sample, "pos": pos, **known}, forecaster.task
+def _predicted(
+    forecaster: Any, sample: Any, pos: Any, shared: Mapping[str, Any]
+) -> Any:
+    came, task = {"x": sample, "pos": pos, **shared}, forecaster.task
+    edges = None
     if isinstance(sample, Data):
-        given = {name: sample.get(name, value) for name, value in known.items()}
-        given |= {"x": sample.x, "pos": sample.pos}
+        came = {name: sample.get(name, value) for name, value in shared.items()}
+        came |= {"x": sample.x, "pos": sample.pos}
+        edges = sample.get("edge_index")
         if not task.needs_times:  # the samples of a data set have times for every model
-            given["times"] = None
-    if given["x"] is None or given["pos"] is None:
+            came["times"] = None
+    if came["x"] is None or came["pos"] is None:
         raise UserError(
-            "fields without positions" if given["pos"] is None else "positions alone",
+            "fields without positions" if came["pos"] is None else "positions alone",
             "x [n, n_in, F] and pos [n, d]",
             "give both: forecaster.predict(x, pos), or Data(x=x, pos=pos)",
         )
-    there = {name: value for name, value in given.items() if value is not None}
-    names = {name: name for name in there}
-    names["forcing"] = f"forcing ({', '.join(task.forcings)})"
-    arrays = {k: _tensor(v, names[k], forecaster.device) for k, v in there.items()}
+    titles = {"forcing": f"forcing ({', '.join(task.forcings)})"}
+    arrays = {
+        name: _tensor(values, titles.get(name, name), forecaster.device)
+        for name, values in came.items()
+        if values is not None
+    }
     check_shapes(task, 1, arrays)
     _check_values(task, arrays)
-    edges = sample.get("edge_index") if isinstance(sample, Data) else None
     if edges is not None and forecaster.model.uses_cells:
-        ends = {"query_pos": arrays.get("query_pos")}
-        ends["edge_index"] = edges.to(forecaster.device)
-        arrays["graphs"] = forecaster.connect(arrays["pos"], **ends)
+        arrays["graphs"] = forecaster.connect(
+            arrays["pos"],
+            query_pos=arrays.get("query_pos"),
+            edge_index=edges.to(forecaster.device),
+        )
     out = forecaster(**arrays)
     if isinstance(sample, Data):
         copied = sample.clone()
@@ -147,19 +166,19 @@ def _predicted(forecaster: Any, sample: Any, pos: Any, known: Mapping[str, Any])
 
 
 def _tensor(values: Any, what: str, device: torch.device) -> Tensor:
-    """Numbers on a device, all of them finite but for missing values."""
+    """Return numbers on a device, all of them finite except for missing values."""
     if what == "times":
         return torch.as_tensor(as_times(values, what), device=device)
     gaps = what in ("x", "query_static")
     numbers = as_real(values, what, gaps=gaps)
     (not_infinite if gaps else finite)(numbers, what)
     # A copy, as arrays may be flipped, and those of pandas must not be written to.
-    given = values if isinstance(values, Tensor) else np.array(numbers, order="C")
-    return torch.as_tensor(given, device=device)
+    copied = values if isinstance(values, Tensor) else np.array(numbers, order="C")
+    return torch.as_tensor(copied, device=device)
 
 
 def _check_values(task: Task, arrays: Mapping[str, Tensor]) -> None:
-    """Makes sure that values fit as well, which waits for the device."""
+    """Check values, which waits for the device."""
     static = arrays["x"][..., len(task.components) if task.has_time else 0 :]
     if not bool(((static == static[:, :1]) & static.isfinite()).all()):
         raise UserError(

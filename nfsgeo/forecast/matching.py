@@ -1,4 +1,4 @@
-"""The task of a file, and whether another file or times are those of a task."""
+"""The task of a training file, and checks of other files against it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,18 @@ def task_of(
     boundary: tuple[int, ...] | None = None,
     cells: bool = False,
 ) -> Task:
-    """What a model is to map that is trained on a file.
+    """Return the task of a model that is trained on a file.
 
-    With the times of a window and the statistics of all of them, the number of points
-    of the first sample and their shape where they form a grid. The prediction may be
-    ``seasonal``: depend on the times themselves. The file has the inputs of a
-    ``boundary`` already. With ``cells``, their edges are the graphs of the model.
+    Args:
+        file: The training data, with boundary inputs if the run has them.
+        times: Times of the inputs and targets of a window.
+        statistics: Statistics of the training windows.
+        num_points: Number of points of the first sample.
+        grid_shape: Shape of the grid that they form, if any.
+        seasonal: Whether predictions depend on absolute times.
+        boundary: Node types of the boundary inputs, see
+            :attr:`nfsgeo.models.Task.boundary`.
+        cells: Whether the graphs are edges of cells.
     """
     n_in, units = statistics.n_in, file.units
     at, unit = np.array(times), file.time_unit
@@ -71,20 +77,24 @@ def task_of(
 
 
 def matched(file: Fields, task: Task) -> Fields:
-    """What a task asks for of a file, in its order; all else is left out.
+    """Select the fields of a file that a task needs, in its order.
 
-    Components, static inputs, forcings and scalars are found by name. Where the names
-    of either side are made up, ``u_0``, ``u_1``, as for formats that hold none, the
-    order alone counts. A file that tells no domain has that of the task if it holds the
-    points.
+    Components, static inputs, forcings and scalars are found by name. If the names of
+    the file or of the task are the default ones of formats without names (``u_0``,
+    ``u_1``), only the order counts. A file without a domain gets that of the task if it
+    holds the points.
+
+    Args:
+        file: The file.
+        task: The task.
 
     Raises:
-        UserError: the ``file`` lacks a component or an input of the ``task``, or has
-            another domain or other units; everything that differs is named.
+        UserError: The file lacks a component or an input, or has another domain or
+            other units; everything that differs is named.
     """
-    there = {*file.component_names, *file.forcing_names, *file.parameters}
+    names = {*file.component_names, *file.forcing_names, *file.parameters}
     known, wrong = [*task.forcings, *task.scalars], dict[str, tuple[str, str]]()
-    if lacking := ", ".join(name for name in known if name not in there):
+    if lacking := ", ".join(name for name in known if name not in names):
         wrong[f"no {lacking}"] = f"{lacking}, known ahead", "add it to the file"
     else:
         file = file.with_known(known)
@@ -95,24 +105,24 @@ def matched(file: Fields, task: Task) -> Fields:
     if task.boundary is not None:
         made = boundary_names(task.domain, task.boundary)
         source = "node_type" if task.boundary else "cells"
-        told = file.node_types is not None
+        has_source = file.node_types is not None
         if not task.boundary:
-            told = all(file.cells(sample) for sample in range(file.num_samples))
-        if not told:
+            has_source = all(file.cells(sample) for sample in range(file.num_samples))
+        if not has_source:
             advice = "add it to the file, or train without data.boundary_inputs"
             wrong[f"no {source}"] = f"{source}, that tells the boundary", advice
     asked_static = [name for name in task.static if name not in made]
     fields = _found(task.components, file.component_names, "u")
     static = _found(asked_static, file.static_names, "a")
-    for what, found, given, asked in (
+    for kind, matching, came, asked in (
         ("component", fields, file.component_names, task.components),
         ("static input", static, file.static_names, asked_static),
     ):
-        if found is None:
+        if matching is None:
             advice = (
                 "use data of the kind that the model was trained on, or rename them"
             )
-            wrong[_counted(what, given)] = _counted(what, asked), advice
+            wrong[_counted(kind, came)] = _counted(kind, asked), advice
     for name in sorted(task.units.keys() & file.units.keys()):
         units = (file.units[name], task.units[name])
         one, other = ("s" if unit == EPOCH else unit for unit in units)
@@ -139,10 +149,17 @@ def matched(file: Fields, task: Task) -> Fields:
 
 
 def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) -> None:
-    """Refuses time steps that are longer or shorter than those of training.
+    """Refuse time steps that are longer or shorter than those of training.
 
-    A model of lead times takes any steps that do not reach further than in training.
-    Of others, the first of the times of ``windows`` alone are looked at.
+    A model of lead times takes any steps up to the longest lead time of training.
+
+    Args:
+        task: What the model maps.
+        file: The file, for its unit of time.
+        windows: Times of each window; without lead times only the first one is checked.
+
+    Raises:
+        UserError: The time steps differ, or a lead time is too long.
     """
     if task.any_time:
         for times in windows:
@@ -150,10 +167,10 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
             check_lead(task, ahead, f"{file.path} with a window of which")
         return
     at, unit = times_of(task, file, np.array(next(iter(windows))))
-    found, usual = np.diff(at), np.diff(task.times)
-    if not same_steps(found, usual).all():
+    steps, usual = np.diff(at), np.diff(task.times)
+    if not same_steps(steps, usual).all():
         raise UserError(
-            f"{file.path} with time steps of {step_text(found.mean(), unit)}",
+            f"{file.path} with time steps of {step_text(steps.mean(), unit)}",
             f"time steps of {step_text(usual.mean(), task.units.get('time', ''))}, as "
             "in training",
             "use data with the same time steps",
@@ -161,7 +178,16 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
 
 
 def check_lead(task: Task, ahead: float, what: str) -> None:
-    """Refuses a time ``ahead`` of the last input that is longer than in training."""
+    """Refuse a lead time that is longer than in training.
+
+    Args:
+        task: What the model maps.
+        ahead: Time from the last input to the last prediction.
+        what: What came, for the message.
+
+    Raises:
+        UserError: It is longer.
+    """
     if ahead > task.longest_lead * (1 + 1e-3):
         raise UserError(
             f"{what} the last time is {ahead:g} after the last input",
@@ -171,39 +197,59 @@ def check_lead(task: Task, ahead: float, what: str) -> None:
 
 
 def check_asked(task: Task, lead_times: Sequence[float], steps: int | None) -> None:
-    """Refuses times after the last input that a model cannot be asked for."""
-    given = f"lead times {', '.join(f'{time:g}' for time in lead_times)}"
+    """Refuse lead times that a model cannot predict.
+
+    Args:
+        task: What the model maps.
+        lead_times: Times after the last input.
+        steps: Number of time steps that was asked for as well, or ``None``.
+
+    Raises:
+        UserError: The model has no lead times, or the times do not increase, are not
+            positive or are longer than in training.
+    """
+    asked = f"lead times {', '.join(f'{time:g}' for time in lead_times)}"
     if not task.any_time or steps is not None:
         raise UserError(
-            f"{given} with {'this model' if steps is None else 'a number of steps'}",
+            f"{asked} with {'this model' if steps is None else 'a number of steps'}",
             "a model that was trained for lead times, and no number of steps",
             "leave one out, or train with --set data.lead_times=true",
         )
     if not len(lead_times) or not (np.diff([0.0, *lead_times]) > 0).all():
-        raise UserError(given, "positive times that increase", "change them")
-    check_lead(task, lead_times[-1], f"{given}, of which")
+        raise UserError(asked, "positive times that increase", "change them")
+    check_lead(task, lead_times[-1], f"{asked}, of which")
 
 
 def times_of(task: Task, file: Fields, times: Doubles) -> tuple[Doubles, str]:
-    """Times of a file as a task counts them, in months where its steps are, and their
-    unit.
+    """Return times of a file in the unit of a task, and that unit.
+
+    Args:
+        task: What the model maps; its time steps may be months.
+        file: The file.
+        times: The times in the unit of the file.
     """
     unit = file.time_unit
     return clock(times, unit) if task.units.get("time") == MONTHS else (times, unit)
 
 
 def same_names(one: Sequence[str], other: Sequence[str], stem: str) -> bool:
-    """Whether names are the same, or those of one side made up of the ``stem``."""
-    made_up = numbered(stem, len(one))  # of formats that hold no names
-    made = [*one] == made_up or [*other] == made_up
-    return [*one] == [*other] or (made and len(one) == len(other))
+    """Return whether names are the same, or one side has default names.
+
+    Args:
+        one: Names.
+        other: Other names.
+        stem: Beginning of the default names, which formats without names have.
+    """
+    default = numbered(stem, len(one))
+    unnamed = [*one] == default or [*other] == default
+    return [*one] == [*other] or (unnamed and len(one) == len(other))
 
 
-def _found(trained: Sequence[str], there: Sequence[str], stem: str) -> list[str] | None:
-    """Names in a file of what a model was trained with, None where some are lacking."""
-    if set(trained) <= set(there):
+def _found(trained: Sequence[str], names: Sequence[str], stem: str) -> list[str] | None:
+    """Return the names in a file of trained ones, or ``None`` if some are missing."""
+    if set(trained) <= set(names):
         return list(trained)
-    return list(there) if same_names(trained, there, stem) else None
+    return list(names) if same_names(trained, names, stem) else None
 
 
 def _counted(what: str, names: Sequence[str]) -> str:
@@ -213,7 +259,7 @@ def _counted(what: str, names: Sequence[str]) -> str:
 
 
 def _box(domain: Domain) -> str:
-    """A domain in short: ``[0, 1] x [-3.2, 4], periodic along y``."""
+    """Describe a domain in short: ``[0, 1] x [-3.2, 4], periodic along y``."""
     ends = zip(domain.lower, domain.upper, strict=True)
     text = " x ".join(f"[{low:.6g}, {high:.6g}]" for low, high in ends)
     axes = ", ".join(compress("xyz", domain.periodic))

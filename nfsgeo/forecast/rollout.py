@@ -25,26 +25,25 @@ def rollout(
     times: Tensor | None = None,
     query_static: Tensor | None = None,
 ) -> Tensor:
-    """Predicted fields ``[M, steps, C]``, further ahead than the model was trained for.
+    """Predict fields ``[M, steps, C]`` further ahead than the model was trained for.
 
-    The predictions at the observed points are the inputs of the next window, together
-    with as many of the last inputs as it takes; static inputs stay. Each window has the
-    forcing of its own time steps, or the last one that is known where it reaches
-    further.
+    The last ``n_in`` time steps of inputs and predictions at the observed points are
+    the fields of the next window; static inputs stay. Each window has the forcing of
+    its own time steps; where it is not known that far, its last value is held.
 
     Args:
-        forecaster: trained on windows of ``n_in`` and ``n_out`` time steps.
-        x: fields ``[N, n_in, F]`` in the units of the data.
-        pos: positions ``[N, d]``.
-        batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
-        steps: number of time steps to predict.
-        graphs: from ``forecaster.connect``, with the query points if there are any.
-        forcing: what is known ahead, ``[N, n_in + steps, C_f]``.
-        times: ``[n_in + steps]`` or those of each sample.
-        query_static: static inputs at the query points ``[M, C_s]``.
+        forecaster: Model of windows of ``n_in`` and ``n_out`` time steps.
+        x: Fields and static inputs ``[N, n_in, F]`` in the units of the data.
+        pos: Positions ``[N, d]``.
+        steps: Number of time steps to predict.
+        batch: Sample of each point ``[N]``, sorted; ``None`` for one sample.
+        graphs: Result of ``forecaster.connect``, with the query points if any.
+        forcing: Forcing ``[N, n_in + steps, C_f]``.
+        times: Times ``[n_in + steps]``, or ``[S, n_in + steps]`` of each sample.
+        query_static: Static inputs at the query points ``[M, C_s]``.
 
     Raises:
-        UserError: the model has no time.
+        UserError: The model has no time.
     """
     task = forecaster.task
     if not task.has_time:
@@ -58,26 +57,25 @@ def rollout(
     if graphs.query_pos is not None:
         observed = forecaster.connect(pos, graphs.batch)
     fields, num = len(task.components), task.n_in + task.n_out
-    window, found, done = x, [], 0
+    window, predictions, done = x, list[Tensor](), 0
     if times is not None and not task.any_time:  # the last window may end later
         step = times[..., -1:] - times[..., -2:-1]
         later = times[..., -1:] + step * torch.arange(1, num + 1).to(step)
         times = torch.cat([times, later], dim=-1)
     while True:
-        known: dict[str, Tensor | None] = {"forcing": None, "times": None}
+        ahead, size = {"forcing": forcing, "times": None}, num
         if times is not None:
-            known["times"] = times[..., done : done + num]
+            ahead["times"] = asked = times[..., done : done + num]
+            size = asked.size(-1)
         if forcing is not None:
-            here = num if times is None else known["times"].size(-1)  # type: ignore[union-attr]
-            last = torch.arange(done, done + here).clamp(max=forcing.size(1) - 1)
-            known["forcing"] = forcing[:, last.to(forcing.device)]
-        asked = {"graphs": graphs, "query_static": query_static}
-        found.append(forecaster(window, **asked, **known))
-        done += found[-1].size(1)
+            index = torch.arange(done, done + size).clamp(max=forcing.size(1) - 1)
+            ahead["forcing"] = forcing[:, index.to(forcing.device)]
+        u = forecaster(window, graphs=graphs, query_static=query_static, **ahead)
+        predictions.append(u)
+        done += u.size(1)
         if done >= steps:
-            return torch.cat(found, dim=1)[:, :steps]
-        at_points = found[-1]
+            return torch.cat(predictions, dim=1)[:, :steps]
         if graphs is not observed:
-            at_points = forecaster(window, graphs=observed, **known)
-        joint = torch.cat([window[..., :fields], at_points], dim=1)[:, -x.size(1) :]
+            u = forecaster(window, graphs=observed, **ahead)
+        joint = torch.cat([window[..., :fields], u], dim=1)[:, -x.size(1) :]
         window = torch.cat([joint, x[..., fields:]], dim=-1)

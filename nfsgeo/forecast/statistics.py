@@ -1,4 +1,4 @@
-"""Everything that is fitted to the training windows, in one pass over them."""
+"""Statistics of the training windows, in one pass over them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from torch_geometric.data import Data
 
 __all__ = ["Moments", "Statistics"]
 
-POINTS = 64  # of a window, whose static inputs are kept
+POINTS = 64  # points of a window whose static inputs are kept
 
 
 class Moments:
-    """Mean and standard deviation of each component, added up tensor by tensor.
+    """Running mean and standard deviation of each component.
 
-    Missing values, NaN, do not count. In float64 and stable for any order and size, by
-    the update of Chan, Golub and LeVeque.
+    Missing values, NaN, do not count. The update of Chan, Golub and LeVeque in float64
+    is stable for any order and size of the tensors.
     """
 
     def __init__(self) -> None:
@@ -26,26 +26,30 @@ class Moments:
         self.mean = self.spread = torch.zeros((), dtype=torch.float64)
 
     def add(self, field: Tensor) -> None:
-        """Adds a field ``[..., F]``."""
-        # Of the mean: a standard deviation that rounding amounts to.
+        """Add the values of a field.
+
+        Args:
+            field: Values ``[..., F]``.
+        """
+        # Standard deviation, relative to the mean, that is due to rounding alone.
         rounding = 1e-12 if field.dtype == torch.float64 else 1e-7
         self.rounding = max(self.rounding, rounding)
         values = field.detach().to("cpu", torch.float64).flatten(0, -2)
         num = (~values.isnan()).sum(dim=0).double()
-        here = values.nanmean(dim=0).nan_to_num()
+        mean = values.nanmean(dim=0).nan_to_num()
         total = self.count + num
-        step, least = here - self.mean, total.clamp_min(1)
-        self.spread = self.spread + (values - here).square().nansum(dim=0)
+        step, least = mean - self.mean, total.clamp_min(1)
+        self.spread = self.spread + (values - mean).square().nansum(dim=0)
         self.spread = self.spread + step.square() * (self.count * num / least)
         self.mean = self.mean + step * (num / least)
         self.count = total
 
     @property
     def std(self) -> Tensor:
-        """The standard deviation ``[F]``; 0 where it is no more than rounding.
+        """The standard deviation ``[F]``; 0 if it is due to rounding alone.
 
         Raises:
-            ValueError: there is no value of some component.
+            ValueError: Some component has no value.
         """
         if not bool((self.count > 0).all()):
             raise ValueError("a normaliser needs at least one value to be fitted on")
@@ -54,26 +58,26 @@ class Moments:
 
     @property
     def scale(self) -> Tensor:
-        """The standard deviation, or 1 of a component that never changes."""
+        """The standard deviation, or 1 for a component that never changes."""
         return torch.where(self.std == 0, torch.ones_like(self.std), self.std)
 
 
 @dataclass
 class Statistics:
-    """Statistics of training windows, each of all components at once.
+    """Statistics of the training windows.
 
     Attributes:
-        n_in: input time steps; 0 without time.
-        n_out: predicted time steps; targets may go on after them.
-        any_time: whether the model predicts any time that is asked for.
-        categories: components of the input that are categories, and their names.
-        values: values of each of these, by the number of the component.
-        inputs: of the input, fields and what does not change in time.
-        fields: of the fields at the time steps of inputs and targets.
-        changes: of the targets less the last input.
-        rates: of these changes, each divided by the time it takes.
-        forcings: of what is known ahead, for any time with the lead time as the last.
-        longest_lead: time from the last input to the last target.
+        n_in: Number of input time steps; 0 without time.
+        n_out: Number of predicted time steps; targets may go on after them.
+        any_time: Whether the model predicts any requested time.
+        categories: Names of the categories by their component of the input.
+        values: Values of the categories by their component of the input.
+        inputs: Moments of the inputs, fields and static ones.
+        fields: Moments of the fields at the time steps of inputs and targets.
+        changes: Moments of the targets minus the last input.
+        rates: Moments of these changes, each divided by its lead time.
+        forcings: Moments of the forcings; with ``any_time`` the lead time is the last.
+        longest_lead: Time from the last input to the last target.
     """
 
     n_in: int
@@ -92,11 +96,15 @@ class Statistics:
     _square: Tensor = field(default_factory=lambda: torch.zeros(()))
 
     def add(self, window: Data) -> None:
-        """Adds a training window, see :class:`~nfsgeo.data.windows.WindowDataset`."""
+        """Add a training window.
+
+        Args:
+            window: Item of a :class:`~nfsgeo.data.windows.WindowDataset`.
+        """
         self.inputs.add(window.x)
         for column in self.categories:
-            there = window.x[:, 0, column].unique().long().tolist()
-            self.values.setdefault(column, set()).update(there)
+            values = window.x[:, 0, column].unique().long().tolist()
+            self.values.setdefault(column, set()).update(values)
         if window.x.size(-1) > (first := window.y.size(-1) * (self.n_in > 0)):
             drawn = torch.Generator().manual_seed(len(self._static))
             chosen = torch.randperm(len(window.x), generator=drawn)[:POINTS]
@@ -126,11 +134,11 @@ class Statistics:
 
     @property
     def first_static(self) -> int:
-        """Number of the first component of the input that does not change in time."""
+        """Number of the first static component of the input."""
         return len(self.fields.mean) if self.n_in else 0
 
     def static(self) -> Tensor:
-        """Values of what does not change in time at some points ``[K, C_a]``."""
+        """Return the static inputs at a sample of points ``[K, C_a]``."""
         return torch.cat(self._static) if self._static else torch.empty(0, 0)
 
     @property
@@ -140,8 +148,8 @@ class Statistics:
         .. math:: \phi = \frac{\sum (x_{t+1} - x_t)(x_t - x_{t-1})}{\sum (x_t -
             x_{t-1})^2}
 
-        Near 1 for fields that are smooth in time; 0 for noisy ones, whose last value is
-        held.
+        It is near 1 for fields that are smooth in time, and 0 for noisy ones, whose
+        last value is held.
         """
         if self.n_in == 0:
             return []

@@ -44,7 +44,7 @@ class ModelSettings(BaseModel):
 
 
 class GraphSettings(ModelSettings):
-    """Settings of the radius graph.
+    """Settings of a radius graph.
 
     Attributes:
         radius_factor: factor ``c`` of the radius at which every point has ``c log n``

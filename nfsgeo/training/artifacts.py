@@ -20,39 +20,69 @@ __all__ += ["write_tensors", "write_yaml"]
 
 
 def json_text(content: Any) -> str:
-    """JSON of plain types; what JSON has no number for (NaN, infinity) is null."""
+    """Return JSON of plain types, with null for NaN and infinity.
+
+    Args:
+        content: Plain types.
+    """
     plain = json.loads(json.dumps(content), parse_constant=lambda _: None)
     return json.dumps(plain, indent=2)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes plain types as JSON."""
+    """Write plain types as JSON.
+
+    Args:
+        path: The file.
+        content: Plain types.
+    """
     write_bytes(path, f"{json_text(content)}\n".encode())
 
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes plain types as YAML, keys in the order given."""
+    """Write plain types as YAML; keys keep their order.
+
+    Args:
+        path: The file.
+        content: Plain types.
+    """
     text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
     write_bytes(path, text.encode())
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Writes numpy's arrays by name, as ``.npz``."""
+    """Write arrays of numpy as ``.npz``.
+
+    Args:
+        path: The file.
+        arrays: Arrays by name.
+    """
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_bytes(path, content.getbuffer())
 
 
 def write_tensors(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes tensors and plain types, as torch saves them."""
-    torch.save(content, found := io.BytesIO())
-    write_bytes(path, found.getbuffer())
+    """Write tensors and plain types, as torch saves them.
+
+    Args:
+        path: The file.
+        content: Tensors and plain types.
+    """
+    torch.save(content, buffer := io.BytesIO())
+    write_bytes(path, buffer.getbuffer())
 
 
 def write_rows(
     path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Writes a table as CSV; floats keep all their digits."""
+    """Write a table as CSV; floats keep all their digits.
+
+    Args:
+        path: The file.
+        columns: Names of the columns.
+        rows: Values of each row by column.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()

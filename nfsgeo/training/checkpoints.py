@@ -1,4 +1,4 @@
-"""Checkpoints, plain tensors and numbers, and runs that start from one."""
+"""Checkpoints of plain types, and runs that start from one."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ __all__ += ["start_from"]
 
 
 def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
-    """Loads a checkpoint without running any code that it may hold.
+    """Load a checkpoint without running any code that it may hold.
 
-    It must describe a model ``of_nfsgeo``, unlike those by which Lightning's processes
-    tell each other their weights.
+    Args:
+        path: The file.
+        of_nfsgeo: Whether it has to describe a model, unlike those by which processes
+            of Lightning exchange weights.
 
     Raises:
-        UserError: There is none, it is damaged, holds more than plain types, or does
+        UserError: There is no file, it is damaged, holds more than plain types, or does
             not describe a model.
     """
     if not path.exists():
@@ -59,12 +61,12 @@ def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
 
 
 class PlainCheckpoints(TorchCheckpointIO):
-    """How Lightning stores a checkpoint: in one step, and read with weights only."""
+    """Lets Lightning write whole checkpoints and read them with weights only."""
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None
     ) -> None:
-        # Lightning's own callbacks leave it to this to make their folders.
+        # Lightning's own callbacks rely on this to make their folders.
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         write_tensors(Path(path), checkpoint)
 
@@ -75,13 +77,14 @@ class PlainCheckpoints(TorchCheckpointIO):
 class BestAndLast(ModelCheckpoint):
     """Keeps ``best.ckpt``, of the lowest validation RMSE, and ``last.ckpt``.
 
-    A trainer that checks the whole validation part before the first epoch, as its
-    "sanity check", has the initial weights among those that the best are chosen from.
+    If the trainer checks the whole validation part before the first epoch, as its
+    "sanity check", the initial weights may be the best ones.
 
-    The best is written before the last: after a kill in between, the epoch is trained
-    again and arrives at the same best.
+    The best is written before the last: if the process is killed in between, the epoch
+    is trained again and arrives at the same best.
 
-    A run whose ``folder`` was moved goes on in the new one.
+    Args:
+        folder: Folder of the checkpoints; that of a run may have been moved.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -111,32 +114,34 @@ class BestAndLast(ModelCheckpoint):
 def restore(
     path: Path, config: RunConfig, checkpoint: dict[str, Any] | None = None
 ) -> Forecaster:
-    """The forecaster of a checkpoint, on the CPU; its data are not needed.
+    """Load the forecaster of a checkpoint on the CPU, without its data.
 
-    Its ``path`` is such as ``RunPaths(folder).best``, ``config`` that of its run, and
-    ``checkpoint`` its content if that has been read already.
+    Args:
+        path: The file, such as ``RunPaths(folder).best``.
+        config: Configuration of its run.
+        checkpoint: Its content, if that has been read already.
 
     Raises:
         UserError: There is no checkpoint yet, or it is of another model than the
             configuration or of another version of nfsgeo.
     """
     checkpoint = checkpoint or read_checkpoint(path)
-    found, model = checkpoint["nfsgeo"], config.model
+    saved, model = checkpoint["nfsgeo"], config.model
     asked = {"model": model.name, "prediction": model.prediction}
-    wrong = [key for key, value in asked.items() if found.get(key) != value]
-    # Settings that came later are not in there.
-    settings = model.settings | found.get("settings", {})
+    wrong = [key for key, value in asked.items() if saved.get(key) != value]
+    # Checkpoints lack settings that were added later.
+    settings = model.settings | saved.get("settings", {})
     if any(settings[key] != value for key, value in model.settings.items()):
         wrong.append("settings")
-    if wrong and "transforms" in found:
+    if wrong and "transforms" in saved:
         raise UserError(
-            f"{path} of {found.get('model', 'an unknown model')}",
+            f"{path} of {saved.get('model', 'an unknown model')}",
             f"a checkpoint of {model.name} with the same {', '.join(wrong)}",
             "put back the checkpoint or the config.yaml that the run had",
         )
     weights = checkpoint["state_dict"].items()
     try:
-        forecaster = Forecaster.from_description(found)
+        forecaster = Forecaster.from_description(saved)
         forecaster.load_state_dict(
             {name.removeprefix("forecaster."): value for name, value in weights}
         )
@@ -152,15 +157,15 @@ def restore(
 def start_from(
     forecaster: Forecaster, run: Path | None, freeze: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Takes weights and fitted scales from another run, and freezes parts.
+    """Take weights and fitted scales from another run, and freeze parts.
 
-    Meshes, numbers of points and of samples may differ. A tensor is taken if the other
-    model has one of the same name and shape; the others keep their initial values. The
-    scales of the fields are taken if the components are the same, so that weights see
-    the numbers that they were trained on.
+    Meshes and the numbers of points and samples may differ. A tensor is taken if the
+    other model has one of the same name and shape; the others keep their initial
+    values. The scales of the fields are taken if the components are the same, so that
+    the network sees fields in the scale of its training.
 
     Args:
-        forecaster: Fresh, changed in place.
+        forecaster: A fresh forecaster, which is changed in place.
         run: The folder of a run, or the name of a model that comes with nfsgeo.
         freeze: Names of modules of the network whose weights stay as they are.
 
@@ -172,11 +177,11 @@ def start_from(
             this one, or a part to be frozen does not exist.
     """
     lines = [] if run is None else _taken(forecaster, run)
-    known, frozen = dict(forecaster.model.named_children()), 0
+    parts, frozen = dict(forecaster.model.named_children()), 0
     for part in dict.fromkeys(freeze):
-        if part not in known:
-            raise unknown(f"--freeze {part}", "a part of the model", part, known)
-        weights = list(known[part].requires_grad_(False).parameters())
+        if part not in parts:
+            raise unknown(f"--freeze {part}", "a part of the model", part, parts)
+        weights = list(parts[part].requires_grad_(False).parameters())
         frozen += sum(weight.numel() for weight in weights)
     if freeze:
         lines.append(f"frozen: {', '.join(freeze)} ({frozen} numbers)")
@@ -186,24 +191,24 @@ def start_from(
 def _taken(forecaster: Forecaster, run: Path) -> list[str]:
     paths = find_run(run)
     other = restore(paths.best, read_config(paths.config))
-    theirs, mine = other.model.state_dict(), forecaster.model.state_dict()
-    new = [n for n in mine if n not in theirs or theirs[n].shape != mine[n].shape]
-    if other.name != forecaster.name or len(new) == len(mine):
+    weights, own = other.model.state_dict(), forecaster.model.state_dict()
+    new = [n for n in own if n not in weights or weights[n].shape != own[n].shape]
+    if other.name != forecaster.name or len(new) == len(own):
         raise UserError(
             f"{run} of {other.name} to start {forecaster.name} from",
             "a run of the same model, with tensors of the same shapes",
             "start from a run of the same model with the same model.settings",
         )
-    taken = {name: theirs[name] for name in mine if name not in new}
-    forecaster.model.load_state_dict(mine | taken)
-    lines = [f"{len(taken)} of {len(mine)} tensors taken from {run}"]
+    taken = {name: weights[name] for name in own if name not in new}
+    forecaster.model.load_state_dict(own | taken)
+    lines = [f"{len(taken)} of {len(own)} tensors taken from {run}"]
     lines += [f"new: {', '.join(new)}"] if new else []
     kinds = {"components": "u", "static": "a", "scalars": "", "forcings": ""}
     for kind, stem in kinds.items():
-        here, there = (getattr(each.task, kind) for each in (other, forecaster))
-        if not same_names(here, there, stem):
-            own = f"scales of the fields fitted to these data, whose {kind} differ"
-            return [*lines, own]
+        theirs, mine = getattr(other.task, kind), getattr(forecaster.task, kind)
+        if not same_names(theirs, mine, stem):
+            line = f"scales of the fields fitted to these data, whose {kind} differ"
+            return [*lines, line]
     _take_scales(forecaster, other)
     return [*lines, "scales of the fields taken as well"]
 

@@ -1,4 +1,4 @@
-"""The covariance of a file's fields, found on its training samples."""
+"""The covariance of fields for kriging, fitted to training samples."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ from nfsgeo.training.run_data import RunData
 
 __all__ = ["PointSet", "covariance_of", "fitted_covariance", "nelder_mead"]
 
-# Of the changes that are predicted: an error of the spline that is worth a covariance.
+# Least error of the spline, relative to the changes, at which a covariance is fitted.
 WORTH_WHILE = 3e-3
 SAMPLES, POINTS, QUERIES, TRIALS = 64, 128, 128, 200
-# Where walls give each query a system of equations of its own.
+# Among walls each query has a system of equations of its own.
 QUERIES_AMONG_WALLS = 32
-# Bounds of the logarithms of a length, and of the other parameters.
+# Bounds of the log length scales, and of (power, decay, mean, noise).
 LENGTHS = (-5.0, 5.0)
 OTHERS = ((-1.0, 3.0), (-10.0, 2.0), (-25.0, 5.0), (-25.0, 0.0))
-# Of a spatial mean that varies, and of one that is conserved: each has its optimum.
+# Starts for a spatial mean that varies and for one that is conserved, which have
+# different optima.
 STARTS = ((1.0, -5.0, -2.0, -18.0), (1.0, -5.0, -12.0, -18.0))
-# Point sets that are compared, with so many samples on each.
+# Number of point sets, among which the samples are divided.
 SETS = 4
 
 
@@ -49,30 +50,45 @@ def nelder_mead(
     trials: int,
     bounds: Any = None,
 ) -> tuple[Doubles, float]:
-    """Parameters of the least cost, and that cost, from first steps along each axis."""
+    """Minimise a cost by the method of Nelder and Mead.
+
+    Args:
+        cost: Function of the parameters.
+        start: Parameters to start from.
+        steps: Size of the first simplex along each axis.
+        trials: Number of evaluations of the cost at most.
+        bounds: Bounds of the parameters, as of SciPy.
+
+    Returns:
+        The best parameters and their cost.
+    """
     simplex = np.array(start) + np.vstack([np.zeros(len(start)), np.diag(steps)])
     options = {"initial_simplex": simplex, "maxfev": trials}
-    how = {"method": "Nelder-Mead", "bounds": bounds, "options": options}
-    found = minimize(cost, start, **how)
-    return found.x, float(found.fun)
+    best = minimize(cost, start, method="Nelder-Mead", bounds=bounds, options=options)
+    return best.x, float(best.fun)
 
 
 def fitted_covariance(
     used: RunData, mean: Tensor, scale: Tensor
 ) -> StationaryCovariance | None:
-    """The covariance by which observed values best tell those at the query points.
+    """Fit the covariance by which kriging predicts unobserved query points best.
 
-    Its parameters minimise the error of kriging at the unobserved query points of some
-    training samples, at the first time step that is to be predicted, less the ``mean``
-    of the fields ``[C]`` and in the ``scale`` of the changes that are predicted.
+    The parameters minimise the error of kriging at query points of some training
+    samples, at the first predicted time step.
 
-    None as for :func:`covariance_of`, where there are no query points or values are not
-    known there, and on a sphere.
+    Args:
+        used: Data of the run, resolved.
+        mean: Mean of the fields ``[C]``.
+        scale: Standard deviation of the predicted changes ``[C]``, the unit of errors.
+
+    Returns:
+        The covariance; ``None`` as for :func:`covariance_of`, without values at query
+        points, and on a sphere.
     """
     data, domain = used.config.data, used.file.domain.normalised
     if not data.query_points or used.file.domain.curved:
         return None
-    # Gaps are what it is about: more query points than training needs fall into them.
+    # More query points than training needs, so that enough of them lie in gaps.
     observed = used.training_observation(QUERIES)
     sets = _sets(used.windows("train", observed), mean, scale)
     return covariance_of(sets, domain, mean, scale)
@@ -86,41 +102,54 @@ def covariance_of(
     starts: Sequence[tuple[float, ...]] = STARTS,
     trials: int | None = None,
 ) -> StationaryCovariance | None:
-    """The covariance by which the values of sets best tell those at their queries.
+    """Fit the covariance by which kriging on point sets predicts their queries best.
 
-    These are less ``mean [C]``, in units of ``scale [C]``, on the normalised domain.
-    Each of the ``starts`` is of the power, the decay, the mean and the noise. None
-    where the error of the spline is below :data:`WORTH_WHILE` or below that of kriging,
-    and where there are too many points.
+    Args:
+        sets: Values on point sets, minus ``mean`` and divided by ``scale``.
+        domain: The normalised domain.
+        mean: Mean of the fields ``[C]``.
+        scale: Unit of the values ``[C]``.
+        starts: Parameters (power, decay, mean, noise) to start from.
+        trials: Number of evaluations for each start at most.
+
+    Returns:
+        The covariance of fields in the units of the data; ``None`` if the error of the
+        spline is below :data:`WORTH_WHILE` or below that of kriging, or if there are
+        too many points.
     """
-    if not sets or not within_reach(domain, max(len(each.pos) for each in sets)):
+    if not sets or not within_reach(domain, max(len(points.pos) for points in sets)):
         return None
-    if _rms(each.spline_error(domain) for each in sets) < WORTH_WHILE:
+    if _rms(points.spline_error(domain) for points in sets) < WORTH_WHILE:
         return None
-    sets = [each.smaller(domain) for each in sets]
+    sets = [points.smaller(domain) for points in sets]
 
     def error(parameters: Doubles) -> float:
         return math.log(_kriging(sets, domain, torch.tensor(parameters))[0])
 
     bounds, lengths = [*[LENGTHS] * domain.dim, *OTHERS], [0.0] * domain.dim
     steps = [*[1.0] * (domain.dim + 2), -4.0, -4.0]
-    tried = [
-        nelder_mead(error, [*lengths, *each], steps, trials or TRIALS, bounds)
-        for each in starts
+    optima = [
+        nelder_mead(error, [*lengths, *start], steps, trials or TRIALS, bounds)
+        for start in starts
     ]
-    found, least = min(tried, key=lambda trial: trial[1])
-    if math.exp(least) >= _rms(each.spline_error(domain) for each in sets):
+    parameters, least = min(optima, key=lambda optimum: optimum[1])
+    if math.exp(least) >= _rms(points.spline_error(domain) for points in sets):
         return None
-    best = torch.tensor(found)
+    best = torch.tensor(parameters)
     expected = mean + scale * _kriging(sets, domain, best)[1]
     return StationaryCovariance(domain, best, expected)
 
 
 @dataclass(frozen=True)
 class PointSet:
-    """Samples on one point set, values ``[n, S, C]`` in units of the changes.
+    """Values of samples on one point set and at its query points.
 
-    Walls hide points from queries that are not ``seen``.
+    Attributes:
+        pos: Positions ``[n, d]`` in the normalised domain.
+        query_pos: Positions of the query points ``[m, d]``.
+        values: Values ``[n, S, C]``, in units of the changes.
+        query_values: Values at the query points ``[m, S, C]``.
+        seen: Points that no wall hides from each query, if there are walls.
     """
 
     pos: Tensor
@@ -130,18 +159,32 @@ class PointSet:
     seen: Tensor | None = None
 
     def spline_error(self, domain: Domain) -> Tensor:
-        found = interpolate(self.values, self.pos, self.query_pos, domain)
-        return found - self.query_values
+        """Return the error of the spline ``[m, S, C]``.
+
+        Args:
+            domain: The normalised domain.
+        """
+        splines = interpolate(self.values, self.pos, self.query_pos, domain)
+        return splines - self.query_values
 
     def smaller(self, domain: Domain) -> PointSet:
-        """With fewer points, which tell as much; among walls also fewer queries."""
-        here = _some(len(self.pos), POINTS, 0)
-        there, seen = torch.arange(len(self.query_pos)), None
+        """Return a subset of at most :data:`POINTS` points, among walls of few queries.
+
+        Args:
+            domain: The normalised domain.
+        """
+        points = _some(len(self.pos), POINTS, 0)
+        queries, seen = torch.arange(len(self.query_pos)), None
         if domain.walls is not None:
-            there = _some(len(there), QUERIES_AMONG_WALLS, 1)
-            seen = seen_points(domain, self.pos[here], self.query_pos[there])
-        queries = self.query_pos[there], self.values[here], self.query_values[there]
-        return PointSet(self.pos[here], *queries, seen)
+            queries = _some(len(queries), QUERIES_AMONG_WALLS, 1)
+            seen = seen_points(domain, self.pos[points], self.query_pos[queries])
+        return PointSet(
+            self.pos[points],
+            self.query_pos[queries],
+            self.values[points],
+            self.query_values[queries],
+            seen,
+        )
 
 
 def _some(num: int, most: int, seed: int) -> Tensor:
@@ -149,20 +192,20 @@ def _some(num: int, most: int, seed: int) -> Tensor:
 
 
 def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[PointSet]:
-    """Some training samples, by point set."""
-    found: dict[int, list[Data]] = {}
+    """Return some training samples by point set."""
+    groups: dict[int, list[Data]] = {}
     for number in train.by_rank():
         item = train[number]
         if "query_pos" not in item or len(item.query_pos) == len(item.pos):
             return []
-        if item.mesh in found or len(found) < SETS:
-            group = found.setdefault(item.mesh, [])
+        if item.mesh in groups or len(groups) < SETS:
+            group = groups.setdefault(item.mesh, [])
             if len(group) < SAMPLES // SETS:
                 group.append(item)
-        if sum(map(len, found.values())) == SAMPLES:
+        if sum(map(len, groups.values())) == SAMPLES:
             break
     sets = []
-    for items in found.values():
+    for items in groups.values():
         num, pos = len(items[0].pos), train.file.domain.normalise(items[0].query_pos)
         fields = [(item.query_y[:, 0] - mean) / scale for item in items]
         values = torch.stack(fields, 1).double()
@@ -175,22 +218,22 @@ def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[PointSet]:
 def _kriging(
     sets: Sequence[PointSet], domain: Domain, parameters: Tensor
 ) -> tuple[float, Tensor]:
-    """The error of kriging with the expected value that makes it least, ``[C]``."""
+    """Return the RMS error of kriging, and the best expected value ``[C]``."""
     covariance = StationaryCovariance(domain, parameters, torch.zeros(1))
-    errors, rest = [], []
-    for each in sets:
-        graph = kriging_graph(covariance, each.pos, each.query_pos, each.seen)
-        known = torch.cat([each.values, torch.ones_like(each.values[:, :1])], dim=1)
-        found = interpolate_along(known, graph)
-        errors.append((each.query_values - found[:, :-1]).flatten(0, 1))
-        left = (1 - found[:, -1:]).expand_as(found[:, :-1])
-        rest.append(left.flatten(0, 1))
-    error, remainder = torch.cat(errors), torch.cat(rest)
-    # Least squares in the expected value, of which a query gets what weights leave.
+    errors, remainders = [], []
+    for points in sets:
+        graph = kriging_graph(covariance, points.pos, points.query_pos, points.seen)
+        ones = torch.ones_like(points.values[:, :1])
+        kriged = interpolate_along(torch.cat([points.values, ones], dim=1), graph)
+        errors.append((points.query_values - kriged[:, :-1]).flatten(0, 1))
+        remainder = (1 - kriged[:, -1:]).expand_as(kriged[:, :-1])
+        remainders.append(remainder.flatten(0, 1))
+    error, remainder = torch.cat(errors), torch.cat(remainders)
+    # Least squares in the expected value, whose weight is 1 minus those of the points.
     expected = (error * remainder).sum(0) / remainder.square().sum(0).clamp_min(1e-30)
     return _rms([error - expected * remainder]), expected
 
 
 def _rms(errors: Iterable[Tensor]) -> float:
-    """Root of the mean square of all of them."""
-    return float(torch.cat([each.flatten() for each in errors]).square().mean().sqrt())
+    """Return the root mean square of all errors."""
+    return float(torch.cat([*map(torch.ravel, errors)]).square().mean().sqrt())

@@ -23,7 +23,7 @@ ADAM = {"name": "adam", "lr": None, "betas": [0.9, 0.98], "eps": 1e-9}
 ADAM_OF_MPPDE = {"name": "adamw", "lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}
 STEPS = {"schedule": "step", "step_epochs": 100, "step_factor": 0.5}
 
-# Dotted names of all keys, but for the settings of models.
+# Dotted names of all keys, except for the settings of models.
 KEYS = [
     f"{section}.{key}".rstrip(".")
     for section, info in RunConfig.model_fields.items()
@@ -34,59 +34,66 @@ KEYS = [
 def load_config(
     file: Path | None = None, overrides: Mapping[str, Any] | None = None
 ) -> RunConfig:
-    """Defaults, under a preset, under a YAML ``file``, under single values.
+    """Load a configuration from defaults, a preset, a YAML file and single values.
 
-    These ``overrides`` are by dotted key, ``{"trainer.epochs": 3}``.
+    Each of these takes precedence over the one before.
+
+    Args:
+        file: The YAML file, if any.
+        overrides: Single values by dotted key, ``{"trainer.epochs": 3}``.
 
     Raises:
-        UserError: A key or a value is wrong; names the nearest key that exists.
+        UserError: A key or a value is wrong; the message has the nearest key.
     """
-    given = {} if file is None else read_yaml(file)
-    of_file: Any = given.get("model")
+    settings = {} if file is None else read_yaml(file)
+    of_file: Any = settings.get("model")
     for key, value in (overrides or {}).items():
         for name in reversed(key.split(".")):
             value = {name: value}
-        given = merged(given, value)
-    model = given.get("model")
+        settings = merged(settings, value)
+    model = settings.get("model")
     model = model if isinstance(model, dict) else {}
     if start := model.get("start_from"):
-        theirs = read_config(find_run(Path(str(start))).config).model
-        if model.get("name", theirs.name) == theirs.name:
-            # As far as others need not choose it.
-            shared = theirs.model_dump(include={"name", "settings", "prediction"})
+        other = read_config(find_run(Path(str(start))).config).model
+        if model.get("name", other.name) == other.name:
+            # Inherit only settings that do not depend on the data.
+            shared = other.model_dump(include={"name", "settings", "prediction"})
             model = merged(shared, model)
-            given = given | {"model": model}
+            settings = settings | {"model": model}
     name = str(model.get("name", "nfs"))
-    other = of_file.get("name", name) if isinstance(of_file, dict) else name
-    if other != name and of_file.get("settings"):
-        what = f"model {name} with the settings of {other} in {file}"
-        todo = f"take them out of the file, or train {other}"
+    in_file = of_file.get("name", name) if isinstance(of_file, dict) else name
+    if in_file != name and of_file.get("settings"):
+        what = f"model {name} with the settings of {in_file} in {file}"
+        todo = f"take them out of the file, or train {in_file}"
         raise UserError(what, f"settings of {name}", todo)
-    if given.get("preset") == "paper":
-        given = merged(_paper_preset(name), given)
+    if settings.get("preset") == "paper":
+        settings = merged(_paper_preset(name), settings)
     fields = MODELS[name].Settings.model_fields if name in MODELS else ()
     with explained(known=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
-        config = RunConfig.model_validate(given)
+        config = RunConfig.model_validate(settings)
     return _checked(config)
 
 
 def read_config(file: Path) -> RunConfig:
-    """A resolved configuration from ``file``, as :func:`begin_run` saved it.
+    """Read the resolved configuration of a run.
+
+    Args:
+        file: The ``config.yaml`` of the run folder.
 
     Raises:
         UserError: There is none, or it is wrong or cut off.
     """
-    given = read_yaml(file)
-    if lost := ", ".join(RunConfig.model_fields.keys() - given.keys()):
+    settings = read_yaml(file)
+    if lost := ", ".join(RunConfig.model_fields.keys() - settings.keys()):
         todo = "put back the config.yaml that the run had"
         raise UserError(f"{file} without {lost}", "all settings of a run", todo)
     with explained(str(file), KEYS):
-        config = RunConfig.model_validate(given)
+        config = RunConfig.model_validate(settings)
     return _checked(config)
 
 
 def _checked(config: RunConfig) -> RunConfig:
-    """With known names alone, and all settings of the model."""
+    """Check names, and complete the settings of the model."""
     for key, name, names in (
         ("model ", config.model.name, MODELS),
         ("data.mesh=", config.data.mesh or "all", MESH_KINDS),
@@ -104,7 +111,14 @@ def _checked(config: RunConfig) -> RunConfig:
 
 
 def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, Any]:
-    """The ``settings`` ``["a.b=1", ...]`` of an ``option``, ``{"a.b": 1}``, by YAML.
+    """Parse settings of the command line, whose values are YAML.
+
+    Args:
+        settings: Settings such as ``["a.b=1"]``.
+        option: Name of the option, for messages.
+
+    Returns:
+        Values by dotted key, ``{"a.b": 1}``.
 
     Raises:
         UserError: A setting has no ``=`` or its value is not YAML.
@@ -124,7 +138,7 @@ def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, 
 
 
 def _paper_preset(model: str) -> dict[str, Any]:
-    """How the paper trains a model; MPPDE as its authors train it: AdamW at 1e-4."""
+    """Return the training protocol of the paper, for MPPDE that of its authors."""
     own = dict(MODELS[model].paper) if model in MODELS else {}
     adam = ADAM_OF_MPPDE if model == "mppde" else ADAM
     return {
@@ -137,16 +151,27 @@ def _paper_preset(model: str) -> dict[str, Any]:
 
 
 def paper_learning_rate(model: str, equation: str) -> float:
-    """The paper's first rate: 5e-4 on Burgers and KdV but for graph models, else 1e-3.
+    """Return the initial learning rate of the paper.
 
-    Of a ``model`` on data of an ``equation``.
+    It is 5e-4 on Burgers and KdV, except for graph models, and 1e-3 otherwise.
+
+    Args:
+        model: Name of the model.
+        equation: Name of the equation of the data.
     """
     slow = equation in ("burgers", "kdv") and not MODELS[model].autoregressive
     return 5e-4 if slow else 1e-3
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """The mapping in a YAML file, empty where there is nothing in it."""
+    """Read the mapping in a YAML file; an empty file gives an empty one.
+
+    Args:
+        file: The file.
+
+    Raises:
+        UserError: There is no such file, it is no YAML, or it holds no mapping.
+    """
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -162,7 +187,12 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of both, at all depths, and the values of ``over`` where it has them."""
+    """Merge nested mappings.
+
+    Args:
+        under: A mapping.
+        over: Another, whose values take precedence.
+    """
     made = dict(under)
     for key, value in over.items():
         below = made.get(key)

@@ -1,10 +1,10 @@
 r"""Training losses by name.
 
 A loss is a function ``loss(prediction, target, points)`` of normalised fields
-``[M, n_t, C]``, less their mean in the training data, at :class:`LossPoints`. To add
-one, write the function and name it in :data:`LOSSES`. Each is a mean over the batch
-that one device holds: in data-parallel training the gradients of the devices are
-averaged, so that a device whose meshes have fewer points counts as much as the others.
+``[M, n_t, C]``, standardised by the training data, at :class:`LossPoints`. To add one,
+write the function and name it in :data:`LOSSES`. Each is a mean over the batch of one
+device. Data-parallel training averages the gradients of the devices, so that a device
+whose meshes have fewer points has the same weight as the others.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from torch.nn.functional import l1_loss, mse_loss
 
 __all__ = ["LOSSES", "Loss", "LossPoints", "mae", "mse", "relative_l2"]
 
-# The smallest root mean square of a normalised field that an error may refer to.
+# Smallest root mean square of a normalised field that an error is relative to.
 FLOOR = 1e-3
-# The smallest sum of weights, of no value.
+# Smallest sum of weights that is divided by.
 TINY = 1e-12
 
 
@@ -41,16 +41,24 @@ class LossPoints:
     observed: Tensor | None = None
 
     def mean(self, values: Tensor) -> Tensor:
-        """Weighted mean of the observed ``values`` ``[M, n_t, C]``; 0 without any."""
+        """Return the weighted mean of observed values; 0 if there are none.
+
+        Args:
+            values: Values ``[M, n_t, C]``.
+        """
         weight = self._weights(values)
         return (weight * values).sum() / weight.sum().clamp_min(TINY)
 
     def by_sample(self, values: Tensor) -> Tensor:
-        """Weighted means of the observed ``values`` of each sample, ``[S, C]``."""
+        """Return the weighted mean of observed values of each sample ``[S, C]``.
+
+        Args:
+            values: Values ``[M, n_t, C]``.
+        """
         weight = self._weights(values)
         total, weights = (
-            torch.stack([each.sum((0, 1)) for each in summed.split(list(self.sizes))])
-            for summed in (weight * values, weight)
+            torch.stack([part.sum((0, 1)) for part in terms.split(list(self.sizes))])
+            for terms in (weight * values, weight)
         )
         return total / weights.clamp_min(TINY)
 
@@ -70,8 +78,12 @@ def mse(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
 
     .. math:: \frac{1}{M n_t C} \sum_{i,t,c} w_i \, |\hat u_{itc} - u_{itc}|^2
 
-    Every point counts alike, so that a sample with more points counts for more. The
-    ``prediction`` and the ``target`` are ``[M, n_t, C]`` at the ``points``.
+    Every point has the same weight, so that a sample with more points counts for more.
+
+    Args:
+        prediction: Prediction ``[M, n_t, C]``.
+        target: True fields, likewise.
+        points: Where they are.
     """
     return points.mean(mse_loss(prediction, target, reduction="none"))
 
@@ -81,7 +93,10 @@ def mae(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
 
     .. math:: \frac{1}{M n_t C} \sum_{i,t,c} w_i \, |\hat u_{itc} - u_{itc}|
 
-    Of ``prediction``, ``target`` and ``points`` as for :func:`mse`.
+    Args:
+        prediction: Prediction ``[M, n_t, C]``.
+        target: True fields, likewise.
+        points: Where they are.
     """
     return points.mean(l1_loss(prediction, target, reduction="none"))
 
@@ -93,10 +108,15 @@ def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tenso
         \frac{\|\hat u_{sc} - u_{sc}\|}{\|u_{sc}\|},
         \qquad \|v_{sc}\|^2 = \sum_{i \in s,\,t} w_i \, v_{itc}^2
 
-    Of ``prediction``, ``target`` and ``points`` as for :func:`mse`. Normalised fields
-    have no mean: an offset of the field, such as degrees Celsius in place of kelvins,
-    changes nothing. All samples count alike, whatever the sizes of their meshes. Where
-    the root mean square of the normalised field is below 1e-3, that is referred to.
+    Normalised fields have mean zero, so that an offset, such as degrees Celsius instead
+    of kelvins, changes nothing. All samples have the same weight, whatever the sizes of
+    their meshes. If the root mean square of the normalised field is below 1e-3, the
+    error is relative to 1e-3.
+
+    Args:
+        prediction: Prediction ``[M, n_t, C]``.
+        target: True fields, likewise.
+        points: Where they are.
     """
     errors = points.by_sample((prediction - target).square())
     energies = points.by_sample(target.square())

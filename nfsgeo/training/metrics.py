@@ -12,7 +12,7 @@ from nfsgeo.measures import MEASURES
 
 __all__ = ["FieldErrors", "errors_by_sample"]
 
-# The smallest root mean square that an error is relative to, in standard deviations.
+# Smallest root mean square that an error is relative to, in standard deviations.
 FLOOR = 1e-3
 DOUBLE = torch.float64
 
@@ -25,19 +25,27 @@ def errors_by_sample(
     mean: Tensor | None = None,
     std: Tensor | None = None,
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """Errors of each sample, as :class:`FieldErrors` defines them, with its arguments.
+    """Compute the errors of each sample, as :class:`FieldErrors` defines them.
 
-    By name the errors ``[S]``, or ``[S, C]`` where components stay apart because their
-    ``mean`` is given, each in its own unit, and whether there is any: an error at gaps
-    alone is NaN, and so is a relative one without energy. Samples without points are
-    left out.
+    Args:
+        prediction: Prediction ``[N, n_t, C]`` in the units of the data.
+        truth: True fields, likewise, NaN where they are missing.
+        batch: Sample of each point ``[N]``, sorted; ``None`` for one sample.
+        mean: Mean of each component in the training data; then components have errors
+            of their own, each in its own unit.
+        std: Standard deviation of each component there.
+
+    Returns:
+        By name the errors ``[S]``, or ``[S, C]`` by component, and whether they exist:
+        NaN stands for an error without true values and for a relative error without
+        energy. Samples without points are left out.
     """
     if batch is None:
         batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
     points = torch.bincount(batch)
     floor = torch.zeros((), dtype=DOUBLE, device=truth.device)
     if mean is not None:
-        floor = 4 * torch.finfo(truth.dtype).eps * mean.abs()  # rounding is no energy
+        floor = 4 * torch.finfo(truth.dtype).eps * mean.abs()  # rounding errors
     if std is not None:
         floor = (FLOOR * std).masked_fill(std == 0, torch.inf)
     gaps, truth = truth.isnan(), truth.double()
@@ -51,17 +59,17 @@ def errors_by_sample(
 
     absolute, square = total(error.abs()), total(error.square())
     size, energy = total((~gaps).double()), total(truth.square())
-    there, related = size > 0, energy > floor.square() * size
-    found = {
-        "mae": (absolute / size, there),
-        "rmse": ((square / size).sqrt(), there),
-        "rel_l2": ((square / energy).sqrt(), related),
-        "rel_l1": (absolute / total(truth.abs()), related),
+    observed, energetic = size > 0, energy > floor.square() * size
+    errors = {
+        "mae": (absolute / size, observed),
+        "rmse": ((square / size).sqrt(), observed),
+        "rel_l2": ((square / energy).sqrt(), energetic),
+        "rel_l1": (absolute / total(truth.abs()), energetic),
     }
     kept = points > 0
     return {
         name: (values.masked_fill(~mask, torch.nan)[kept], mask[kept])
-        for name, (values, mask) in found.items()
+        for name, (values, mask) in errors.items()
     }
 
 
@@ -115,7 +123,7 @@ class FieldErrors(Metric):
     def update(
         self, prediction: Tensor, truth: Tensor, batch: Tensor | None = None
     ) -> None:
-        """Adds the samples of a batch.
+        """Add the samples of a batch.
 
         Args:
             prediction: ``[N, n_t, C]``, in the units of the data.
@@ -123,38 +131,38 @@ class FieldErrors(Metric):
             batch: Sample of each point ``[N]``, sorted; None for one sample.
         """
         if len(truth):
-            found = errors_by_sample(
+            by_name = errors_by_sample(
                 prediction, truth, batch, mean=self.mean, std=self.std
             )
-            errors, there = map(torch.stack, zip(*found.values(), strict=True))
-            self.total = self.total + errors.masked_fill(~there, 0).sum(1)
-            self.count = self.count + there.sum(1)
+            errors, exist = map(torch.stack, zip(*by_name.values(), strict=True))
+            self.total = self.total + errors.masked_fill(~exist, 0).sum(1)
+            self.count = self.count + exist.sum(1)
 
     def compute(self) -> dict[str, float]:
-        """The errors by name; NaN before the first sample.
+        """Return the errors by name; NaN before the first sample.
 
         Means are over the components with any true value that vary in the training
         data, or over all of them where none does.
         """
         errors = dict(zip(MEASURES, self.total / self.count, strict=True))
-        there = dict(zip(MEASURES, self.count > 0, strict=True))
+        exist = dict(zip(MEASURES, self.count > 0, strict=True))
         if self.std is not None and bool((self.std > 0).any()):
             for name in ("mae", "rmse"):
                 errors[name] = errors[name] / self.std
-                there[name] = there[name] & (self.std > 0)
-        return {n: float(error[there[n]].mean()) for n, error in errors.items()}
+                exist[name] = exist[name] & (self.std > 0)
+        return {n: float(error[exist[n]].mean()) for n, error in errors.items()}
 
     def by_component(self) -> list[dict[str, float]]:
-        """Errors of each component in its own unit.
+        """Return the errors of each component in its own unit.
 
-        Empty where the values of all components are taken together.
+        The list is empty if the values of all components are taken together.
         """
         if self.std is None:
             return []
-        each = (self.total / self.count).T.tolist()
-        return [dict(zip(MEASURES, errors, strict=True)) for errors in each]
+        components = (self.total / self.count).T.tolist()
+        return [dict(zip(MEASURES, errors, strict=True)) for errors in components]
 
     def without_energy(self) -> list[int]:
-        """How many samples have no relative error, of each component."""
+        """Return the number of samples without a relative error, by component."""
         counts = dict(zip(MEASURES, self.count, strict=True))
         return [int(n) for n in (counts["mae"] - counts["rel_l2"]).flatten()]

@@ -1,4 +1,4 @@
-"""What Lightning asks of a run: batches, losses, errors, an optimiser."""
+"""The modules of Lightning for a run: batches, training and validation steps."""
 
 from __future__ import annotations
 
@@ -28,10 +28,14 @@ __all__ = ["TrainingModule", "WindowData", "make_optimiser", "make_schedule"]
 class WindowData(LightningDataModule):
     """Batches of training and validation windows.
 
-    Training order depends on the seed and the epoch alone: an interrupted epoch is
-    repeated in the same order without any stored state. The trainer must ask for the
-    training loader anew in every epoch and leave the samplers alone. ``parts`` are the
-    data sets ``"train"`` and ``"valid"``, and ``connect`` that of a forecaster.
+    Training order depends only on the seed and the epoch: an interrupted epoch is
+    repeated in the same order without any stored state. The trainer must ask for a new
+    training loader in every epoch and must not replace the samplers.
+
+    Args:
+        parts: The data sets ``"train"`` and ``"valid"``.
+        connect: Method ``connect`` of the forecaster.
+        config: The resolved configuration.
     """
 
     trainer: Any
@@ -47,16 +51,16 @@ class WindowData(LightningDataModule):
 
     def train_dataloader(self) -> DataLoader:
         train, running = self.parts["train"], self.trainer
-        # Reading processes know it as well: they start anew in every epoch.
+        # Worker processes know it as well: they are started in every epoch.
         train.turn = running.current_epoch
         order = epoch_order(self.seed, running.current_epoch).permutation(len(train))
-        # The first samples come again where devices do not divide them evenly.
+        # The first samples are repeated if devices do not divide them evenly.
         num = -(-len(train) // running.world_size) * running.world_size
         order = np.resize(order, num)[running.global_rank :: running.world_size]
         return self._loader("train", order.tolist())
 
     def val_dataloader(self) -> DataLoader:
-        # Every sample once, never twice: the errors must not depend on the devices.
+        # No sample is repeated, so that errors do not depend on the devices.
         first, step = self.trainer.global_rank, self.trainer.world_size
         return self._loader("valid", range(first, len(self.parts["valid"]), step))
 
@@ -73,12 +77,12 @@ class WindowData(LightningDataModule):
 class TrainingModule(LightningModule):
     """Training and validation of a forecaster.
 
-    Trained on ``loss``, with quadrature weights where batches carry them and uniform
-    weights elsewhere. Gaps in a target leave the loss.
+    The loss has quadrature weights if batches carry them, and uniform weights
+    otherwise. Missing values of a target are left out of it.
 
     Args:
-        forecaster: Predicts fields in the units of the data.
-        optimiser: How the weights move.
+        forecaster: The model between its transforms.
+        optimiser: Settings of the optimiser.
         loss: Loss of normalised fields; see :mod:`nfsgeo.training.losses`.
         seed: Seed of the random numbers of training.
     """
@@ -100,8 +104,8 @@ class TrainingModule(LightningModule):
         self._losses: list[tuple[Tensor, Tensor]] = []
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        # A run that is resumed draws what it would have drawn undisturbed, and no
-        # generator has a state worth storing.
+        # A resumed run draws the same numbers as an undisturbed one, without a stored
+        # state of any generator.
         if batch_idx == 0:
             words = self.seed, self.current_epoch, self.global_rank
             seed_everything(derived_seed(*words), verbose=False)
@@ -110,8 +114,14 @@ class TrainingModule(LightningModule):
         loss = self.forecaster.loss(batch, self._criterion(batch))
         self._losses.append((loss.detach(), batch.sample))
         self.log("train_loss_step", loss)
-        mean: dict[str, Any] = {"on_step": False, "on_epoch": True, "sync_dist": True}
-        self.log("train_loss", loss, batch_size=batch.num_graphs, **mean)
+        self.log(
+            "train_loss",
+            loss,
+            batch_size=batch.num_graphs,
+            on_step=False,
+            on_epoch=True,
+            sync_dist=True,
+        )
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
@@ -139,13 +149,13 @@ class TrainingModule(LightningModule):
         checkpoint["nfsgeo"] = self.forecaster.description()
 
     def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
-        # Looking at every loss would wait for the device in every step.
+        # Checking every loss would wait for the device in every step.
         every = self.trainer.log_every_n_steps
         if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
             self._check_losses()
 
     def _criterion(self, batch: Batch) -> Criterion:
-        """The loss with the weights of a batch, without gaps in the target."""
+        """Return the loss with the weights of a batch, without gaps in the target."""
         weight = batch.get("volume")
 
         def criterion(
@@ -158,7 +168,7 @@ class TrainingModule(LightningModule):
         return criterion
 
     def _check_losses(self) -> None:
-        """Makes sure that all losses since the last time are finite."""
+        """Make sure that all losses since the last check are finite."""
         losses, self._losses = self._losses, []
         for loss, samples in losses:
             if not torch.isfinite(loss):
@@ -173,11 +183,16 @@ class TrainingModule(LightningModule):
 def make_optimiser(
     parameters: Iterable[nn.Parameter], section: OptimiserSection
 ) -> optim.Optimizer:
-    """Adam or AdamW, of a resolved configuration."""
+    """Make the optimiser.
+
+    Args:
+        parameters: The weights.
+        section: Settings of a resolved configuration.
+    """
     assert section.lr is not None
     kind = {"adam": optim.Adam, "adamw": optim.AdamW}[section.name]
-    own = section.model_dump(include={"lr", "betas", "eps", "weight_decay"})
-    return kind(parameters, **own)
+    options = section.model_dump(include={"lr", "betas", "eps", "weight_decay"})
+    return kind(parameters, **options)
 
 
 def make_schedule(
@@ -187,10 +202,16 @@ def make_schedule(
     epochs: int,
     steps_per_epoch: int,
 ) -> lr_scheduler.LRScheduler:
-    """The schedule, to be advanced after every step.
+    """Make the schedule of the learning rate, which advances after every step.
 
-    Also the step schedule counts steps, not epochs: a checkpoint is taken at the end
-    of an epoch, before a schedule that counts epochs would have moved.
+    The step schedule counts steps, too, not epochs: a checkpoint is taken at the end of
+    an epoch, before a schedule that counts epochs would have advanced.
+
+    Args:
+        optimiser: The optimiser.
+        section: Its settings.
+        epochs: Number of epochs.
+        steps_per_epoch: Number of steps in each.
     """
     if section.schedule == "one-cycle":
         return lr_scheduler.OneCycleLR(

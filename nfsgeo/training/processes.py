@@ -1,4 +1,4 @@
-"""Devices and processes: what is asked of them, and their messages."""
+"""Devices, processes and messages of Lightning."""
 
 from __future__ import annotations
 
@@ -38,34 +38,49 @@ LOGGERS = tuple(
 
 
 def device_of(section: TrainerSection) -> torch.device:
-    """The device that was asked for, or that ``auto`` means on this machine."""
-    there = section.device == "auto" and torch.cuda.is_available()
-    return torch.device("cuda" if there or section.device == "cuda" else "cpu")
+    """Return the device of a run; ``auto`` prefers CUDA if it is available.
+
+    Args:
+        section: Settings of the trainer.
+    """
+    found = section.device == "auto" and torch.cuda.is_available()
+    return torch.device("cuda" if found or section.device == "cuda" else "cpu")
 
 
 def check_device(section: TrainerSection) -> None:
-    """Makes sure that the devices asked for are there, and can do what is asked."""
+    """Make sure that the chosen devices exist and have the chosen precision.
+
+    Args:
+        section: Settings of the trainer.
+
+    Raises:
+        UserError: They do not.
+    """
     if section.device == "cuda" and not torch.cuda.is_available():
         raise UserError(
             "--device cuda",
             "a CUDA device, and torch sees none",
             "use --device cpu, or install a torch with CUDA",
         )
-    kind, there = device_of(section).type, torch.cuda.device_count()
+    kind, num = device_of(section).type, torch.cuda.device_count()
     if section.precision == "16-mixed" and kind == "cpu":
         raise UserError(
             "--precision 16-mixed on the CPU", "32, 64 or bf16-mixed", "choose another"
         )
-    if kind == "cuda" and section.devices > there:
+    if kind == "cuda" and section.devices > num:
         raise UserError(
             f"--devices {section.devices}",
-            f"at most the {there} CUDA devices that torch sees",
+            f"at most the {num} CUDA devices that torch sees",
             "ask for fewer",
         )
 
 
 def describe_environment(config: RunConfig) -> dict[str, Any]:
-    """Versions, device, seed and, from a checkout, the commit."""
+    """Return versions, device, seed and, in a checkout, the commit.
+
+    Args:
+        config: The resolved configuration.
+    """
     packages: dict[str, str | None] = dict.fromkeys(PACKAGES)
     device = device_of(config.trainer)
     cuda = device.type == "cuda"
@@ -89,10 +104,10 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
 
 
 class SpawnedDDP(DDPStrategy):
-    """DDP in spawned processes, which inherit what has been read and fitted already.
+    """DDP in spawned processes, which inherit the data and the fitted model.
 
-    Buffers are the same everywhere and never change; without their broadcast, devices
-    may validate on different numbers of batches.
+    Buffers never change, so they are not broadcast; devices may then validate on
+    different numbers of batches.
     """
 
     def __init__(self) -> None:
@@ -105,7 +120,7 @@ class SpawnedDDP(DDPStrategy):
 
 @contextmanager
 def quiet_lightning() -> Iterator[None]:
-    """Drops advice that Lightning gives and that a user cannot act upon."""
+    """Suppress warnings of Lightning that a user cannot act upon."""
     levels = {logger: logger.level for logger in LOGGERS}
     with warnings.catch_warnings():
         _silence()

@@ -1,4 +1,4 @@
-"""Fills in what a configuration leaves to the data."""
+"""Settings of a configuration that depend on the data."""
 
 from __future__ import annotations
 
@@ -21,16 +21,21 @@ __all__ = ["for_base_forecast", "resolved"]
 
 TIME_STEPS = 10
 FEW = 5
-# Further training windows of a long series mostly repeat the time steps of others.
+# Number of training windows of a long series; more would mostly repeat time steps.
 WINDOWS = 1000
 SUBSET = "random-subset"
 
 
 def resolved(config: RunConfig, file: Fields) -> RunConfig:
-    """The configuration with nothing left open, as it is saved beside the results.
+    """Complete a configuration, as it is saved in the run folder.
+
+    Args:
+        config: The configuration of the user.
+        file: The training data.
 
     Raises:
-        UserError: The file cannot serve: too few samples or time steps.
+        UserError: The file has too few samples or time steps, or settings do not fit
+            together or to the data.
     """
     info, data = MODELS[config.model.name], _with_time_steps(config.data, file)
     data = _with_windows(data, file)
@@ -80,7 +85,7 @@ def for_base_forecast(
 
 
 def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
-    """Makes sure that settings go together, and with the data."""
+    """Refuse settings that do not fit together or to the data."""
     data, form = config.data, config.model.prediction
     if not all(len(samples_of(data, file, part)) for part in SPLITS):
         by_time = ", or split by time: --set data.split_by=time" * bool(data.n_in)
@@ -101,7 +106,7 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
             "NEW.nc --obstacles walls.geojson",
         )
     if data.query_points and not info.query_points:
-        able = [name for name, each in MODELS.items() if each.query_points]
+        able = [name for name, kind in MODELS.items() if kind.query_points]
         raise UserError(
             f"data.query_points={data.query_points} with --model {config.model.name}, "
             "which predicts at the observed points alone",
@@ -136,9 +141,10 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
         "data.split_by=time": data.split_by == "time",
         "data.lead_times=true": data.lead_times,
     }
-    for setting in (each for each, given in in_time.items() if given and not n_in):
-        given = f"{setting} without input time steps"
-        raise UserError(given, "fields in time", "leave it out")
+    for setting, chosen in in_time.items():
+        if chosen and not n_in:
+            came = f"{setting} without input time steps"
+            raise UserError(came, "fields in time", "leave it out")
     # The run may be continued from another folder.
     test_file = data.test_file and data.test_file.resolve()
     path, columns = file.path.resolve(), data.columns or {}
@@ -156,12 +162,11 @@ def _with_windows(data: DataSection, file: Fields) -> DataSection:
         undivided = len(file.split["train"]) == file.num_samples < len(SPLITS)
         by_time = undivided and n_in > 0
     data = data.changed(split_by=data.split_by or ("time" if by_time else "series"))
-    # Says so where there are too few.
-    steps = steps_of(data, file)["train"]
+    steps = steps_of(data, file)["train"]  # which refuses too few of them
     if data.split_by == "series":
         return data
-    # As many steps from window to window as leave about WINDOWS of a long series, but
-    # every time step after the first window is a target.
+    # The stride leaves about WINDOWS windows of a long series, but every time step
+    # after the first window is a target.
     windows = (len(steps) - data.length(n_in + n_out) + 1) * file.num_samples
     stride = data.window_stride or min(max(1, windows // WINDOWS), n_out)
     apart = data.evaluation_stride or stride
@@ -181,13 +186,13 @@ def _with_points(data: DataSection, file: Fields, model: type[Model]) -> DataSec
         name = "all"
     kind = MESH_KINDS[name]
     if (data.mesh_per_sample or (data.point_sets or 1) > 1) and not kind.drawn:
-        given = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
+        key = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
         advice = "choose another --mesh or leave it out"
-        raise UserError(f"{given} with --mesh {name}", "points that are drawn", advice)
+        raise UserError(f"{key} with --mesh {name}", "points that are drawn", advice)
     for key in ("points", "grid"):
         if getattr(data, key) is not None and kind.size not in (key, "grid"):
-            given = f"--{key} {getattr(data, key)} with --mesh {name}"
-            raise UserError(given, "one of the two", "leave the other out")
+            came = f"--{key} {getattr(data, key)} with --mesh {name}"
+            raise UserError(came, "one of the two", "leave the other out")
     sets, points, grid = data.point_sets, None, None
     if sets is None:
         sets = model.point_sets if kind.drawn and not data.mesh_per_sample else 1
@@ -199,12 +204,13 @@ def _with_points(data: DataSection, file: Fields, model: type[Model]) -> DataSec
 
 
 def _with_held_out(data: DataSection, file: Fields) -> DataSection:
-    """Points of a cloud to observe, without those that nothing is trained on."""
+    """Return settings that observe a point cloud without its held-out points."""
     num = file.num_points()
     left = num - max(1, round(data.hold_out * num))
     shared = file.shape is None and not file.sample_mesh.any()
-    own = data.mesh or data.grid or data.points or data.mesh_per_sample
-    if not shared or not left or (own and (data.mesh, data.points) != (SUBSET, left)):
+    chosen = data.mesh or data.grid or data.points or data.mesh_per_sample
+    conflict = chosen and (data.mesh, data.points) != (SUBSET, left)
+    if not shared or not left or conflict:
         raise UserError(
             f"data.hold_out={data.hold_out:g} of {file.path}",
             "a point cloud that all samples share, without other settings of its mesh, "
@@ -215,7 +221,7 @@ def _with_held_out(data: DataSection, file: Fields) -> DataSection:
 
 
 def _points_per_axis(data: DataSection, file: Fields) -> int:
-    """Of the sub-grid that was asked for, or one of about a quarter of the points."""
+    """Return the points per axis of a sub-grid, by default a quarter of the points."""
     axes, fitting = grid_axes(file), sub_grid_sizes(file)
     dim, shape = len(axes), " x ".join(str(len(axis)) for axis in axes)
     grid = f"the {shape} grid of {file.path}"
@@ -226,16 +232,16 @@ def _points_per_axis(data: DataSection, file: Fields) -> int:
     if data.grid is None and data.points is None:
         closed = all(has_ends(file, i) for i in range(dim))
         quarter = (min(map(len, axes)) - closed) // math.ceil(4 ** (1 / dim)) + closed
-        # The next smaller one that fits, the smallest where none is.
-        return max((each for each in fitting if each <= quarter), default=fitting[0])
+        # The largest size up to a quarter that fits, or else the smallest.
+        return max((size for size in fitting if size <= quarter), default=fitting[0])
     side = data.grid or round((data.points or 0) ** (1 / dim))
     if side in fitting and data.points in (None, side**dim):
         return side
     wanted = data.points or side**dim
-    near = sorted(fitting, key=lambda each: abs(each**dim - wanted))[:FEW]
+    near = sorted(fitting, key=lambda size: abs(size**dim - wanted))[:FEW]
     asked = {"--grid {}": data.grid, "--points {} on a grid": data.points}
     raise UserError(
-        " with ".join(name.format(each) for name, each in asked.items() if each),
+        " with ".join(name.format(size) for name, size in asked.items() if size),
         f"points along each axis to which {grid} thins out, such as "
         f"{', '.join(map(str, sorted(near)))}",
         f"give --grid {near[0]} ({near[0] ** dim} points), or {advice}",

@@ -30,15 +30,17 @@ from nfsgeo.training.trainer import LOGGERS, History, make_trainer
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 
-# Settings that may change while a run is stopped: where it computes and reads.
+# Settings that may change while a run is stopped.
 FREE = {"file", "test_file", "columns", "workers", "start_from", "device", "devices"}
 FREE |= {"logger", "log_every", "patience"}
 
 
 def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
-    """Makes the folder of an ``experiment``, with its configuration.
+    """Make the folder of a run, with its configuration.
 
-    ``out`` is a new or empty folder, None for the next free one in ``runs``.
+    Args:
+        experiment: The prepared run.
+        out: A new or empty folder; ``None`` for the next free one in ``runs``.
 
     Raises:
         UserError: The folder holds something.
@@ -53,7 +55,11 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
 def resume_run(
     folder: Path, progress: Progress = silent
 ) -> tuple[Experiment, RunPaths]:
-    """Prepares the experiment in a run's ``folder`` again, telling its ``progress``.
+    """Prepare the experiment of a run folder again.
+
+    Args:
+        folder: The folder.
+        progress: Called as in :func:`nfsgeo.training.prepare`.
 
     Raises:
         UserError: The folder holds no run, its data are gone, or its checkpoint is
@@ -61,10 +67,10 @@ def resume_run(
     """
     paths = RunPaths.existing(folder)
     config = read_config(paths.config)
-    if paths.last.exists():  # what it started from is in there
+    if paths.last.exists():  # whose weights are later than those of start_from
         config = config.changed(model=config.model.changed(start_from=None))
     experiment = prepare(config, progress)
-    # A damaged one is refused before anything is announced.
+    # A damaged checkpoint is refused before anything is announced.
     _last_checkpoint(experiment, paths)
     return experiment, paths
 
@@ -72,12 +78,15 @@ def resume_run(
 def fit(
     experiment: Experiment, paths: RunPaths, callbacks: Sequence[Callback] = ()
 ) -> None:
-    """Trains until the last epoch, from the last checkpoint where there is one.
+    """Train to the last epoch, starting from the last checkpoint if there is one.
 
-    On the CPU a run that was killed gives the very numbers of an undisturbed one.
+    The forecaster of the experiment ends with the last weights. On the CPU a run that
+    was killed and resumed ends with the same numbers as an undisturbed one.
 
-    The forecaster of the ``experiment`` ends with the last weights, and its folder has
-    the ``paths``. There may be further ``callbacks``, such as a progress bar.
+    Args:
+        experiment: The prepared run.
+        paths: Its folder.
+        callbacks: Further callbacks of Lightning, such as a progress bar.
 
     Raises:
         UserError: The loss is not finite, the checkpoint is damaged or of another model
@@ -92,20 +101,20 @@ def fit(
         stale.unlink(missing_ok=True)
     patience = section.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
-    own = [History(paths.metrics), *stopping, *callbacks]
+    callbacks = [History(paths.metrics), *stopping, *callbacks]
     with only_here(paths.root, "a run"), quiet_lightning():
-        for left in paths.root.rglob("*.partial"):  # by a process that was killed
-            left.unlink(missing_ok=True)
+        for partial in paths.root.rglob("*.partial"):  # by a process that was killed
+            partial.unlink(missing_ok=True)
         if not paths.environment.exists():
             write_json(paths.environment, describe_environment(config))
         logger = _logger(config, paths)
         trainer = make_trainer(
             config,
-            [*own, BestAndLast(paths.best.parent)],
+            [*callbacks, BestAndLast(paths.best.parent)],
             devices=section.devices,
             strategy=SpawnedDDP() if section.devices > 1 else "auto",
             max_epochs=section.epochs,
-            # A network that corrects a fitted forecast need not have made it better.
+            # The fitted forecast alone may be the best epoch.
             num_sanity_val_steps=-1 if config.model.prediction == "linear" else 0,
             accumulate_grad_batches=section.accumulate,
             log_every_n_steps=section.log_every,
@@ -138,7 +147,7 @@ def _logger(config: RunConfig, paths: RunPaths) -> Logger | bool:
         return logger
     except OSError:
         raise
-    except Exception as error:  # whatever a service is not content with
+    except Exception as error:  # any refusal of a service
         raise UserError(
             f"trainer.logger={name} ({error})",
             "a service that takes entries",
@@ -147,7 +156,12 @@ def _logger(config: RunConfig, paths: RunPaths) -> Logger | bool:
 
 
 def is_finished(checkpoint: dict[str, Any], config: RunConfig) -> bool:
-    """Whether a checkpoint is of the last epoch that its run will have."""
+    """Return whether a checkpoint is that of the last epoch of its run.
+
+    Args:
+        checkpoint: Content of ``last.ckpt``.
+        config: Configuration of the run.
+    """
     states = checkpoint["callbacks"].values()
     waited = max((state.get("wait_count", 0) for state in states), default=0)
     patience = config.trainer.patience
@@ -156,10 +170,10 @@ def is_finished(checkpoint: dict[str, Any], config: RunConfig) -> bool:
 
 
 def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] | None:
-    """The checkpoint to go on from, None before the first epoch has ended.
+    """Return the checkpoint to continue from, or ``None`` before the first epoch.
 
-    The experiment has the transforms of the checkpoint then: the last digits of sums
-    over the data may differ from machine to machine.
+    The experiment then has the transforms of the checkpoint, since the last digits of
+    sums over the data may differ between machines.
     """
     if not paths.last.exists():
         return None
@@ -180,18 +194,21 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
 def _check_settings(
     checkpoint: dict[str, Any], config: RunConfig, paths: RunPaths
 ) -> None:
-    """Makes sure that settings are those that a checkpoint keeps, but for :data:`FREE`.
+    """Refuse settings that differ from those of a checkpoint, except for :data:`FREE`.
 
-    A one-cycle schedule ends with the last epoch; others may go on for longer.
+    The number of epochs may change, too, unless the schedule is one-cycle, which ends
+    with the last epoch.
     """
     free = FREE | {"epochs"} if config.optimiser.schedule != "one-cycle" else FREE
-    each = config.model_dump(mode="json"), checkpoint.get("hyper_parameters", {})
-    tables = (json_normalize(of, max_level=1) for of in each)
-    given, kept = (table.to_dict("records")[0] for table in tables)
-    for name in kept.keys() & given.keys():
-        if given[name] != kept[name] and name.split(".")[-1] not in free:
+    stored = checkpoint.get("hyper_parameters", {})
+    now, before = (
+        json_normalize(settings, max_level=1).to_dict("records")[0]
+        for settings in (config.model_dump(mode="json"), stored)
+    )
+    for name in before.keys() & now.keys():
+        if now[name] != before[name] and name.split(".")[-1] not in free:
             raise UserError(
-                f"{paths.config} with {name} {given[name]}",
-                f"{kept[name]}, with which the run began",
+                f"{paths.config} with {name} {now[name]}",
+                f"{before[name]}, with which the run began",
                 "put it back, or go on in a new run with --start-from",
             )

@@ -1,4 +1,4 @@
-"""Where the files of a run lie."""
+"""The files of a run folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ class _In:
 
 @dataclass(frozen=True)
 class RunPaths:
-    """The folder of a run, ``root``, and the names in it."""
+    """The folder of a run and the paths of the files in it.
+
+    Attributes:
+        root: The folder.
+    """
 
     root: Path
 
@@ -46,7 +50,12 @@ class RunPaths:
 
     @classmethod
     def new(cls, folder: Path | None, name: str) -> RunPaths:
-        """Makes an empty ``folder``, or the next ``runs/<name>-<k>`` if it is None."""
+        """Make the folder of a new run.
+
+        Args:
+            folder: The folder; ``None`` for the next free ``runs/<name>-<k>``.
+            name: Name of the run.
+        """
         if folder is not None:
             cls.check_free(folder)
             folder.mkdir(parents=True, exist_ok=True)
@@ -59,22 +68,25 @@ class RunPaths:
 
     @staticmethod
     def check_free(folder: Path | None) -> None:
-        """Makes sure that the ``folder`` for a new run is new or empty, or can be.
+        """Make sure that a run can be written to a folder.
+
+        Args:
+            folder: The folder; ``None`` for one in ``runs``.
 
         Raises:
-            UserError: The folder holds something, is a file, or is where this process
-                may not write.
+            UserError: The folder is not empty, is a file, or this process may not write
+                there.
         """
         place = (folder or Path("runs")).absolute()
-        there = next(each for each in (place, *place.parents) if each.exists())
+        existing = next(path for path in (place, *place.parents) if path.exists())
         expected = "a folder that is new or empty"
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            given = f"--out {folder or 'runs'}, but {there} is no folder to write to"
-            raise UserError(given, expected, "choose another place")
-        # A process that was killed has left a part of config.yaml.
+        if not existing.is_dir() or not os.access(existing, os.W_OK):
+            out = f"--out {folder or 'runs'}, but {existing} is no folder to write to"
+            raise UserError(out, expected, "choose another place")
+        # A process that was killed may have left a part of config.yaml.
         if (
             folder
-            and there == place
+            and existing == place
             and any(path.suffix != ".partial" for path in place.iterdir())
         ):
             todo = f"give another, or go on with it: nfsgeo train --resume {folder}"
@@ -82,7 +94,10 @@ class RunPaths:
 
     @classmethod
     def existing(cls, folder: Path) -> RunPaths:
-        """The run in a ``folder``.
+        """Return the run in a folder.
+
+        Args:
+            folder: The folder.
 
         Raises:
             UserError: It holds no run.
@@ -98,7 +113,14 @@ Run = RunPaths | Path | str
 
 
 def find_run(run: Run) -> RunPaths:
-    """The folder of a run, or of a model that comes with nfsgeo by its name."""
+    """Return the folder of a run, or of a model that is included in nfsgeo.
+
+    Args:
+        run: The run, its folder, or the name of such a model.
+
+    Raises:
+        UserError: There is no such run.
+    """
     folder = run.root if isinstance(run, RunPaths) else Path(run)
     if str(folder) in NAMES and not folder.exists():
         return RunPaths(FOLDER / folder)

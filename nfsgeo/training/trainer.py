@@ -1,4 +1,4 @@
-"""Lightning's trainer as a run needs it, and what it tells of every epoch."""
+"""Lightning's trainer for a run, and its records of every epoch."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ COLUMNS = ("epoch", *MEASURED, "learning_rate", "seconds")
 
 LOWEST, HIGHEST, STEPS = 1e-5, 1e-1, 100
 
-# By name; they write into the folder of the run unless their own environment variables
-# tell them otherwise.
+# Loggers by name; they write into the folder of the run unless their own environment
+# variables say otherwise.
 LOGGERS: dict[str, Callable[[Path], loggers.Logger | bool]] = {
     "tensorboard": lambda run: loggers.TensorBoardLogger(run, "", "tensorboard"),
     "csv": lambda run: loggers.CSVLogger(run, "csv"),
@@ -57,10 +57,13 @@ LOGGERS: dict[str, Callable[[Path], loggers.Logger | bool]] = {
 
 
 class History(Callback):
-    """Adds a row to ``metrics.csv`` after each epoch, and keeps the peak of memory.
+    """Adds a row to ``metrics.csv`` after each epoch, and records the peak memory.
 
-    The file is written anew each time, so that it never holds part of a row. Rows of
+    The whole file is written each time, so that it never holds part of a row. Rows of
     epochs that are trained again, because no checkpoint had them, are dropped.
+
+    Args:
+        path: The file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,7 +95,11 @@ class History(Callback):
 
 
 def read_history(path: Path) -> list[dict[str, float]]:
-    """Rows of a ``metrics.csv``, none where there is no file."""
+    """Return the rows of a ``metrics.csv``, none if there is no file.
+
+    Args:
+        path: The file.
+    """
     if not path.exists():
         return []
     todo = "use an undamaged copy or train again"
@@ -104,7 +111,7 @@ def read_history(path: Path) -> list[dict[str, float]]:
 
 
 def _peak_memory() -> int:
-    """Bytes: of the CUDA device where one is used, else of this process."""
+    """Return the peak memory in bytes, of the CUDA device or else of this process."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         return int(torch.cuda.max_memory_allocated())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -112,9 +119,9 @@ def _peak_memory() -> int:
 
 
 def progress_callback() -> Callback:
-    """Lightning's progress bar, or a line for each epoch where stderr is no terminal.
+    """Return Lightning's progress bar, or epoch lines if stderr is no terminal.
 
-    Both tell the validation errors, and that training stopped early.
+    Both show the validation errors, and whether training stopped early.
     """
     if Console(stderr=True).is_terminal:
         return RichProgressBar(console_kwargs={"stderr": True})
@@ -122,7 +129,7 @@ def progress_callback() -> Callback:
 
 
 class EpochLines(Callback):
-    """A line for each epoch on stderr."""
+    """Prints a line for each epoch on stderr."""
 
     def on_train_epoch_end(self, trainer: Trainer, module: Any) -> None:
         measured = trainer.callback_metrics
@@ -147,26 +154,39 @@ def _print(trainer: Trainer, line: str) -> None:
 def make_trainer(
     config: RunConfig, callbacks: Sequence[Callback] = (), **options: Any
 ) -> Trainer:
-    """A trainer whose epochs depend on nothing but the configuration."""
+    """Make a trainer whose epochs depend only on the configuration.
+
+    Args:
+        config: The resolved configuration.
+        callbacks: Callbacks of Lightning.
+        options: Further arguments of Lightning's trainer.
+    """
     options.setdefault("num_sanity_val_steps", 0)
     return Trainer(
         accelerator=device_of(config.trainer).type,
         precision=config.trainer.precision,
         gradient_clip_val=config.optimiser.gradient_clip,
         callbacks=[*callbacks],
-        # On one machine, whatever a cluster's variables tell: its processes are ours.
+        # One machine whose processes nfsgeo starts, whatever variables a cluster sets.
         plugins=[PlainCheckpoints(), LightningEnvironment()],
         # The order of the training samples belongs to the epoch.
         reload_dataloaders_every_n_epochs=1,
         use_distributed_sampler=False,
-        enable_progress_bar=any(isinstance(each, ProgressBar) for each in callbacks),
+        enable_progress_bar=any(isinstance(one, ProgressBar) for one in callbacks),
         enable_model_summary=False,
         **options,
     )
 
 
 def check_logger(name: str) -> None:
-    """Makes sure that the package of a logger is installed."""
+    """Make sure that the package of a logger is installed.
+
+    Args:
+        name: Name of the logger.
+
+    Raises:
+        UserError: It is not.
+    """
     if name not in ("csv", "none") and find_spec(name) is None:
         raise UserError(
             f"trainer.logger={name}",
@@ -178,11 +198,19 @@ def check_logger(name: str) -> None:
 def find_learning_rate(
     config: RunConfig, module: TrainingModule, data: WindowData
 ) -> RunConfig:
-    """With the learning rate at which the loss falls most steeply.
+    """Choose the learning rate at which the loss falls most steeply.
 
-    Lightning's range test (Smith, "Cyclical Learning Rates for Training Neural
-    Networks", section 3.3): in 100 steps, from one epoch to the next, the rate rises
-    from 1e-5 to 1e-1. The weights stay as they are; the ``module`` has that rate.
+    This is Lightning's range test (Smith, "Cyclical Learning Rates for Training Neural
+    Networks", section 3.3): in 100 steps the rate rises from 1e-5 to 1e-1. The weights
+    do not change.
+
+    Args:
+        config: The resolved configuration.
+        module: The module, which gets the rate.
+        data: Training windows.
+
+    Returns:
+        The configuration with that rate.
 
     Raises:
         UserError: The loss is not finite, or falls nowhere.
@@ -199,14 +227,15 @@ def find_learning_rate(
             logger=False,
             enable_checkpointing=False,
         )
-        span: dict[str, Any] = {
-            "min_lr": LOWEST,
-            "max_lr": HIGHEST,
-            "num_training": STEPS,
-        }
-        tuner = Tuner(trainer)
-        found = tuner.lr_find(trial, datamodule=data, update_attr=False, **span)
-    rate = None if found is None else found.suggestion()
+        finder = Tuner(trainer).lr_find(
+            trial,
+            datamodule=data,
+            min_lr=LOWEST,
+            max_lr=HIGHEST,
+            num_training=STEPS,
+            update_attr=False,
+        )
+    rate = None if finder is None else finder.suggestion()
     if rate is None:
         raise UserError(
             "optimiser.find_lr on data whose loss falls at no learning rate",

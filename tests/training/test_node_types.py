@@ -1,5 +1,6 @@
 """Runs on meshes with types of points: a wall, an inflow, an outflow."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ def with_types(fields: nfsgeo.Fields, old: int, new: int) -> nfsgeo.Fields:
     """The fields with another number of a type."""
     types = fields.dataset[NODE_TYPE]
     values = np.where(types.values == old, new, types.values)
-    return fields._changed(fields.dataset.assign({NODE_TYPE: types.copy(data=values)}))
+    return replace(
+        fields, dataset=fields.dataset.assign({NODE_TYPE: types.copy(data=values)})
+    )
 
 
 def test_types_are_indicators_of_a_run(run, around_bodies):
@@ -63,7 +66,7 @@ def test_types_of_other_parts_are_checked_before_training(around_bodies, tiny):
     other = fields.dataset.assign(
         {NODE_TYPE: fields.dataset[NODE_TYPE].copy(data=types)}
     )
-    data = fields._changed(other).write(Path("late.nc"))
+    data = replace(fields, dataset=other).write(Path("late.nc"))
     with pytest.raises(UserError, match="node_type of 3 in sample 9 .* test part"):
         nfsgeo.prepare(data, tiny | SIZES)
 

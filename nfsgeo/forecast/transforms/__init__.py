@@ -1,22 +1,22 @@
-"""What surrounds a network; a feature is on where its transform is in the stack.
+"""The transforms around a network; a feature is on if its transform is in the stack.
 
 ================  ==================================================================
-ImposedValues     known values at points of some node types in place of predictions
+ImposedValues     known values instead of predictions at points of some node types
 Normalise         fields of mean zero and standard deviation one
 Ranks             ranks of static inputs that differ by orders of magnitude
 Categories        an input for each value of a category, such as a node type
 TrainingNoise     noise on the inputs in training
-MissingValues     fills in missing values, and tells the network where they were
-LeadTimes         any time that is asked for, one by one
-Forcings          what is known ahead of time as an input
+MissingValues     fills in missing values, with an indicator of where they were
+LeadTimes         predictions at any requested times, one by one
+Forcings          fields that are known ahead of time as inputs
 BoundaryInputs    distance and direction to the boundary as inputs
 Residual          the last time step is added to what the network predicts
 ================  ==================================================================
 
 To add one, write its class and name it in :data:`TRANSFORMS`, whose order is that of
-the stack: the first is next to the data. :func:`add_transform` does so from elsewhere,
-such as for :class:`nfsgeo.stations.Climatology`. A run has those that its
-:meth:`~nfsgeo.forecast.transforms.Transform.fit` makes.
+the stack: the first is next to the data. Extensions call :func:`add_transform`. A run
+has the transforms whose :meth:`~nfsgeo.forecast.transforms.Transform.fit` returns one,
+and those of a :class:`BaseForecast`.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ TRANSFORMS: dict[str, type[Transform]] = {
 
 
 def add_transform(name: str, kind: type[Transform], before: str) -> None:
-    """Names a further transform.
+    """Register a further transform.
 
     Args:
-        name: Name under which checkpoints have it.
+        name: Name under which checkpoints store it.
         kind: Its class.
-        before: Name of the one that comes next in the stack.
+        before: Name of the transform that comes next in the stack.
     """
     rest = {key: TRANSFORMS.pop(key) for key in [*TRANSFORMS]}
     for key, following in rest.items():

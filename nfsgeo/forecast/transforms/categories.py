@@ -24,15 +24,15 @@ SHOWN = 5  # values in a message
 
 
 class Categories(Transform):
-    """Replaces each category by an indicator of every value that training has seen.
+    """Replaces each category by indicators of the values that training has seen.
 
-    The number of a type of points has no size: that of a wall is not more than that of
-    an inflow. Normalisation leaves these columns as they are.
+    The order of the numbers of categories has no meaning. Normalisation leaves these
+    columns as they are.
 
     Args:
         columns: Numbers of the categories among the components of the input.
         names: Their names, for messages.
-        values: Values of each in the training data, which increase.
+        values: Increasing values of each category in the training data.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Categories(Transform):
         return batch
 
     def _indicators(self, name: str, values: Tensor, x: Tensor) -> Tensor:
-        """Indicators ``[..., k]`` of the values of a category ``x``; NaN remains."""
+        """Return indicators ``[..., k]`` of the values of a category; NaN stays NaN."""
         equal = x[..., None] == values
         # Training data are known; asking would wait for the device.
         if not (self.training or torch.compiler.is_compiling()):
@@ -93,9 +93,9 @@ class Categories(Transform):
             return
         few = x[~seen].unique()[:SHOWN].tolist()
         odd = ", ".join(f"{value:g}" for value in few)
-        known = ", ".join(f"{value:g}" for value in values.tolist())
+        trained = ", ".join(f"{value:g}" for value in values.tolist())
         raise UserError(
             f"{name} of {odd}, which training has not seen",
-            f"one of {known}",
+            f"one of {trained}",
             "correct the values, or train on data that have them all",
         )

@@ -1,4 +1,4 @@
-"""Boundary values that are known, in place of predictions."""
+"""Known boundary values instead of predictions."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ SAME = 1e-6  # distance of equal points in float32, in the normalised domain
 
 
 class ImposedValues(Transform):
-    """Replaces the prediction at points of some node types by what is known there.
+    """Replaces the prediction at points of some node types by known values.
 
-    That is the value at the last input time step, or of a component ``u`` with a
-    forcing ``forcing_u`` in the data the forcing at each time step. In an
-    autoregressive rollout every window does so, and the values stay. Query points have
-    them where they coincide with an observed point of such a type. Where the last value
-    is missing the prediction stays.
+    A component ``u`` with a forcing ``forcing_u`` in the data has the value of the
+    forcing at each time step, others that of the last input time step. In an
+    autoregressive rollout every window does so, and the values persist. A query point
+    has them if it coincides with an observed point of such a type. If the known value
+    is missing, the prediction stays.
 
     Args:
         column: Number of the node type among the components of the input.
         types: Node types at which values are imposed.
-        components: Which components are, of each of the types.
-        forcings: Number of the forcing that each component has, -1 for none.
+        components: Components that are imposed, for each of the types.
+        forcings: Number of the forcing of each component, -1 if it has none.
     """
 
     query_edges = ("imposed",)
@@ -60,8 +60,8 @@ class ImposedValues(Transform):
         )
         self.column, self.types, self.forcings = column, types, forcings
         chosen = torch.zeros(len(types), len(forcings), dtype=torch.bool)
-        for number, each in enumerate(components):
-            chosen[number, list(each)] = True
+        for number, columns in enumerate(components):
+            chosen[number, list(columns)] = True
         self.register_buffer("chosen", chosen, persistent=False)
 
     chosen: Tensor
@@ -80,7 +80,7 @@ class ImposedValues(Transform):
         return graphs.with_edges("imposed", partial(_nearest, domain=self.domain))
 
     def targets(self, target: Tensor, batch: ModelInputs) -> Tensor:
-        # There is nothing to learn where values are imposed.
+        # Imposed values are left out of the loss.
         return target.masked_fill(self._imposed(target, batch)[1], torch.nan)
 
     def outputs(self, prediction: Tensor, batch: ModelInputs) -> Tensor:
@@ -88,7 +88,7 @@ class ImposedValues(Transform):
         return torch.where(mask, values.to(prediction), prediction)
 
     def _imposed(self, fields: Tensor, batch: ModelInputs) -> tuple[Tensor, Tensor]:
-        """Imposed values, and where they take the place of ``fields [M, T, C]``."""
+        """Return imposed values, and a mask of where they replace the fields."""
         steps, num, n_in = fields.size(1), fields.size(2), batch.x.size(1)
         values = batch.x[:, -1:, :num].expand(-1, steps, -1)
         if any(number >= 0 for number in self.forcings):
@@ -113,7 +113,7 @@ class ImposedValues(Transform):
 
 
 def _nearest(pos: Tensor, queries: Tensor, domain: Domain) -> BipartiteGraph:
-    """An edge to each query point, from the nearest observed point."""
+    """Make an edge to each query point from the nearest observed point."""
     nearest = Search(pos, queries, domain).nearest(1)[:, 0].clamp(min=0)
     pairs = torch.stack([nearest, torch.arange(len(nearest))]).to(pos.device)
     return BipartiteGraph.from_edges(pairs, (pos, queries), domain)
@@ -122,12 +122,12 @@ def _nearest(pos: Tensor, queries: Tensor, domain: Domain) -> BipartiteGraph:
 def imposed_values(
     file: Fields, impose: Sequence[int | str] | Mapping[Any, Sequence[str]], n_in: int
 ) -> dict[str, Any] | None:
-    """Settings of :class:`ImposedValues` for a file, None where nothing is imposed.
+    """Return settings of :class:`ImposedValues`, or ``None`` if nothing is imposed.
 
     Args:
         file: The training data.
-        impose: Node types by their number or meaning, of all components, or for each
-            the names of its components.
+        impose: Node types by their number or meaning, for all components, or the names
+            of components by node type.
         n_in: Number of input time steps.
 
     Raises:
@@ -138,28 +138,28 @@ def imposed_values(
     asked = f"data.impose={impose}"
     if not n_in or file.node_types is None:
         how = "with" if n_in else "without input time steps of"
-        given = f"{asked} {how} {file.path}"
-        given += ", which has no node_type" * (file.node_types is None)
-        raise UserError(given, "fields in time with node types", "leave it out")
+        came = f"{asked} {how} {file.path}"
+        came += ", which has no node_type" * (file.node_types is None)
+        raise UserError(came, "fields in time with node types", "leave it out")
     names, meanings = file.component_names, file.categories[file.node_types]
     numbers = {text: value for value, text in meanings.items()}
     every = range(file.num_samples)
-    there = {int(kind) for s in every for kind in np.unique(types_of(file, s))}
-    each = impose if isinstance(impose, Mapping) else dict.fromkeys(impose, names)
+    present = {int(kind) for s in every for kind in np.unique(types_of(file, s))}
+    by_type = impose if isinstance(impose, Mapping) else dict.fromkeys(impose, names)
     types, components = [], []
-    for kind, of in each.items():
+    for kind, imposed in by_type.items():
         number = numbers.get(str(kind))
         if number is None and str(kind).lstrip("-").isdigit():
             number = int(kind)
-        if number not in there:
-            called = (meanings.get(value, str(value)) for value in sorted(there))
+        if number not in present:
+            called = (meanings.get(value, str(value)) for value in sorted(present))
             known = f"one of {', '.join(called)}, which the points have"
             raise UserError(f"{asked} with the type {kind}", known, "change it")
-        if wrong := [name for name in of if name not in names]:
-            given = f"{asked} with the component {wrong[0]}"
-            raise UserError(given, f"one of {', '.join(names)}", "change it")
+        if wrong := [name for name in imposed if name not in names]:
+            came = f"{asked} with the component {wrong[0]}"
+            raise UserError(came, f"one of {', '.join(names)}", "change it")
         types.append(number)
-        components.append([names.index(name) for name in of])
+        components.append([names.index(name) for name in imposed])
     ahead = file.forcing_names
     forced = [FORCING + name for name in names]
     return {

@@ -1,4 +1,4 @@
-"""What is added to the inputs: noise, the boundary, what is known ahead, times."""
+"""Further inputs of a network: noise, boundary distances, forcings and lead times."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["BoundaryInputs", "Forcings", "LeadTimes", "TrainingNoise"]
 
 
 class TrainingNoise(Transform):
-    """Adds Gaussian noise to the fields of the input, in training alone.
+    """Adds Gaussian noise to the fields of the input, in training only.
 
     Args:
-        std: Standard deviation, in those of the training data.
+        std: Standard deviation, in that of the training data.
         components: Number of components of the input that are fields; the static inputs
-            behind them have no noise.
+            after them have no noise.
     """
 
     def __init__(self, *, std: float, components: int) -> None:
@@ -70,7 +70,7 @@ class BoundaryInputs(Transform):
 
 
 class LeadTimes(Transform):
-    """Makes the lead time an input; each time that is asked for is predicted by itself.
+    """Makes the lead time an input, with one call of the network per predicted time.
 
     The times of the inputs and of the prediction, relative to the last input, become
     the last component of the forcing.
@@ -96,7 +96,7 @@ class LeadTimes(Transform):
 
 
 class Forcings(Transform):
-    """Normalises what is known at all time steps, those of the prediction included.
+    """Normalises forcings, which are known at all time steps including predicted ones.
 
     Args:
         mean: Mean of each of the ``C_f`` components, the lead time the last.

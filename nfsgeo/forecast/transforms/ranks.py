@@ -35,13 +35,13 @@ class Ranks(Transform):
 
     with the distribution :math:`F` of the training data, linear between 64 quantiles;
     :math:`r` has mean zero and standard deviation one. On a mesh graded towards a wall
-    most distances from it are a small part of their standard deviation, and networks
-    hardly tell them apart. Inputs have ranks whose quartiles are closer than 0.75
-    standard deviations.
+    most distances from it are a small fraction of their standard deviation, and
+    networks hardly distinguish them. An input has a rank if its quartiles are closer
+    than 0.75 standard deviations.
 
     Args:
         columns: Numbers of these inputs among the components of the normalised input.
-        knots: Their quantiles ``[64]`` each, which increase.
+        knots: Increasing quantiles ``[64]`` of each of them.
     """
 
     def __init__(
@@ -80,18 +80,18 @@ class Ranks(Transform):
         )
 
     def _ranks(self, x: Tensor) -> Tensor:
-        """The ranks ``[..., k]`` of the inputs ``x [..., F]``; NaN remains."""
+        """Return ranks ``[..., k]`` of inputs ``x [..., F]``; NaN stays NaN."""
         values = x[..., list(self.columns)].movedim(-1, 0)
         flat = values.flatten(1).contiguous()
-        # Points that share a value have the middle of their ranks. ONNX has comparisons
-        # but no search; one quantile at a time needs little memory.
+        # Points of equal value have the mean of their ranks. ONNX has comparisons but
+        # no search; one quantile at a time needs little memory.
         below = above = torch.zeros_like(flat, dtype=torch.long)
         for at in self.knots.to(flat).unbind(1):
             below = below + (at[:, None] < flat)
             above = above + (at[:, None] <= flat)
         low = (below - 1).clamp(0, KNOTS - 2)
         start, width = self.knots.gather(1, low), self.knots.diff(dim=1).gather(1, low)
-        # Beyond the last of shared quantiles, which are no wider than nothing, it is 1.
+        # Equal quantiles have zero width; a value beyond them is at their upper end.
         width = width.clamp_min(torch.finfo(width.dtype).tiny)
         inside = ((flat - start) / width).clamp(0, 1)
         level = torch.where(above > below, (below + above - 1) / 2, low + inside)

@@ -1,4 +1,4 @@
-"""The base of all transforms, and what they hand on to the network."""
+"""The base class of transforms, and the inputs that they hand on to the network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nfsgeo.nn.kriging import StationaryCovariance
 
 __all__ = ["BaseForecast", "ModelInputs", "Transform", "TransformOptions"]
 
-LONG = 200  # a setting that is not shown
+LONG = 200  # characters of a setting that is not shown
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class ModelInputs:
             sample, for a model that depends on them, else ``None``.
         features: Further inputs of the network, each ``[N, n_in, k]``.
         lead: Lead time of each sample ``[S]``, or ``None``.
-        query_x: Values of ``x`` at the query points at all times ``[M, F]``, NaN where
-            they are unknown, or ``None``.
+        query_x: Values of ``x`` at the query points ``[M, F]``, the same at all time
+            steps, NaN where they are unknown, or ``None``.
         query_features: The ``features`` at the query points, each ``[M, k]``.
         base: Forecast ``[M, T, C]`` that the network corrects, in the scale of the
             last transform.
@@ -102,7 +102,7 @@ class ModelInputs:
     def with_feature(
         self, feature: Tensor, queries: Tensor | None = None
     ) -> ModelInputs:
-        """The inputs with one more feature of the network.
+        """Return the inputs with one more feature.
 
         Args:
             feature: Values at the observed points ``[N, n_in, k]``.
@@ -118,11 +118,11 @@ class ModelInputs:
 
 
 class Transform(nn.Module):
-    """A step between data and network: inputs and targets in, predictions out.
+    """A step between data and network, for inputs, targets and predictions.
 
     Transforms form a stack, the first of which is next to the data. A subclass takes
     plain types as keyword arguments and passes them on to this class as ``settings``:
-    a checkpoint stores them, and the transform is made of them again.
+    a checkpoint stores them, and the transform is built from them again.
 
     Attributes:
         fitted: Names of the settings that a run takes from the one that it starts from,
@@ -139,7 +139,7 @@ class Transform(nn.Module):
 
     @classmethod
     def fit(cls, statistics: Statistics, options: TransformOptions) -> Self | None:
-        """The transform of a run, or ``None`` where the run has none of this kind.
+        """Fit the transform of a run, or return ``None`` if the run needs none.
 
         Args:
             statistics: Statistics of the training windows.
@@ -148,7 +148,7 @@ class Transform(nn.Module):
         return None
 
     def sizes(self, problem: Problem) -> Problem:
-        """The sizes of the network behind this transform.
+        """Return the sizes of the network behind this transform.
 
         Args:
             problem: Sizes before the transform.
@@ -156,7 +156,7 @@ class Transform(nn.Module):
         return problem
 
     def connect(self, graphs: Graphs) -> Graphs:
-        """The graphs with what this transform needs of the positions.
+        """Add edges or values that this transform computes from positions.
 
         Args:
             graphs: Graphs so far.
@@ -164,7 +164,7 @@ class Transform(nn.Module):
         return graphs
 
     def inputs(self, batch: ModelInputs) -> ModelInputs:
-        """The inputs that the next transform gets.
+        """Return the inputs of the next transform.
 
         Args:
             batch: Inputs from the transform before.
@@ -172,28 +172,28 @@ class Transform(nn.Module):
         return batch
 
     def targets(self, target: Tensor, batch: ModelInputs) -> Tensor:
-        """The target on its way to the scale of the network: the inverse of outputs.
+        """Map a target towards the scale of the network, the inverse of ``outputs``.
 
-        A loss is taken of the network's prediction and of targets that went through all
-        transforms. NaN leaves the loss.
+        A loss compares the network's prediction with targets that went through all
+        transforms. NaN is left out of the loss.
 
         Args:
-            target: True fields ``[M, T, C]`` as the transform before handed them on.
-            batch: The inputs that this transform has handed on.
+            target: True fields ``[M, T, C]`` from the transform before.
+            batch: The inputs that this transform has returned.
         """
         return target
 
     def outputs(self, prediction: Tensor, batch: ModelInputs) -> Tensor:
-        """The prediction ``[M, T, C]`` on its way back to the units of the data.
+        """Map a prediction ``[M, T, C]`` back towards the units of the data.
 
         Args:
-            prediction: Prediction of the next transform.
-            batch: The inputs that this transform has handed on.
+            prediction: Prediction from the next transform.
+            batch: The inputs that this transform has returned.
         """
         return prediction
 
     def unaware_of(self, queries: Tensor) -> Transform:
-        """This transform, had it never seen some positions.
+        """Return this transform as if it had never seen some positions.
 
         Args:
             queries: The normalised positions ``[M, d]``.
@@ -202,9 +202,10 @@ class Transform(nn.Module):
 
     @property
     def sources(self) -> dict[str, tuple[int, str]]:
-        """Graphs from points of its own: their number, and ``points`` or ``queries``.
+        """Graphs from points that the transform keeps, by name.
 
-        A graph to the query points has the name of that to the observed points, and
+        Each has the number of these points, and ``points`` or ``queries`` as its ends.
+        A graph to the query points is named as that to the observed points, followed by
         ``_queries``.
         """
         return {}

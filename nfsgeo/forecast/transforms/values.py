@@ -1,4 +1,4 @@
-"""The values of inputs and outputs: normalised, filled in where they are missing."""
+"""Normalisation of inputs and outputs, and the filling in of missing values."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = ["FieldNormaliser", "MissingValues", "Normalise"]
 class FieldNormaliser(nn.Module):
     """Shifts and scales each component of a field, the same at every point.
 
-    A statistic held per point would belong to one mesh; these hold on any. Scaling is
+    A statistic per point would belong to one mesh; these hold on any mesh. Scaling is
     in double precision, so that small changes of a large value keep their digits.
 
     Args:
         mean: Mean of each component, ``[F]``.
-        std: Standard deviation of each component, ``[F]``; 0 of one that is its mean,
-            whatever is denormalised.
+        std: Standard deviation of each component, ``[F]``. If it is 0, every value
+            denormalises to the mean.
 
     Raises:
-        ValueError: They are of two lengths, or a std is negative.
+        ValueError: Their lengths differ, or a standard deviation is negative.
     """
 
     mean: Tensor
@@ -44,7 +44,8 @@ class FieldNormaliser(nn.Module):
         self, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]
     ) -> None:
         super().__init__()
-        mean, std = (torch.as_tensor(each, dtype=torch.float64) for each in (mean, std))
+        mean = torch.as_tensor(mean, dtype=torch.float64)
+        std = torch.as_tensor(std, dtype=torch.float64)
         if mean.shape != std.shape or mean.ndim != 1 or not bool((std >= 0).all()):
             raise ValueError(
                 f"mean {tuple(mean.shape)} and std {tuple(std.shape)}: expected two "
@@ -54,11 +55,19 @@ class FieldNormaliser(nn.Module):
         self.register_buffer("std", std)
 
     def normalise(self, x: Tensor) -> Tensor:
-        """Field ``[..., F]`` less its mean, in standard deviations, float64."""
+        """Subtract the mean and divide by the standard deviation, in float64.
+
+        Args:
+            x: Field ``[..., F]``.
+        """
         return (x - self.mean) / self.std.where(self.std > 0, 1)
 
     def denormalise(self, y: Tensor) -> Tensor:
-        """A normalised field ``y [..., F]``, back in the units of the data, float64."""
+        """Return a field in the units of the data, in float64.
+
+        Args:
+            y: Normalised field ``[..., F]``.
+        """
         return y * self.std + self.mean
 
     def extra_repr(self) -> str:
@@ -75,10 +84,10 @@ class Normalise(Transform):
         mean: mean of the ``F`` components of the input.
         std: their standard deviations.
         out_mean: mean of the ``C`` components of the output.
-        out_std: their standard deviations, 0 of one that never changes in training and
-            that the network has no say in; a residual prediction is 0 itself.
+        out_std: their standard deviations; 0 of a component that never changes in
+            training, which direct prediction sets to its mean.
         observed: standard deviations of the input in the training data, in which noise
-            on it is measured: unlike ``std``, not of anomalies or of another run.
+            is measured; unlike ``std`` never those of anomalies or of another run.
     """
 
     fitted = "mean", "std", "out_mean", "out_std"
@@ -92,8 +101,9 @@ class Normalise(Transform):
         out_std: Sequence[float],
         observed: Sequence[float] | None = None,
     ) -> None:
-        given = {"mean": mean, "std": std, "out_mean": out_mean, "out_std": out_std}
-        super().__init__(**given, observed=observed)
+        super().__init__(
+            mean=mean, std=std, out_mean=out_mean, out_std=out_std, observed=observed
+        )
         observed = std if observed is None else observed
         self.observed = torch.tensor(observed, dtype=torch.float64)
         self.fields = FieldNormaliser(mean, std)
@@ -116,8 +126,9 @@ class Normalise(Transform):
         observed = inputs.scale.tolist()
         for column in statistics.categories:  # which have neither a size nor noise
             mean[column], std[column], observed[column] = 0.0, 1.0, 0.0
-        scales = {"mean": mean, "std": std, "out_mean": out_mean, "out_std": out_std}
-        return cls(**scales, observed=observed)
+        return cls(
+            mean=mean, std=std, out_mean=out_mean, out_std=out_std, observed=observed
+        )
 
     def inputs(self, batch: ModelInputs) -> ModelInputs:
         x, query_x = self.fields.normalise(batch.x), batch.query_x
@@ -138,14 +149,14 @@ class Normalise(Transform):
 class MissingValues(Transform):
     """Fills in missing values, NaN, and adds an indicator of each component.
 
-    From the time steps before and after at the same point, else from the neighbours
-    that are observed, see :mod:`nfsgeo.nn.missing_values`. A model whose training data
-    were complete has no indicators; its missing inputs are filled in all the same.
+    Values come from the time steps before and after at the same point, otherwise from
+    observed neighbours, see :mod:`nfsgeo.nn.missing_values`. A model whose training
+    data were complete has no indicators, but its missing inputs are filled in, too.
 
     Args:
-        trend: the damped trend of each component, none where training saw no gaps.
-        indicators: number of components with an indicator, 1 where the component is
-            observed and 0 where it is filled in; 0 for none.
+        trend: damped trend of each component; empty if training data are complete.
+        indicators: number of components with an indicator, which is 1 where the
+            component is observed and 0 where it is filled in.
         gaps: whether training data have missing values.
     """
 
@@ -176,9 +187,11 @@ class MissingValues(Transform):
         return replace(batch, x=filled).with_feature(observed)
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """Normalised fields ``x [N, n_in, F]`` without missing values.
+        """Fill in the missing values of normalised fields.
 
-        On ``graphs`` of :meth:`connect`.
+        Args:
+            x: Fields ``[N, n_in, F]``, NaN where a value is missing.
+            graphs: Result of :meth:`connect`.
         """
         if not self.gaps:
             # Training data are known to be complete; asking would wait for the device.
