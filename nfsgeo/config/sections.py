@@ -5,7 +5,7 @@ Names of models, meshes and losses are checked once they are loaded, by
 
 The defaults are the demonstration: what ``nfsgeo train --model nfs`` trains when
 nothing else is said, within minutes on two cores. Its data are in
-:mod:`nfsgeo.training.run_data`, the paper's protocol in :mod:`nfsgeo.training.loading`.
+:mod:`nfsgeo.training.source`, the paper's protocol in :mod:`nfsgeo.training.loading`.
 """
 
 from __future__ import annotations

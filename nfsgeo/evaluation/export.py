@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -170,7 +171,8 @@ def _inputs(
         itself = torch.arange(len(graphs.pos)).expand(2, -1)
         identity = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
         own = ["own"] * ("near" in edges)
-        edges |= dict.fromkeys([*forecaster.query_edges, *own], identity)
+        needed = (name for step in forecaster.stack for name in step.query_edges)
+        edges |= dict.fromkeys([*needed, *own], identity)
         for name in names:
             if (observed := name.removesuffix("_queries")) in edges:
                 edges.setdefault(name, edges[observed])
@@ -204,7 +206,8 @@ class _Program(nn.Module):
         # The graphs among the nodes of the grid do not change.
         self.nodes = nodes.among_nodes(torch.device("cpu"))
         self.fixed = {"nodes": nodes.grid.size(0)}
-        self.fixed |= {name: num for name, (num, _) in forecaster.sources.items()}
+        for transform in forecaster.stack:
+            self.fixed |= {name: num for name, (num, _) in transform.sources.items()}
         self.ends = ENDS | _own_ends(forecaster)
 
     def forward(
@@ -229,9 +232,9 @@ class _Program(nn.Module):
 
 
 def _own_ends(forecaster: Forecaster) -> dict[str, tuple[str, str]]:
-    """Graphs from points that transforms keep: sources and targets."""
-    sources = forecaster.sources.items()
-    return {name: (name, target) for name, (_, target) in sources}
+    """Return the ends of graphs from points that transforms keep, by name."""
+    sources = (transform.sources.items() for transform in forecaster.stack)
+    return {name: (name, end) for name, (_, end) in chain.from_iterable(sources)}
 
 
 def _sizes(name: str, tensor: Tensor) -> dict[int, Dim]:

@@ -34,8 +34,9 @@ from nfsgeo.forecast import matched
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training.run_data import RunData, open_as
+from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run
+from nfsgeo.training.source import open_as
 
 __all__ = ["predict"]
 

@@ -26,8 +26,8 @@ from nfsgeo.training import Experiment, RunPaths
 from nfsgeo.training.artifacts import write_arrays, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.run import is_finished
-from nfsgeo.training.run_data import open_as
 from nfsgeo.training.run_paths import Run, find_run
+from nfsgeo.training.source import open_as
 from nfsgeo.training.trainer import read_history
 
 __all__ = ["BY_TIME_STEP", "SERIES", "evaluate_run"]

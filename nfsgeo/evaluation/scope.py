@@ -11,7 +11,8 @@ from nfsgeo.data.splits import SPLITS
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
-from nfsgeo.training.run_data import RunData, open_source, samples_of, with_parts
+from nfsgeo.training.run_data import RunData, samples_of
+from nfsgeo.training.source import open_source, with_parts
 
 __all__ = ["Part", "describe_scored", "scoped"]
 

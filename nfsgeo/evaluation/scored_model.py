@@ -18,8 +18,9 @@ from nfsgeo.evaluation.additions import Addition, additions_of
 from nfsgeo.forecast import Forecaster, matched, rollout
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.processes import check_device, device_of
-from nfsgeo.training.run_data import Observation, RunData, open_source
+from nfsgeo.training.run_data import Observation, RunData
 from nfsgeo.training.run_paths import Run, find_run
+from nfsgeo.training.source import open_source
 
 __all__ = ["LoadedRun", "ScoredModel", "open_run", "points_of", "predictions"]
 

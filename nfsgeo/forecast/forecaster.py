@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Self, TypeVar, cast
 
 import torch
@@ -148,18 +147,6 @@ class Forecaster(nn.Module):
         )
         if noise and normalise is not None:
             windows.noise = noise * normalise.observed
-
-    @property
-    def sources(self) -> dict[str, tuple[int, str]]:
-        """Graphs from points that transforms keep, see :attr:`Transform.sources`."""
-        sources = (transform.sources.items() for transform in self.stack)
-        return dict(chain.from_iterable(sources))
-
-    @property
-    def query_edges(self) -> list[str]:
-        """Names of the edges from observed to query points that transforms need."""
-        names = (transform.query_edges for transform in self.stack)
-        return [*chain.from_iterable(names)]
 
     def connect(
         self,

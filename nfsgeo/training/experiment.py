@@ -29,7 +29,8 @@ from nfsgeo.training.module import TrainingModule, WindowData
 from nfsgeo.training.processes import check_device
 from nfsgeo.training.reading import read_windows
 from nfsgeo.training.resolution import for_base_forecast, resolved
-from nfsgeo.training.run_data import RunData, open_source, samples_of
+from nfsgeo.training.run_data import RunData, samples_of
+from nfsgeo.training.source import open_source
 from nfsgeo.training.trainer import check_logger, find_learning_rate
 
 __all__ = ["BASE_FORECASTS", "CHECKS", "Experiment", "prepare"]

@@ -1,24 +1,18 @@
-"""The data of a run: its file, the points, the samples of each part, their windows."""
+"""The samples, windows and points that each part of a run uses."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-import nfsgeo.data
 from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import Indices
-from nfsgeo.data.generation import generate
-from nfsgeo.data.io.joining import joined
-from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
@@ -26,15 +20,13 @@ from nfsgeo.data.meshes import (
     MeshOfFile,
     with_queries,
 )
-from nfsgeo.data.splits import SPLITS, published_split, split_in_order
+from nfsgeo.data.splits import SPLITS, split_in_order
 from nfsgeo.data.times import clock, same_steps
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
-from nfsgeo.progress import Progress, silent
 
-__all__ = ["Observation", "RunData", "open_as", "open_source", "queried"]
-__all__ += ["samples_of", "steps_of", "with_parts"]
+__all__ = ["Observation", "RunData", "queried", "samples_of", "steps_of"]
 
 T = TypeVar("T")
 
@@ -47,17 +39,18 @@ Observation = Callable[[int], Mesh]
 
 @dataclass(frozen=True)
 class RunData:
-    """The data of a run: its file, and what of it the configuration uses.
+    """The file of a run, and the samples, windows and points that its parts use.
 
-    What is computed once is kept in :meth:`once`, also for a completed configuration.
+    Results that are computed once are cached by :meth:`once`, also for a completed
+    configuration.
 
     Args:
-        config: The configuration, as far as it is known; the sections ``data`` and
-            ``loss.weighting``, the name of the model and the seed are used.
+        config: The configuration, of which the section ``data``, ``loss.weighting``,
+            the name of the model and the seed are used.
         file: The fields.
 
     Raises:
-        UserError: On access, where the file does not have such points or time steps.
+        UserError: On access, if the file lacks such points or time steps.
     """
 
     config: RunConfig
@@ -65,11 +58,11 @@ class RunData:
     _made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The object that ``make`` returned at the first call with this ``key``.
+        """Return the object of a key, which is made at the first call.
 
         Args:
             key: Name of the object.
-            make: Makes it of the data, and of settings that no longer change.
+            make: Makes it from the data, and from settings that no longer change.
         """
         if key not in self._made:
             self._made[key] = make()
@@ -77,7 +70,7 @@ class RunData:
         return made
 
     def completed(self, config: RunConfig) -> Self:
-        """The same data with further settings, and all that has been computed.
+        """Return the same data with further settings, and all that has been computed.
 
         Args:
             config: The configuration, with the same samples, windows and points.
@@ -85,7 +78,7 @@ class RunData:
         return replace(self, config=config)
 
     def samples(self, part: str) -> Indices:
-        """The numbers of the samples of a part.
+        """Return the numbers of the samples of a part.
 
         Args:
             part: ``"train"``, ``"valid"`` or ``"test"``.
@@ -98,10 +91,10 @@ class RunData:
         return steps_of(self.config.data, self.file)
 
     def starts(self, part: str, num_steps: int, stride: int | None = None) -> Indices:
-        """First time steps of the windows that a sample of a part has.
+        """Return the first time steps of the windows of a sample.
 
-        But for lead times, windows in which the file lacks time steps are left out
-        where there are others.
+        Windows in which the file lacks time steps are left out if there are others,
+        unless the model has lead times.
 
         Args:
             part: ``"train"``, ``"valid"`` or ``"test"``.
@@ -110,16 +103,16 @@ class RunData:
         """
         data, file = self.config.data, self.file
         times, _ = clock(file.times, file.time_unit)
-        own = data.window_stride if part == "train" else data.evaluation_stride
-        if (stride := stride or own) is None:
+        usual = data.window_stride if part == "train" else data.evaluation_stride
+        if (stride := stride or usual) is None:
             return np.array([data.first_step])
         steps, apart = self.steps[part], data.time_stride
         starts = np.arange(steps.start, steps.stop - data.length(num_steps) + 1, stride)
         if data.lead_times:
             return starts
-        usual = np.median(times[apart:] - times[:-apart])
+        median = np.median(times[apart:] - times[:-apart])
         gaps = np.diff(times[starts[:, None] + apart * np.arange(num_steps)])
-        even = same_steps(gaps, usual).all(axis=1)
+        even = same_steps(gaps, median).all(axis=1)
         return starts[even] if even.any() else starts
 
     def windows(
@@ -133,7 +126,7 @@ class RunData:
         max_samples: int | None = None,
         volumes: bool = False,
     ) -> WindowDataset:
-        """The windows of a part of the data.
+        """Return the windows of a part of the data.
 
         Args:
             part: ``"train"``, ``"valid"`` or ``"test"``.
@@ -169,7 +162,7 @@ class RunData:
         )
 
     def training_windows(self, beyond: int = 0) -> WindowDataset:
-        """The windows of training, on its meshes.
+        """Return the windows of training, on its meshes.
 
         Args:
             beyond: Further time steps after the predicted ones.
@@ -188,37 +181,35 @@ class RunData:
         return self.once("mesh", lambda: self.observation(self._seed))
 
     def observation(self, seed: int) -> Observation:
-        """The points where samples are observed.
+        """Return the points where samples are observed.
 
         Args:
-            seed: Seed of the points, where they are drawn.
+            seed: Seed of the points, if they are drawn.
         """
         kind = MESH_KINDS[self.config.data.mesh or ""]
         if kind.size is None and self._many:
             return MeshOfFile(self.file)
         draw = self._draw(seed)
-        each = kind.drawn and (self.config.data.mesh_per_sample or self._many)
-        return draw if each else draw(0)
+        by_sample = kind.drawn and (self.config.data.mesh_per_sample or self._many)
+        return draw if by_sample else draw(0)
 
     @property
     def training_mesh(self) -> Observation:
-        """The points where training samples are observed, each on another mesh in every
-        epoch where there are several.
-        """
+        """The points where training samples are observed, which may cycle by epoch."""
         queries = self.config.data.query_points or 0
         return self.once("training mesh", lambda: self.training_observation(queries))
 
     def training_observation(self, query_points: int) -> Observation:
-        """The points where training samples are observed, and their query points.
+        """Return the points where training samples are observed, with query points.
 
-        Each of several meshes has its own unobserved query points, and a single one
-        others in every turn, where the file has any.
+        Each of several meshes has its own unobserved query points; a single mesh has
+        others in every epoch, as far as the file has any.
 
         Args:
             query_points: Number of unobserved query points of a sample at most.
         """
         data, file = self.config.data, self.file
-        # Of more meshes than windows, the others would serve none.
+        # More meshes than windows would never be used.
         most = file.num_samples
         if data.window_stride is not None:
             most *= len(range(0, len(file.times), data.window_stride))
@@ -233,15 +224,17 @@ class RunData:
         else:
             return queried(self.mesh, file, queries, self._seed)
         if queries:
-            more = file, queries, self._seed
-            meshes = [with_queries(mesh, *more, k) for k, mesh in enumerate(meshes)]
+            meshes = [
+                with_queries(mesh, file, queries, self._seed, number)
+                for number, mesh in enumerate(meshes)
+            ]
         return MeshesInTurn(tuple(meshes))
 
     def trained_points(self, sample: int) -> Indices:
-        """The points of a sample that training has seen, on any point set.
+        """Return the numbers of the points of a sample that training has seen.
 
-        Query points count as seen. Points of samples on several meshes are told by
-        their coordinates, so that meshes of the file that share points are one.
+        Query points count as seen. Points of several meshes are compared by their
+        coordinates, since meshes of a file may share points.
 
         Args:
             sample: Number of the sample.
@@ -278,14 +271,14 @@ class RunData:
         return bool(self.file.sample_mesh.any())
 
     def _draw(self, seed: int) -> Observation:
-        """The points of a number."""
+        """Return a function that draws the points of a number."""
         kind = MESH_KINDS[self.config.data.mesh or ""]
         size = getattr(self.config.data, kind.size) if kind.size else None
         return partial(kind.sampler, self.file, size, seed)
 
 
 def samples_of(data: DataSection, file: Fields, part: str) -> Indices:
-    """The numbers of the samples of a part; where parts differ in time, of all.
+    """Return the numbers of the samples of a part, all of them if split by time.
 
     Args:
         data: Settings of the data.
@@ -298,11 +291,11 @@ def samples_of(data: DataSection, file: Fields, part: str) -> Indices:
 
 
 def steps_of(data: DataSection, file: Fields) -> dict[str, range]:
-    """The time steps of the file that the windows of each part lie in.
+    """Return the time steps of the file for the windows of each part.
 
-    Where samples are split by time, training, validation and test follow each other
-    with 0.7/0.1/0.2 of the time steps, none of them shorter than a window. Time steps
-    at the end that hold forcings alone belong to none.
+    If samples are split by time, training, validation and test follow each other with
+    0.7/0.1/0.2 of the time steps, none of them shorter than a window. Time steps at the
+    end that only have forcings belong to no part.
 
     Args:
         data: Settings of the data.
@@ -330,75 +323,15 @@ def steps_of(data: DataSection, file: Fields) -> dict[str, range]:
     return {part: range(*cuts[i : i + 2]) for i, part in enumerate(SPLITS)}
 
 
-def open_source(data: DataSection, progress: Progress = silent) -> Fields:
-    """The fields that a run is trained, validated and tested on.
-
-    Without a file these are Navier-Stokes on a coarse grid, viscosity 1e-3, a snapshot
-    every 0.25 time units, made once and kept in the user's cache.
-    """
-    path = data.file or generate(
-        "navier-stokes",
-        None,
-        samples=360,
-        resolution=64,
-        num_steps=20,
-        workers=os.cpu_count() or 1,
-        progress=progress,
-    )
-    return with_parts(data, nfsgeo.data.open(path, columns=data.columns))
-
-
-def with_parts(data: DataSection, fields: Fields) -> Fields:
-    """The fields of ``data.file`` with the parts and the known fields of a run.
+def queried(observation: Observation, file: Fields, num: int, seed: int) -> Observation:
+    """Return points of observation with unobserved query points.
 
     Args:
-        data: Settings of the data.
-        fields: The content of the file as it is.
-
-    Raises:
-        UserError: The parts do not fit to the file.
+        observation: Where samples are observed.
+        file: The fields.
+        num: Number of query points of each sample at most.
+        seed: Seed by which they are drawn.
     """
-    split, path = data.split, fields.path
-    if data.test_file is not None:
-        num, share = fields.num_samples, split[1] if split else 1 / 8
-        fields = joined([fields, open_as(data, data.test_file)], "samples")
-        valid = round(share if share >= 1 else share * num)
-        if not 0 < valid < num:
-            raise UserError(
-                f"{num} samples of {path} to train and validate on",
-                "some for each",
-                "change data.split, or use a longer file",
-            )
-        sizes = num - valid, valid, fields.num_samples - num
-        fields = fields.with_split(published_split(fields.num_samples, *sizes))
-    elif split is not None:
-        fields = fields.with_split(_parts(split, fields))
-    return fields.with_known(data.known) if data.known else fields
-
-
-def open_as(data: DataSection, path: Path) -> Fields:
-    """Another file than that of training, which may leave its columns open or not."""
-    given = data.columns if data.columns and takes_columns(path) else None
-    return nfsgeo.data.open(path, columns=given)
-
-
-def _parts(split: tuple[float, float, float], fields: Fields) -> dict[str, Indices]:
-    """Sample numbers of each part, of three fractions or three numbers of samples."""
-    num = fields.num_samples
-    if abs(sum(split) - 1) < 1e-6 and min(split) > 0:
-        train, valid, test = (each / sum(split) for each in split)
-        return split_in_order(num, (train, valid, test))
-    if any(each != int(each) for each in split) or sum(split) > num:
-        raise UserError(
-            f"data.split={list(split)} with {num} samples of {fields.path}",
-            "three fractions with the sum 1, or three numbers of samples that it has",
-            "for example --set data.split=[0.8,0.1,0.1]",
-        )
-    return published_split(num, *map(int, split))
-
-
-def queried(observation: Observation, file: Fields, num: int, seed: int) -> Observation:
-    """Where samples are observed, with at most ``num`` unobserved query points each."""
     if isinstance(observation, Mesh):
         return with_queries(observation, file, num, seed)
     return partial(_queried, observation, file, num, seed)

@@ -14,7 +14,8 @@ from nfsgeo.stations.climatology import at_times
 from nfsgeo.stations.series_fit import SeriesFit, fitted_series
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.resolution import resolved
-from nfsgeo.training.run_data import RunData, open_source
+from nfsgeo.training.run_data import RunData
+from nfsgeo.training.source import open_source
 
 DAY, YEAR = 86400.0, 365.2425 * 86400.0
 STATIONS, SIZES = 24, {"data.n_in": 3, "data.n_out": 2}

@@ -8,7 +8,7 @@ import pytest
 
 import nfsgeo
 from nfsgeo.training import load_config, read_config
-from nfsgeo.training.run_data import open_source
+from nfsgeo.training.source import open_source
 
 SIZES = {"data.n_in": 3, "data.n_out": 3}
 POINTS = np.random.default_rng(0).random((12, 2))

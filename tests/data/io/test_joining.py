@@ -19,7 +19,7 @@ from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.geometry import Domain
-from nfsgeo.training.run_data import open_source
+from nfsgeo.training.source import open_source
 
 RNG = np.random.default_rng(0)
 
