@@ -15,24 +15,9 @@ from nfsgeo.data.checks import as_real, finite, missing_values, on_cpu
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.errors import UserError
 
-__all__ = [
-    "EPOCH",
-    "MONTHS",
-    "as_times",
-    "check_no_dates",
-    "clock",
-    "dates",
-    "filled",
-    "later",
-    "same_steps",
-    "spacing_text",
-    "span_text",
-    "step_text",
-    "time_text",
-    "time_texts",
-    "time_variable",
-    "unit_of_times",
-]
+__all__ = ["EPOCH", "MONTHS", "as_times", "check_no_dates", "clock", "dates", "filled"]
+__all__ += ["later", "same_steps", "spacing_text", "span_text", "step_text"]
+__all__ += ["time_text", "time_texts", "time_variable", "unit_of_times"]
 
 EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
 MONTHS = "months"  # unit of the steps of dates a month or a year apart

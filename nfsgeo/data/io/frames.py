@@ -23,15 +23,8 @@ from nfsgeo.data.conventions import bare_name
 from nfsgeo.data.io.format import FileProbe
 from nfsgeo.errors import UserError, require
 
-__all__ = [
-    "SPACES",
-    "STATIONS",
-    "first_lines",
-    "frame_of",
-    "is_number",
-    "is_table",
-    "values_of",
-]
+__all__ = ["SPACES", "STATIONS", "first_lines", "frame_of", "is_number", "is_table"]
+__all__ += ["values_of"]
 
 LONGEST, COMMENTS = 2**20, 100  # bytes up to the first row, lines of comments above
 SPACES = r"\s+"  # any white space separates columns

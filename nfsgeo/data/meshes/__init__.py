@@ -29,20 +29,6 @@ from nfsgeo.data.meshes.subsets import (
     with_queries,
 )
 
-__all__ = [
-    "MESH_KINDS",
-    "Mesh",
-    "MeshKind",
-    "MeshOfFile",
-    "MeshesInTurn",
-    "clustered",
-    "disjoint",
-    "every_point",
-    "jittered",
-    "nested",
-    "off_grid",
-    "points_there",
-    "random_subset",
-    "sub_grid",
-    "with_queries",
-]
+__all__ = ["MESH_KINDS", "Mesh", "MeshKind", "MeshOfFile", "MeshesInTurn", "clustered"]
+__all__ += ["disjoint", "every_point", "jittered", "nested", "off_grid", "points_there"]
+__all__ += ["random_subset", "sub_grid", "with_queries"]

@@ -16,18 +16,8 @@ from nfsgeo.data.meshes.on_grids import check_flat, jittered, off_grid, sub_grid
 from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.errors import UserError
 
-__all__ = [
-    "MESH_KINDS",
-    "MeshKind",
-    "MeshOfFile",
-    "clustered",
-    "disjoint",
-    "every_point",
-    "nested",
-    "points_there",
-    "random_subset",
-    "with_queries",
-]
+__all__ = ["MESH_KINDS", "MeshKind", "MeshOfFile", "clustered", "disjoint"]
+__all__ += ["every_point", "nested", "points_there", "random_subset", "with_queries"]
 
 # Highest over lowest density of clustered points.
 RATIO = 10.0
