@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from xarray import Variable
 
+from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import NODE_TYPE, SPACE, STATIC, Floats, Indices
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
-from nfsgeo.data.windows import Cache
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.cells import boundary_sides, way_to_points, way_to_segments
 

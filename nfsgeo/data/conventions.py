@@ -1,7 +1,7 @@
-"""Names by which data are understood: of roles, axes, columns and marks.
+"""Names of roles, axes and columns, by which data are understood.
 
-Names of columns tell the coordinates, the time and the sample; that ``a``, ``a_NAME``
-and ``node_type`` are static inputs; and that ``forcing_NAME`` is known ahead.
+The name of a column tells whether it is a coordinate, the time or the sample. Columns
+``a``, ``a_NAME`` and ``node_type`` are static inputs, ``forcing_NAME`` is known ahead.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg
 
 
 def role_of(name: str) -> str:
-    """The role that a name tells, "" if none; ``T`` may be a temperature."""
+    """Return the role that a name tells, "" if none; ``T`` may be a temperature."""
     bare = bare_name(name)
     fits = (role for role, known in COLUMN_NAMES.items() if bare in known)
     return "" if bare == "t" and name.strip()[0] == "T" else next(fits, "")
@@ -83,10 +83,10 @@ def is_static(name: str) -> bool:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first of them, for a message."""
+    """Join the first of some names for a message."""
     return ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN)
 
 
 def is_large(dims: Any, attrs: Mapping[str, Any]) -> bool:
-    """Whether a variable is read, and filled, sample by sample."""
+    """Whether a variable is read and written sample by sample."""
     return attrs.get("role") in AT_POINTS or "obs" in dims

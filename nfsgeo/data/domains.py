@@ -1,4 +1,4 @@
-"""The domain of a data set of xarray, whether its points lie in it, and region files.
+"""The domain of a data set, a check that its points lie in it, and region files.
 
 The coordinates x, y and z have the attributes ``lower``, ``upper`` and ``periodic``.
 The data set has the attribute ``sphere`` where they are longitude and latitude on one,
@@ -76,8 +76,13 @@ def check_within(
     *,
     axes: Sequence[Doubles] | None = None,
 ) -> None:
-    """Makes sure that a domain holds the points ``[n, d]`` of meshes, of a grid the
-    first and last of each of its ``axes``.
+    """Check that a domain holds the points of meshes.
+
+    Args:
+        domain: The domain.
+        meshes: Points ``[n, d]`` of each mesh; of a grid the ends of its axes.
+        path: The file, for messages.
+        axes: Coordinates along each axis of a grid, None for point clouds.
 
     Raises:
         UserError: A point lies outside, along a periodic axis by more than a period, or

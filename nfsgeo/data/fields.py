@@ -277,7 +277,7 @@ class Fields(Layout):
         return digest.hexdigest()
 
     def write(self, path: str | Path, *, progress: Progress = silent) -> Path:
-        """Writes the fields in the format of the target's ending.
+        """Write the fields in the format of the target's ending.
 
         Args:
             path: The file to make, such as ``"fields.nc"``.
@@ -354,7 +354,7 @@ class Fields(Layout):
         return self.with_dataset(self.dataset[[*names, *rest]])
 
     def check_known(self) -> None:
-        """Raises a UserError if a field to predict varies in time alone."""
+        """Raise a UserError if a field to predict varies in time alone."""
         along, names = {"sample", "time"}, self.component_names
         if left := [n for n in names if along.issuperset(self.dataset[n].dims)]:
             raise self._refused(

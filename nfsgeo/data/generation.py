@@ -1,4 +1,4 @@
-"""Makes the data sets: solves samples in batches and writes them to a file."""
+"""Generation of data sets: samples are solved in batches and written to a file."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class _Batches(Dataset[Any]):
 def _solved(
     made: _Batches, workers: int
 ) -> Generator[tuple[range, dict[str, Any]], None, None]:
-    """Solves batches, in this process or in spawned ones of one thread each, and yields
+    """Solve batches, in this process or in spawned ones of one thread each, and yields
     them as they come.
 
     Raises:

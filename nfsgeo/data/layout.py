@@ -47,7 +47,7 @@ TRIANGLES = {"triangle": [[0, 1, 2]], "quad": [[0, 1, 2], [0, 2, 3]]}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
-    """Points and cells of samples, and the values of variables at the points.
+    """Points and cells of samples, and values of variables at the points.
 
     Args:
         dataset: Laid out as :mod:`nfsgeo.data.layout` says.

@@ -20,7 +20,7 @@ Key = tuple[int | slice, ...]
 
 
 class _Deferred(BackendArray):
-    """An array of which ``read`` returns the part of a key of integers and slices."""
+    """An array whose parts ``read`` returns, by a key of integers and slices."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: Any, read: Callable[[Key], NDArray[Any]]
@@ -49,14 +49,14 @@ def deferred(
 
 
 def opened_hdf5(path: Path) -> CachingFileManager[h5py.File]:
-    """An HDF5 file that stays open between two reads, of the last that were read."""
+    """An HDF5 file that stays open between reads, as long as few others are read."""
     return CachingFileManager(h5py.File, path, mode="r")
 
 
 def read_hdf5(
     opened: CachingFileManager[h5py.File], name: str, key: Key
 ) -> NDArray[Any]:
-    """A part of an array of an HDF5 file."""
+    """Read a part of an array of an HDF5 file."""
     return np.asarray(opened.acquire()[name][key])
 
 

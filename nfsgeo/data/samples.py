@@ -1,4 +1,4 @@
-"""Samples as they are read: fields at the points of a mesh."""
+"""Reading of a sample at the points of a mesh."""
 
 from __future__ import annotations
 
@@ -40,12 +40,18 @@ class Sample(NamedTuple):
 def read_sample(
     file: Fields, sample: int, observed: Mesh, steps: Indices, *, volumes: bool
 ) -> Sample:
-    """Reads a sample at some time steps, increasing, at the points of a mesh and its
-    query points; with quadrature weights where ``volumes`` are wanted.
+    """Read a sample at the points of a mesh and its query points.
+
+    Args:
+        file: The fields.
+        sample: Number of the sample.
+        observed: The mesh.
+        steps: Numbers of the time steps, increasing.
+        volumes: Whether quadrature weights are computed.
 
     Raises:
-        UserError: It is damaged or infinite, or lacks values of the static input,
-            of what is known ahead, or between which others are to be interpolated.
+        UserError: The sample is damaged or infinite, lacks a value of an input, or has
+            missing values where it is to be interpolated.
     """
     mesh, num = observed.with_queries_joined(), len(observed)
     first, end = (int(steps[0]), int(steps[-1]) + 1) if len(steps) else (0, 1)

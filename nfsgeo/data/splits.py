@@ -21,11 +21,14 @@ WORDS = (*SPLITS, "unused")  # meanings of 0, 1, 2 and 3
 def split_in_order(
     num_samples: int, fractions: tuple[float, float, float] = (0.7, 0.1, 0.2)
 ) -> dict[str, NDArray[np.int64]]:
-    """Cuts the samples in order, as the paper does: ``num_samples`` 1200 give 840, 120
-    and 240. ``fractions`` are positive, of sum 1.
+    """Split the samples in order, as the paper does: 1200 give 840, 120 and 240.
 
-    With three samples or more no part is empty. Fewer all go to training, since a
-    file of one or two samples is there to predict on.
+    With three samples or more no part is empty. Fewer samples all go to training, since
+    a file of one or two samples is there to predict on.
+
+    Args:
+        num_samples: Number of samples.
+        fractions: Positive fractions of training, validation and test, of sum 1.
     """
     valid, test = (max(1, round(part * num_samples)) for part in fractions[1:])
     while 3 <= num_samples <= valid + test:

@@ -1,4 +1,4 @@
-"""The random streams of nfsgeo, each named once.
+"""The streams of random numbers of nfsgeo.
 
 A stream is a function of the run's seed and a few numbers. Points of meshes draw from
 Philox generators of the words ``[seed, stream, sample, ...]`` with a :class:`Stream`.
@@ -52,8 +52,9 @@ def philox(seed: int, *stream: int) -> np.random.Generator:
 def shuffled(
     num: int, rng: np.random.Generator, weight: NDArray[np.float64] | None = None
 ) -> NDArray[np.int64]:
-    """The numbers below ``num`` in a random order, of ``rng``, in which those of larger
-    weights ``[num]`` are likely to come first.
+    """The numbers below ``num`` in a random order, drawn from ``rng``.
+
+    Numbers of larger ``weight [num]`` are likely to come first.
     """
     # Of the generator's methods only `random` promises to stay as it is.
     drawn = rng.random(num)

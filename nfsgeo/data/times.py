@@ -93,9 +93,10 @@ def dates(times: NDArray[np.float64], unit: str) -> NDArray[Any]:
 
 
 def check_no_dates(times: Doubles, what: str) -> None:
-    """Raises a UserError if numbers may be dates without hyphens, such as 260131: all
-    of them are dates of one form since 1800, and have eight digits or more, or unequal
-    steps, or count on by one.
+    """Raise a UserError if numbers may be dates without hyphens, such as 260131.
+
+    They may be if all of them are dates of one form since 1800, and have eight digits
+    or more, unequal steps, or steps of one.
     """
     days = np.unique(np.floor(times))  # as NCL writes 2026-01-31 18:00, 20260131.75
     texts = [f"{int(day):06d}" for day in days if day >= 10101]  # 1 January 2001
@@ -114,7 +115,7 @@ def check_no_dates(times: Doubles, what: str) -> None:
 
 
 def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
-    """Times of which regular ones have equal steps, and their unit.
+    """Times on a scale on which regular ones have equal steps, and its unit.
 
     Dates at one place of their months, as far from the beginning, from the end or from
     the middle, are numbers of months since 1970; other times are as they are.
@@ -124,7 +125,7 @@ def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
 
 
 def later(steps: Doubles, times: Doubles, unit: str) -> Doubles:
-    """Times that are steps, in the unit of :func:`clock`, after the last of others."""
+    """Times ``steps`` after the last one, in the ``unit`` of :func:`clock`."""
     calendar = _calendar(times) if unit == MONTHS else None
     if calendar is None:
         return times[-1] + steps
@@ -138,7 +139,7 @@ def same_steps(steps: Any, others: Any) -> NDArray[np.bool_]:
 
 
 def filled(times: Doubles) -> tuple[Doubles, NDArray[np.int64]]:
-    """Dates with those between that a regular series lacks, and where ``times`` are.
+    """Add the dates that a regular series lacks, and return the indices of ``times``.
 
     A series is regular if at least half of its steps are equal, the others whole
     multiples of these, and if it lacks fewer dates than it has.
@@ -156,7 +157,10 @@ def filled(times: Doubles) -> tuple[Doubles, NDArray[np.int64]]:
 
 
 def _calendar(times: Doubles) -> tuple[NDArray[Any], float, float] | None:
-    """Months of dates and where all of them are there: seconds from a share of it."""
+    """Months of dates that all lie at one place in their months, else None.
+
+    The place is a fraction of the month and an offset from there in seconds.
+    """
     months = dates(times, EPOCH).astype("M8[M]")
     apart = len(np.unique(months)) == len(months)
     last_day = times[0] >= _within(months[:1], 1)[0] - DAY

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import pandas
@@ -15,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Batch, Data
 
+from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
@@ -24,42 +23,12 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.cells import cell_edges
 
-__all__ = ["Cache", "Connect", "ConnectedBatches", "WindowDataset", "batches"]
+__all__ = ["Connect", "ConnectedBatches", "WindowDataset", "batches"]
 
 # Connects one sample: called with its positions, ``pos [n, d]``, and the keywords
 # ``query_pos [m, d]``, ``numbers`` and ``edge_index`` where it has query points,
 # numbers of points and edges of cells.
 Connect = Callable[..., Graphs]
-
-
-class Cache:
-    """Objects by their keys; those unused for longest are dropped first.
-
-    Each process has a cache of its own: a copy is empty.
-
-    Args:
-        max_bytes: Size of all objects, which have an attribute ``nbytes``.
-        at_least: Number of objects that are kept whatever their size.
-    """
-
-    def __init__(self, max_bytes: int, at_least: int = 0) -> None:
-        self.max_bytes, self.at_least, self._used = max_bytes, at_least, 0
-        self._made: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-
-    def __reduce__(self) -> tuple[type[Cache], tuple[int, int]]:
-        return Cache, (self.max_bytes, self.at_least)
-
-    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the object of a key, which ``make`` returns where there is none."""
-        if key in self._made:
-            self._made.move_to_end(key)
-            return self._made[key][0]
-        made = make()
-        self._made[key] = made, made.nbytes
-        self._used += made.nbytes
-        while self._used > self.max_bytes and len(self._made) > self.at_least:
-            self._used -= self._made.popitem(last=False)[1][1]
-        return made
 
 
 class WindowDataset(Dataset[Data]):

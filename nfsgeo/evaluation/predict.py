@@ -19,11 +19,12 @@ from xarray import Variable
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
+from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.meshes import MeshOfFile
-from nfsgeo.data.windows import Cache, WindowDataset
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.horizon import known_steps, observed_steps, times_ahead

@@ -16,6 +16,7 @@ from torch_geometric.loader import DataLoader as GraphLoader
 
 import nfsgeo.data
 from nfsgeo.data import Fields
+from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.data.meshes import (
     MeshesInTurn,
@@ -24,7 +25,7 @@ from nfsgeo.data.meshes import (
     random_subset,
     with_queries,
 )
-from nfsgeo.data.windows import Cache, ConnectedBatches, WindowDataset, batches
+from nfsgeo.data.windows import ConnectedBatches, WindowDataset, batches
 from nfsgeo.geometry import Domain, GraphBuilder, Graphs, quadrature_weights
 
 

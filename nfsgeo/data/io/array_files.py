@@ -35,7 +35,7 @@ RANGE = ("valid_min", "valid_max", "valid_range")
 
 
 def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
-    """Arrays of numbers by name, dimensions ``0``, ``1``, ...; none of other files.
+    """Arrays of numbers by name, along dimensions ``0``, ``1``, ..., of known files.
 
     Single numbers without dimension are among them where ``numbers`` are wanted.
 
@@ -121,7 +121,7 @@ def attributes(path: Path, name: str = "/") -> dict[str, Any]:
 
 
 def as_text(value: Any) -> Any:
-    """Bytes as text, also those in arrays; all else as it is."""
+    """Decode bytes, also those in arrays; return anything else as it is."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
@@ -192,7 +192,7 @@ def _of_hdf5(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
 
 
 class _Whole:
-    """Reads from an array of MATLAB 5 or ``.npz``, loaded when first asked for."""
+    """Read from an array of MATLAB 5 or ``.npz``, loaded when first asked for."""
 
     def __init__(self, path: Path, name: str, dtype: Any) -> None:
         self.path, self.name, self.dtype = path, name, dtype
@@ -308,7 +308,7 @@ for _package in ("numpy.core", "numpy._core"):
 
 # The unpickler in C takes gigabytes when a number in a damaged file is large.
 class _Restricted(pickle._Unpickler):
-    """Knows the names above and no other."""
+    """An unpickler of the types above, which refuses all others."""
 
     def find_class(self, module: str, name: str) -> Any:
         return _ALLOWED[module, name]

@@ -1,4 +1,4 @@
-"""Arrays of any names and axes, in any container, that somebody describes."""
+"""Arrays of any names and axes, in any container, as a user describes them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
 
 
 def _check_axes(path: Path, parts: Sequence[_Part]) -> None:
-    """Makes sure that it is told where fields are, and when."""
+    """Check that users tell the points of the fields, and their times."""
     axes = {axis for part in parts if part.role in KINDS for axis in part.axes}
     fields = [part for part in parts if part.role == FIELD]
     timed = [part for part in fields if "t" in part.axes]

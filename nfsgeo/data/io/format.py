@@ -1,4 +1,4 @@
-"""The definition of a format that is read, and of what recognises its files."""
+"""Formats that are read, and the probe of a file that recognises them."""
 
 from __future__ import annotations
 
@@ -107,6 +107,6 @@ class Format:
 
 
 def left_out(path: Path, names: Sequence[str]) -> None:
-    """Says which arrays of a file are no part of the fields, if any are not."""
+    """Warn of arrays of a file that are left out of the fields, if there are any."""
     if names:
         logger.warning("%s: left out %s", path, ", ".join(names))

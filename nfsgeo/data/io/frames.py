@@ -1,4 +1,4 @@
-"""Cells of a table: its columns by name, as numbers, dates or text."""
+"""The columns of a table by name, as numbers, dates or text."""
 
 from __future__ import annotations
 
@@ -157,8 +157,11 @@ def is_number(cell: str) -> bool:
 
 
 def first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
-    """Names of the columns, what separates them, how many lines end with the names, the
-    encoding, and the first row.
+    """Look at the first lines of a table.
+
+    Returns:
+        Names of the columns, their separator, the number of lines up to the names, the
+        encoding, and the first row.
     """
     with _opened(path) as stream:
         head = stream.read(LONGEST)

@@ -55,7 +55,7 @@ def fields_of_graphs(
     static_names: Sequence[str] | None = None,
     forcing_names: Sequence[str] | None = None,
 ) -> Fields:
-    """Each graph a sample, or all of them the time steps of one.
+    """Fields of graphs, each of which is a sample or a time step of one.
 
     =============  =====================================================================
     attribute      content
@@ -163,8 +163,9 @@ def _cells(path: Path, part: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
 def _arrays(
     path: Path, number: int, graph: Data, static: Collection[str]
 ) -> dict[str, NDArray[Any]]:
-    """The attributes of a graph by what they are, ``x`` and ``y`` with components;
-    those at points that tell what they are, or that are ``told``.
+    """The attributes of a graph by name, ``x`` and ``y`` with an axis of components.
+
+    Other attributes at points are masks, node types, or among the names ``static``.
     """
     attributes: dict[str, NDArray[Any]] = {}
     stored = graph.to_dict()

@@ -15,13 +15,13 @@ import xarray
 from numpy.typing import NDArray
 from xarray import Variable
 
+from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import FIELD, KNOWN, PARAMETER, STATIC, STATION, STRUCTURE
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.labelled import cell_variables
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import time_texts
-from nfsgeo.data.windows import Cache
 from nfsgeo.errors import UserError
 
 __all__ = ["concatenated", "joined"]

@@ -221,7 +221,7 @@ def _components(
 
 
 def whole_numbers(name: str, values: Variable) -> Variable:
-    """A static input as it is stored: marks of booleans and node types as integers."""
+    """Store booleans and node types among static inputs as integers."""
     if values.dtype.kind == "b":
         return values.astype(np.int8, keep_attrs=True)
     if name == NODE_TYPE and values.dtype.kind in "uf":
@@ -232,7 +232,7 @@ def whole_numbers(name: str, values: Variable) -> Variable:
 
 
 def numbered(name: str, num: int) -> list[str]:
-    """Names of so many components: ``u``, or ``u_0``, ``u_1``, ..."""
+    """Names of ``num`` components: ``u``, or ``u_0``, ``u_1``, ..."""
     return [name] if num == 1 else [f"{name}_{i}" for i in range(num)]
 
 

@@ -139,7 +139,7 @@ def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
 
 
 def _warn(path: Path, lost: tuple[str, ...]) -> None:
-    """Says once for the files of a folder what is left out, however often they open."""
+    """Say once for the files of a folder what is left out, however often they open."""
     if (path.parent, lost) not in _SAID:
         _SAID.add((path.parent, lost))
         left_out(path, lost)
@@ -239,7 +239,7 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
 
 
 def _check_items(root: Any) -> None:
-    """Has all digits of text read; meshio takes no heed of how binary data lie."""
+    """Have all digits of text read; meshio takes no heed of how binary data lie."""
     for item in root.iter("DataItem"):
         item.attrib.setdefault("Precision", "8")
         if item.get("Format") == "Binary":

@@ -38,7 +38,7 @@ def open(
     domain: Domain | None = None,
     known: Sequence[str] = (),
 ) -> Fields:
-    """Opens a file of fields, recognised by its content, or several files as one.
+    """Open a file of fields, recognised by its content, or several files as one.
 
     What a file does not tell has to be said by an argument; nothing is guessed.
 
@@ -107,7 +107,7 @@ def convert(
     progress: Progress | None = None,
     **options: Any,
 ) -> Path:
-    """Opens files and writes them as one.
+    """Open files and writes them as one.
 
     Args:
         sources: As for :func:`open`.

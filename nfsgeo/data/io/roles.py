@@ -116,7 +116,7 @@ def ask(path: Path, names: Names, which: str, expected: str, say: str) -> UserEr
 
 
 def mark_longitude(fields: Fields, name: str) -> Fields:
-    """The fields, whose axis x is one of longitudes if its ``name`` tells so."""
+    """Mark the axis x as one of longitudes if its ``name`` in the source tells so."""
     if bare_name(name) in LONGITUDE:
         fields.dataset["x"].attrs["standard_name"] = "longitude"
     return fields

@@ -192,8 +192,9 @@ def _check_rows(
 def _names(
     column: pandas.Series, point: Indices, num: int
 ) -> tuple[NDArray[np.str_] | None, Indices]:
-    """The names of points in their order, where a column tells points apart, and which
-    points these are. Numbers are names only in a column of ``STATIONS``.
+    """Names of points, sorted, if a column tells points apart, and the point of each.
+
+    Numbers are names only in a column of ``STATIONS``.
     """
     header = isinstance(column.dtype, pandas.CategoricalDtype)  # of a table of stations
     sure = header or bare_name(str(column.name)) in STATIONS
@@ -278,7 +279,7 @@ def _positions(path: Path, stations: list[str]) -> pandas.DataFrame:
 
 
 def point_table(path: Path) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Reads a table with a row for each point.
+    """Read a table with a row for each point.
 
     Returns:
         Coordinates, x first, and the other columns as text.

@@ -105,7 +105,7 @@ class TrigonometricInterpolation:
             self._weights.append(weights)
 
     def __call__(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Interpolates ``[prod(S), ...]`` to ``[n, ...]``, computing in float64."""
+        """Interpolate ``[prod(S), ...]`` to ``[n, ...]``, computing in float64."""
         shape, rest = [w.shape[1] for w in self._weights], values.shape[1:]
         field = values.reshape(*shape, int(np.prod(rest)))
         field = np.moveaxis(field, -1, 0).astype(np.float64)

@@ -61,7 +61,11 @@ class Mesh:
 
 @dataclass(frozen=True)
 class MeshesInTurn:
-    """Point sets, ``meshes``, that samples cycle through, one further in every turn."""
+    """Point sets that samples cycle through, one further in every turn.
+
+    Attributes:
+        meshes: The point sets.
+    """
 
     meshes: tuple[Mesh, ...]
 
@@ -70,5 +74,5 @@ class MeshesInTurn:
         return self.meshes[self.number(sample, turn)]
 
     def number(self, sample: int, turn: int = 0) -> int:
-        """Number of that mesh."""
+        """Number of the mesh of a sample."""
         return (sample + turn) % len(self.meshes)

@@ -32,7 +32,7 @@ CHUNK_BYTES = 2**19
 
 
 def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
-    """Writes fields sample by sample; the file appears whole or not at all.
+    """Write fields sample by sample; the file appears whole or not at all.
 
     Raises:
         UserError: The folder of ``out`` does not exist, or the disk is full.
@@ -75,9 +75,12 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
 def of_each_sample(
     fields: Fields, sample: int
 ) -> Iterator[tuple[str, dict[str, slice], Variable]]:
-    """Name of each variable, where it is a sample's by dimension, and its values there.
+    """Read the variables of a sample.
 
-    Variables that samples share, and those of one number each, are the first's.
+    Variables that samples share, and those of one number each, belong to the first.
+
+    Yields:
+        Name of the variable, the index of the sample by dimension, and its values.
     """
     for name, variable in fields.dataset.variables.items():
         index = {}
@@ -95,7 +98,7 @@ def of_each_sample(
 
 
 def _letters(names: Variable) -> Variable:
-    """Names as CF holds them for all programs, along a dimension of letters."""
+    """Names along a dimension of letters, as CF stores them for all programs."""
     coded = np.char.encode(names.values.astype(str), "utf-8")
     apart = np.ascontiguousarray(coded)[..., None].view("S1")
     return Variable((*names.dims, "letter"), apart, {"_Encoding": "utf-8"})
@@ -129,7 +132,7 @@ def _create(
 
 
 def _describe(target: Any, about: Mapping[str, Any]) -> None:
-    """Gives attributes; text as ParaView reads it, which has a checksum, too."""
+    """Set attributes; text is stored as ParaView reads it, with a checksum."""
     for name, value in about.items():
         if isinstance(value, str):
             raw = value.encode()

@@ -1,4 +1,4 @@
-"""Archives of numpy, ``.npz``, that hold all that fields do."""
+"""Archives of numpy, ``.npz``, that hold everything that fields hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["NPZ"]
 
 
 def _write(fields: Fields, out: Path, progress: Progress) -> None:
-    """Each variable of the data set, and JSON of their dimensions and attributes."""
+    """Write each variable, and JSON of their dimensions and attributes."""
     dataset = fields.dataset
     check_room(out, dataset.nbytes)
     about = json.dumps(dataset.to_dict(data=False))

@@ -48,7 +48,7 @@ def _write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
 
 
 def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
-    """Names of the columns, which are read back as what they are."""
+    """Names of the columns, which have to be read back as what they are."""
     ahead = ["sample"] * (fields.num_samples > 1) + ["time"]
     ahead += [STATION] * bool(fields.stations()) + [*fields.space]
     names = marked_names(fields, out, ahead)
