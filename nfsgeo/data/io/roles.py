@@ -141,47 +141,19 @@ def with_kinds(
         UserError: One of several components without a kind differs between points and
             never in time, a static input changes, or a name or a kind does not exist.
     """
-    names = [*fields.component_names, *fields.static_names]
     own = "nfsgeo_layout" in fields.dataset.attrs  # has roles
-    arrays, scalars = _arrays(names), list[str]()
-    if not own and not roles:
-        parameters = fields.names_of(PARAMETER)
-        scalars = [n for n in parameters if fields.dataset[n].dims == ("sample",)]
-    known = [*dict.fromkeys([*names, *arrays.values(), *scalars])]
-    choice = _choice(fields, columns, known, roles=roles)
+    names = [*fields.component_names, *fields.static_names]
+    parameters = [] if own or roles else fields.names_of(PARAMETER)
+    scalars = [n for n in parameters if fields.dataset[n].dims == ("sample",)]
+    arrays = _arrays(names)
+    every = [*dict.fromkeys([*names, *arrays.values(), *scalars])]
+    choice = _choice(fields, columns, every, roles=roles)
     kinds = {name: choice.get(name) or choice.get(arrays[name], "") for name in names}
-    several = len(fields.times) > 1
-    timed = [n for n in names if several and "time" in fields.dataset[n].dims]
-    predicted = [] if own else fields.component_names
-    marked = [name for name in predicted if is_static(name) and not kinds[name]]
-    masks = {name for name in predicted if _is_mask(fields, name) and not kinds[name]}
-    if masks.union(marked) >= {*predicted}:  # one of them is to be predicted
-        masks = set()
-    marked += sorted(masks.difference(timed, marked))
-    kinds |= {n: "static" for n in (*marked, *fields.static_names) if not kinds[n]}
-    left = ("ignore", "") if own else ("ignore",)
-    looked_at = [name for name in timed if kinds[name] not in left]
-    differs = {name: _constant(fields, name) for name in looked_at}
-    still = {name for name in looked_at if differs[name] is not None}
-    kinds |= {name: "static" for name in masks.intersection(still)}
-    if moved := [n for n in looked_at if kinds[n] == "static" and n not in still]:
-        given = f"{fields.path} with {', '.join(moved)}, which changes in time"
-        same = "the same values at all time steps of a static input"
-        raise UserError(given, same, "rename it if it is a field to predict")
-    if any(kinds[name] == "field" and name not in still for name in names):
-        kinds = {name: kind or "ignore" for name, kind in kinds.items()}
-    unclear = [n for n in looked_at if differs[n] and not kinds[n]]
-    if unclear and len(looked_at) > 1:  # else there would be nothing to predict
-        moving = {arrays[name] for name in names if name not in still}
-        wholes = [n if arrays[n] in moving else arrays[n] for n in unclear]
-        raise _question_of_kinds(fields.path, [*dict.fromkeys(wholes)])
+    kinds, marked = _kinds_of(fields, kinds, arrays, own=own)
     kinds |= {name: choice.get(name, "") for name in scalars}
     dataset = fields.dataset.drop_vars([n for n in kinds if kinds[n] == "ignore"])
-    changed: dict[str, Any] = {
-        name: dataset[name].assign_attrs(role=KNOWN)
-        for name in scalars
-        if name in dataset
-    }
+    inputs = [name for name in scalars if name in dataset]
+    changed: dict[str, Any] = {n: dataset[n].assign_attrs(role=KNOWN) for n in inputs}
     for name in (name for name in names if kinds[name] == "static"):
         changed[name] = _first(dataset[name].variable, fields.path, name)
     short = {name: name.removeprefix(MARK) or name for name in marked}
@@ -191,6 +163,49 @@ def with_kinds(
         types = whole_numbers(NODE_TYPE, dataset[NODE_TYPE].variable)
         dataset = dataset.assign({NODE_TYPE: types})
     return replace(fields, dataset=dataset)
+
+
+def _kinds_of(
+    fields: Fields, kinds: dict[str, str], arrays: Mapping[str, str], *, own: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Decide the kinds of fields and static inputs that users leave open.
+
+    Args:
+        fields: The fields.
+        kinds: Kind of each field and static input that a user chose, else empty.
+        arrays: The array of each of them, see :func:`_arrays`.
+        own: Whether the source has roles, which hold unless users choose otherwise.
+
+    Returns:
+        The kinds, and the names that mark static inputs.
+    """
+    predicted = [] if own else [n for n in fields.component_names if not kinds[n]]
+    timed = [n for n in kinds if "time" in fields.dataset[n].dims]
+    timed = timed if len(fields.times) > 1 else []
+    marked = [name for name in predicted if is_static(name)]
+    masks = {name for name in predicted if _is_mask(fields, name)}
+    if masks.union(marked) >= {*fields.component_names}:  # one is to be predicted
+        masks = set()
+    marked += sorted(masks.difference(timed, marked))
+    static = (*marked, *fields.static_names)
+    kinds = kinds | {name: "static" for name in static if not kinds[name]}
+    unread = ("ignore", "") if own else ("ignore",)
+    read = [name for name in timed if kinds[name] not in unread]
+    differs = {name: _constant(fields, name) for name in read}
+    still = {name for name in read if differs[name] is not None}
+    kinds |= dict.fromkeys(masks & still, "static")
+    if moved := [n for n in read if kinds[n] == "static" and n not in still]:
+        given = f"{fields.path} with {', '.join(moved)}, which changes in time"
+        same = "the same values at all time steps of a static input"
+        raise UserError(given, same, "rename it if it is a field to predict")
+    if any(kind == "field" and name not in still for name, kind in kinds.items()):
+        kinds = {name: kind or "ignore" for name, kind in kinds.items()}
+    unclear = [n for n in read if differs[n] and not kinds[n]]
+    if unclear and len(read) > 1:  # else there would be nothing to predict
+        moving = {arrays[name] for name in kinds if name not in still}
+        wholes = [n if arrays[n] in moving else arrays[n] for n in unclear]
+        raise _question_of_kinds(fields.path, [*dict.fromkeys(wholes)])
+    return kinds, marked
 
 
 def _arrays(names: Names) -> dict[str, str]:
