@@ -216,7 +216,7 @@ def _check_enough(file: Fields, wanted: int, available: int) -> None:
 
 @dataclass(frozen=True)
 class MeshOfFile:
-    """The observation of all points of each sample, whose meshes may differ."""
+    """The points of each sample of a ``file``, all of them, which may differ."""
 
     file: Fields
 
