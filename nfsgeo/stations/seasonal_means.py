@@ -35,14 +35,15 @@ class CycleRule(NamedTuple):
     covered: float  # periods that training has to cover
     smoothing: float  # standard deviation of the Gaussian filter, in seconds
     phases: int  # at most
+    pull: float  # values of a phase that weigh as much as the mean of all points
 
 
 DAY, WEEK, YEAR = 86400.0, 7 * 86400.0, 365.2425 * 86400.0
 CYCLES = {
-    math.inf: CycleRule(0.0, 0.0, 1),  # the mean
-    YEAR: CycleRule(1.5, 30 * DAY, 366),
-    DAY: CycleRule(3.0, DAY / 96, 288),
-    WEEK: CycleRule(2.0, DAY / 96, 7 * 288),
+    math.inf: CycleRule(0.0, 0.0, 1, 1.0),  # the mean
+    YEAR: CycleRule(1.5, 30 * DAY, 366, 1.0),
+    DAY: CycleRule(3.0, DAY / 96, 288, 1.0),
+    WEEK: CycleRule(2.0, DAY / 96, 7 * 288, 12.0),
 }
 # Values of a series, or of its windows, that are held in memory at once.
 MOST_VALUES = 5e7
@@ -134,8 +135,8 @@ class SeriesClimatology:
 def _phase_means(u: Doubles, times: Tensor, cycles: Sequence[Cycle]) -> Doubles:
     """Fit the means of ``u [S, T, C]`` by phase of all cycles together: ``[S, K, C]``.
 
-    Each cycle in turn is fitted to what the others leave, in several rounds. A mean is
-    shrunk towards that of all points, which weighs as much as one value of each phase.
+    Each cycle in turn is fitted to what the others leave, in several rounds, and its
+    means are shrunk towards those of all points.
     """
     num, steps, components = u.shape
     flat = u.swapaxes(0, 1).reshape(steps, -1)
@@ -156,13 +157,16 @@ def _phase_means(u: Doubles, times: Tensor, cycles: Sequence[Cycle]) -> Doubles:
         fitted = sum(
             share.T @ table for share, table in zip(shares, tables, strict=True)
         )
-        along = (CYCLES[period].smoothing / period * phases, 0)
+        along, pull = (
+            (CYCLES[period].smoothing / period * phases, 0),
+            CYCLES[period].pull,
+        )
         sums, nums = (
             gaussian_filter(shares[k] @ values, along, mode="wrap")
             for values in (np.nan_to_num(flat - fitted), observed)
         )
         common = over_points(sums) / np.maximum(over_points(nums), 1e-9)
-        added = (sums + common) / (nums + 1)
+        added = (sums + pull * common) / (nums + pull)
         # Only a mean over whole cycles is that of the point.
         tables[k] += added - added.mean(0)
         tables[0] += added.mean(0)
