@@ -43,7 +43,7 @@ CYCLES = {
     math.inf: CycleRule(0.0, 0.0, 1, 1.0),  # the mean
     YEAR: CycleRule(1.5, 30 * DAY, 366, 1.0),
     DAY: CycleRule(3.0, DAY / 96, 288, 1.0),
-    WEEK: CycleRule(2.0, DAY / 96, 7 * 288, 12.0),
+    WEEK: CycleRule(4.0, DAY / 96, 7 * 288, 12.0),
 }
 # Values of a series, or of its windows, that are held in memory at once.
 MOST_VALUES = 5e7
