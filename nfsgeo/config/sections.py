@@ -82,6 +82,12 @@ class DataSection(Section):
         query_points: Points of the file, for each training sample, at which it is not
             observed and the model is to predict it all the same; 0 for none, None for
             as many as suit the model, see :attr:`nfsgeo.models.Model.query_points`.
+        least_fraction: In every other epoch a training sample is observed at a random
+            subset of its points, a fraction of them between this one and 1: an
+            augmentation that keeps networks from fitting the density of a mesh. None
+            for the model's where samples have meshes of their own and are observed at
+            all points, see :attr:`nfsgeo.models.Model.least_fraction`, else 1, for all
+            points in every epoch.
         mesh_seed: Seed of the points; None for that of the run.
         n_in: Number of observed time steps; None for 10, or 0 where a coefficient is
             the input.
@@ -140,6 +146,7 @@ class DataSection(Section):
     mesh_per_sample: bool = False
     point_sets: PositiveInt | None = None
     query_points: NonNegativeInt | None = None
+    least_fraction: float | None = Field(default=None, gt=0, le=1)
     mesh_seed: NonNegativeInt | None = None
     n_in: NonNegativeInt | None = None
     n_out: PositiveInt | None = None
@@ -227,7 +234,8 @@ class OptimiserSection(Section):
     Attributes:
         name: ``adam``, or ``adamw`` with its decoupled weight decay.
         lr: Learning rate, the highest of the schedule; None for the paper's. Where it
-            is not given, a noisy series has 5e-4.
+            is not given, that of the model, see
+            :attr:`nfsgeo.models.Model.learning_rate`; a noisy series has 5e-4.
         find_lr: Whether a range test chooses ``lr`` before training, see
             :func:`nfsgeo.training.trainer.find_learning_rate`.
         betas, eps, weight_decay: As the optimiser defines them.

@@ -31,6 +31,7 @@ class Stream(IntEnum):
     UNSEEN_POINTS = 5
     DISJOINT = 6
     QUERY_POINTS = 7
+    SUBSETS = 8
 
 
 def epoch_order(seed: int, epoch: int) -> np.random.Generator:

@@ -16,7 +16,7 @@ from torch_geometric.data import Batch, Data
 from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
+from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile, SubsetsInTurn
 from nfsgeo.data.samples import Sample, read_sample
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
@@ -24,6 +24,9 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.cells import cell_edges
 
 __all__ = ["Connect", "ConnectedBatches", "WindowDataset", "batches"]
+
+# Points that differ from turn to turn.
+IN_TURN = (MeshesInTurn, SubsetsInTurn)
 
 # Connects one sample: called with its positions, ``pos [n, d]``, and the keywords
 # ``query_pos [m, d]``, ``numbers`` and ``edge_index`` where it has query points,
@@ -238,7 +241,7 @@ class WindowDataset(Dataset[Data]):
     def _whole(self) -> bool:
         """Whether the windows of all samples fit into the cache, on every mesh."""
         points = len(self._mesh_of(0).with_queries_joined())
-        turns = len(self.mesh.meshes) if isinstance(self.mesh, MeshesInTurn) else 1
+        turns = self.mesh.period if isinstance(self.mesh, IN_TURN) else 1
         steps = len(np.unique(self._starts[:, None] + self._numbers))
         values = points * steps * (self.file.components + len(self.file.forcing_names))
         samples = turns * len(set(self.samples))
@@ -246,8 +249,8 @@ class WindowDataset(Dataset[Data]):
 
     def _mesh_of(self, number: int) -> Mesh:
         sample = self.samples[number]
-        if isinstance(self.mesh, MeshesInTurn):
-            return self.mesh(sample + self._ranks[number], self.turn)
+        if isinstance(self.mesh, IN_TURN):
+            return self.mesh(sample, self.turn + self._ranks[number])
         return self.mesh(sample)
 
     def _mesh_number(self, number: int) -> int:
@@ -255,9 +258,11 @@ class WindowDataset(Dataset[Data]):
         kind = int(self.file.sample_geometry[sample]) if self.cells else 0
         if isinstance(self.mesh, Mesh):
             return kind
-        if isinstance(self.mesh, MeshesInTurn):
-            turn = self.mesh.number(sample + self._ranks[number], self.turn)
-            return turn + len(self.mesh.meshes) * kind
+        if isinstance(self.mesh, IN_TURN):
+            turn = self.mesh.number(sample, self.turn + self._ranks[number])
+            if isinstance(self.mesh, SubsetsInTurn) and not self.cells:
+                kind = int(self.mesh.numbers[sample])
+            return turn + self.mesh.period * kind
         if isinstance(self.mesh, MeshOfFile):
             return kind if self.cells else int(self.file.sample_mesh[sample])
         return sample

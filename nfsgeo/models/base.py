@@ -71,6 +71,9 @@ class Model(nn.Module, ABC):
         point_sets: default of ``data.point_sets`` if points are drawn.
         query_points: default of ``data.query_points``; 0 for a model that predicts only
             at the observed points.
+        least_fraction: default of ``data.least_fraction`` if samples have meshes of
+            their own.
+        learning_rate: default of ``optimiser.lr``.
         loss_weighting: default of ``loss.weighting`` if points are drawn evenly from a
             grid.
         autoregressive: whether predictions become inputs, so that both have the same
@@ -92,6 +95,8 @@ class Model(nn.Module, ABC):
     differentiable_points = False
     point_sets = 1
     query_points = 0
+    least_fraction = 1.0
+    learning_rate = 2e-3
     loss_weighting: ClassVar[LossWeighting] = "uniform"
     autoregressive = False
     steps_beyond = 0

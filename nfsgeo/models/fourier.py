@@ -210,6 +210,7 @@ class NFS(PointMixer, FNO):
     Settings: ClassVar[type[ModelSettings]] = NFSSettings
     paper = PAPER_KERNEL | PAPER_FOURIER | PAPER_NFS
     spheres = True
+    learning_rate = 3e-3
 
     def max_nodes(self) -> int:
         """Return the number of points, on a sphere at most ``SPHERE_NODES``."""

@@ -137,6 +137,7 @@ class PointMixer(MixerOperator):
     # training. No other number was tried.
     point_sets = 16
     query_points = 16
+    least_fraction = 0.4
     loss_weighting = "quadrature"
 
     @property

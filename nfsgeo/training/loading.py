@@ -142,7 +142,12 @@ def _paper_preset(model: str) -> dict[str, Any]:
     own = dict(MODELS[model].paper) if model in MODELS else {}
     adam = ADAM_OF_MPPDE if model == "mppde" else ADAM
     return {
-        "data": {"batch_size": 4, "point_sets": 1, "query_points": 0},
+        "data": {
+            "batch_size": 4,
+            "point_sets": 1,
+            "query_points": 0,
+            "least_fraction": 1.0,
+        },
         "model": {"prediction": "direct", "settings": own},
         "loss": {"name": "mse", "weighting": "uniform"},
         "optimiser": adam | STEPS | {"gradient_clip": 5.0},

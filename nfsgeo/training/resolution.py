@@ -57,8 +57,12 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         kind = MESH_KINDS[data.mesh or "all"]
         suits = kind.drawn and kind.even and file.shape is not None
         loss = loss.changed(weighting=info.loss_weighting if suits else "uniform")
-    lr = config.optimiser.lr or paper_learning_rate(config.model.name, file.equation)
-    optimiser = config.optimiser.changed(lr=lr)
+    optimiser = config.optimiser
+    if "lr" not in optimiser.model_fields_set:
+        optimiser = optimiser.changed(lr=info.learning_rate)
+    elif optimiser.lr is None:
+        rate = paper_learning_rate(config.model.name, file.equation)
+        optimiser = optimiser.changed(lr=rate)
     return config.changed(model=model, loss=loss, optimiser=optimiser)
 
 
@@ -200,7 +204,18 @@ def _with_points(data: DataSection, file: Fields, model: type[Model]) -> DataSec
         grid = _points_per_axis(data, file)
     elif kind.size is not None:
         points = data.points or max(1, file.num_points() // 4)
-    return data.changed(mesh=name, point_sets=sets, points=points, grid=grid)
+    data = data.changed(mesh=name, point_sets=sets, points=points, grid=grid)
+    fraction, own = data.least_fraction, file.sample_mesh.any()
+    if fraction is None:
+        fraction = model.least_fraction if name == "all" and own else 1.0
+    elif fraction < 1 and not (name == "all" and model.any_mesh):
+        raise UserError(
+            f"data.least_fraction={fraction:g} with --mesh {name} and a model that "
+            f"works on {'any mesh' if model.any_mesh else 'the mesh of training'}",
+            "--mesh all and a model that works on any mesh",
+            "leave it out, or choose these",
+        )
+    return data.changed(least_fraction=fraction)
 
 
 def _with_held_out(data: DataSection, file: Fields) -> DataSection:

@@ -18,6 +18,7 @@ from nfsgeo.data.meshes import (
     Mesh,
     MeshesInTurn,
     MeshOfFile,
+    SubsetsInTurn,
     with_queries,
 )
 from nfsgeo.data.splits import SPLITS, split_in_order
@@ -215,6 +216,9 @@ class RunData:
             most *= len(range(0, len(file.times), data.window_stride))
         num = min(data.point_sets or 1, most)
         queries = 0 if data.mesh == "all" else query_points
+        fraction = data.least_fraction or 1.0
+        if fraction < 1:
+            return SubsetsInTurn(self.mesh, file.sample_mesh, fraction, self._seed)
         if num > 1 and not (data.mesh_per_sample or self._many):
             meshes = [*map(self._draw(self._seed), range(num))]
         elif not queries:

@@ -20,6 +20,7 @@ from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.data.meshes import (
     MeshesInTurn,
+    SubsetsInTurn,
     every_point,
     off_grid,
     random_subset,
@@ -115,6 +116,25 @@ def test_in_every_turn_a_sample_is_on_another_mesh(grid_case, file):
             np.testing.assert_array_equal(data.pos, mesh.pos)
             np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
             np.testing.assert_array_equal(data.y, u[:, 2:4])
+
+
+def test_items_of_equal_mesh_numbers_have_equal_points(grid_case, file):
+    meshes = [random_subset(file, 9 + k, 0, k) for k in range(2)]
+    numbers = np.array([0, 1, 0, 1, 0, 1, 0])
+    observed = SubsetsInTurn(lambda sample: meshes[numbers[sample]], numbers, 0.3, 0)
+    dataset = WindowDataset(file, range(7), 2, 2, observed)
+    points: dict[int, np.ndarray] = {}
+    for turn in range(12):
+        dataset.turn = turn
+        for sample, data in enumerate(dataset):
+            mesh = observed(sample, turn)
+            u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
+            np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
+            np.testing.assert_array_equal(data.y, u[:, 2:4])
+            seen = points.setdefault(data.mesh, data.pos.numpy())
+            np.testing.assert_array_equal(seen, data.pos)
+    assert len(points) == 2 * observed.period
+    assert len({pos.tobytes() for pos in points.values()}) > observed.period
 
 
 def test_items_tell_the_volumes_of_their_points(file):

@@ -125,8 +125,21 @@ def test_points_of_a_cloud_are_all_of_them(refuses):
     refuses("fields on a grid", resolve, cloud, "model.name=fno")
     with nfsgeo.data.open(cloud) as file:
         used = RunData(config, file)
-        for mesh in (used.mesh, used.training_mesh):
+        everywhere = RunData(resolve(cloud, "data.least_fraction=1"), file)
+        for mesh in (used.mesh, everywhere.training_mesh):
             assert [len(mesh(sample)) for sample in (0, 1)] == [30, 40]
+        # Training samples are observed at some of their points in every other epoch.
+        assert len(used.training_mesh(0)) == 30 and len(used.training_mesh(1)) < 40
+    for given in ("model.name=dse", "model.name=meshgraphnets", "preset=paper"):
+        assert resolve(cloud, given).data.least_fraction == 1
+    refuses("--mesh all", resolve, cloud, "data.least_fraction=.5 data.points=9")
+
+
+@pytest.mark.parametrize("given", ["optimiser.lr=1e-3", "", "preset=paper"])
+def test_the_learning_rate_is_that_of_the_model_unless_it_is_given(waves, given):
+    rates = [resolve(waves, f"model.name={m} {given}") for m in ("nfs", "dse")]
+    expected = [3e-3, 2e-3] if not given else [1e-3, 1e-3]
+    assert [config.optimiser.lr for config in rates] == expected
 
 
 @pytest.mark.parametrize("mesh", ["random-subset", "off-grid", "clustered", "jittered"])

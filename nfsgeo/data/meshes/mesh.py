@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from nfsgeo.data.conventions import Doubles, Floats, Indices
+from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.geometry import Domain, quadrature_weights
 
-__all__ = ["Mesh", "MeshesInTurn"]
+__all__ = ["Mesh", "MeshesInTurn", "SubsetsInTurn"]
+
+# Random subsets of the points of a mesh. More of them need more memory for graphs.
+SUBSETS = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,11 @@ class MeshesInTurn:
 
     meshes: tuple[Mesh, ...]
 
+    @property
+    def period(self) -> int:
+        """Number of meshes."""
+        return len(self.meshes)
+
     def __call__(self, sample: int, turn: int = 0) -> Mesh:
         """The mesh of a sample."""
         return self.meshes[self.number(sample, turn)]
@@ -76,3 +86,45 @@ class MeshesInTurn:
     def number(self, sample: int, turn: int = 0) -> int:
         """Number of the mesh of a sample."""
         return (sample + turn) % len(self.meshes)
+
+
+@dataclass(frozen=True)
+class SubsetsInTurn:
+    """All points of the mesh of a sample, and a random subset in every other turn.
+
+    The fraction of the points in a subset is uniformly distributed. A network that is
+    trained on them depends less on the density of a mesh.
+
+    Attributes:
+        whole: The mesh of a sample.
+        numbers: Number of the mesh of each sample ``[S]``.
+        fraction: Smallest fraction of the points in a subset.
+        seed: Seed of the draws.
+    """
+
+    whole: Callable[[int], Mesh]
+    numbers: Indices
+    fraction: float
+    seed: int
+
+    @property
+    def period(self) -> int:
+        """Number of subsets of a mesh, itself included."""
+        return 1 + SUBSETS
+
+    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+        """The points of a sample in a turn."""
+        mesh, number = self.whole(sample), self.number(sample, turn)
+        if not number:
+            return mesh
+        rng = philox(self.seed, Stream.SUBSETS, int(self.numbers[sample]), number)
+        fraction = self.fraction + (1 - self.fraction) * rng.random()
+        num = max(1, round(fraction * len(mesh)))
+        chosen = np.sort(shuffled(len(mesh), rng)[:num])
+        index = None if mesh.index is None else mesh.index[chosen]
+        return Mesh(mesh.pos[chosen], index)
+
+    def number(self, sample: int, turn: int = 0) -> int:
+        """Number of the subset, 0 for all points."""
+        half, odd = divmod((sample + turn) % (2 * SUBSETS), 2)
+        return 1 + half if odd else 0

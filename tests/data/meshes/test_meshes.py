@@ -14,6 +14,7 @@ from nfsgeo.data.lazy import deferred
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
+    SubsetsInTurn,
     clustered,
     disjoint,
     jittered,
@@ -198,3 +199,30 @@ def test_jitter_moves_points_as_far_as_it_may():
         away = jittered(file, (6, 8), 3).pos - sub_grid(file, (6, 8)).pos
         share = np.abs(away - 2 * np.round(away / 2)) / [2 / 6, 2 / 8]
         assert 0.9 * most < share.max() <= most + 1e-9
+
+
+@given(st.integers(1, 60), st.integers(0, 40), st.floats(0.05, 1), st.integers(0, 9))
+def test_in_every_other_turn_a_subset_of_the_points_is_drawn(num, turn, fraction, seed):
+    whole = Mesh(np.random.default_rng(0).random((num, 2)), np.arange(num))
+    subsets = SubsetsInTurn(whole, np.array([0, 3, 3]), fraction, seed)
+    for sample in range(3):
+        mesh = subsets(sample, turn)
+        if (sample + turn) % 2 == 0:
+            assert mesh is whole
+            continue
+        assert max(1, round(fraction * num)) <= len(mesh) <= num
+        assert (np.diff(mesh.index) > 0).all()
+        np.testing.assert_array_equal(mesh.pos, whole.pos[mesh.index])
+        again = subsets(sample, turn + 2 * (subsets.period - 1))
+        np.testing.assert_array_equal(again.index, mesh.index)
+    # Samples on one mesh have the same subsets.
+    first, second = subsets(1, 1), subsets(2, 0)
+    np.testing.assert_array_equal(first.index, second.index)
+
+
+def test_fractions_of_the_points_are_uniform():
+    whole = Mesh(np.random.rand(1000, 2), np.arange(1000))
+    subsets = SubsetsInTurn(whole, np.arange(400), 0.4, seed=0)
+    sizes = [len(subsets(s, 1 + s)) / 1000 for s in range(400)]
+    assert np.mean(sizes) == pytest.approx(0.7, abs=0.03)
+    assert np.std(sizes) == pytest.approx(0.6 / 12**0.5, abs=0.02)
