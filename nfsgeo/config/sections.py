@@ -94,36 +94,36 @@ class DataSection(Section):
         n_out: Number of time steps to predict, right after them; None for 10, or 1
             where a coefficient is the input.
         first_step: Index of the first observed time step.
-        time_stride: Time steps of the file from one that is used to the next.
-        input_noise: Standard deviation of Gaussian noise on the observed values,
-            relative to theirs in the training data, in every part; targets have none,
-            nor have static inputs of fields in time. Training sees new noise in every
+        time_stride: Number of time steps of the file per time step of a window.
+        input_noise: Standard deviation of Gaussian noise on the observed fields in all
+            parts, relative to that of the training data. Targets have no noise, nor
+            have static inputs of fields in time. Training draws new noise in every
             epoch.
-        training_noise: The same of further noise on the inputs of training windows
-            alone, after which a model corrects errors such as its own in a rollout.
-        lead_times: Whether the model predicts one time step, at any time after its
-            inputs that is asked for, and sees the time of each. Each visit of a
-            training window takes one of its targets, and ``n_in`` time steps before it.
-            Time steps may be of any length then.
-        window_stride: Time steps of the file from the beginning of a training window to
-            that of the next in the same sample. None for one window of each sample,
-            from ``first_step``; of samples split by time 1, or as many, up to
-            ``n_out``, as leave about 1000 windows.
-        evaluation_stride: The same of validation and test windows; None for one of each
-            sample, or ``window_stride`` where samples are split by time.
-        split_by: ``series``, where each sample belongs to one part of the data, or
-            ``time``, where all parts have all samples, and training has the first, test
-            the last time steps of each. No time step belongs to two parts. None for
-            ``time`` where there are too few samples for three parts, else ``series``.
+        training_noise: Standard deviation of further noise on the inputs of training
+            windows only, which teaches a model to correct errors in a rollout.
+        lead_times: Whether the model predicts one time step at any requested time after
+            its inputs, with all times as inputs. Each visit of a training window draws
+            one of its targets, and ``n_in`` time steps before it. Time steps may then
+            differ in length.
+        window_stride: Number of time steps of the file between the starts of
+            consecutive training windows of a sample. None for one window per sample,
+            from ``first_step``. If samples are split by time, None stands for 1 or, in
+            a long series, for up to ``n_out``, so that about 1000 windows remain.
+        evaluation_stride: The stride of validation and test windows. None for one
+            window per sample, or for ``window_stride`` if samples are split by time.
+        split_by: ``series`` if each sample belongs to one part of the data, or ``time``
+            if all parts have all samples, training their first and test their last time
+            steps. No time step belongs to two parts. None for ``time`` if there are too
+            few samples for three parts, otherwise for ``series``.
         boundary_inputs: Whether distance and direction from each point to the boundary
-            are inputs, too: to that of the domain's obstacles, or in a domain without
-            any to the nearest point of each node type other than the interior, or in a
-            file without these to the boundary of each sample's cells.
-        impose: Node types, by their number or meaning, at whose points known values
-            take the place of predictions, of all components or of those named for each
-            type: ``[wall, inflow]``, ``{6: [velocity_0, velocity_1]}``. These are the
-            values of the last input time step, or of a component ``u`` with a forcing
-            ``forcing_u`` those of the forcing; also in every step of a rollout.
+            are inputs. The boundary is that of the obstacles in the domain; without
+            obstacles, the nearest point of each node type except the interior; without
+            node types, the boundary of the cells of each sample.
+        impose: Node types, by number or meaning, at whose points known values replace
+            predictions, for all components (``[wall, inflow]``) or for those named by
+            type (``{6: [velocity_0, velocity_1]}``). The values are those of the last
+            input time step, or of the forcing ``forcing_u`` of a component ``u``. This
+            holds in every step of a rollout, too.
         max_missing: Largest fraction of missing values of a component in training and
             validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
@@ -179,21 +179,20 @@ class ModelSection(Section):
         name: Name of the network, see ``nfsgeo models``.
         settings: What its settings class holds; all of them once loaded, by
             :func:`nfsgeo.training.load_config`.
-        prediction: ``residual`` for the change since the last observed time step,
-            ``damped`` for the difference from damped persistence, which suits noisy
-            inputs, ``linear`` for that from a linear forecast of one long series, see
-            :class:`nfsgeo.stations.LinearForecast`, ``rate`` for the change divided by
-            the time that it takes, with lead times only, or ``direct`` for the field
-            itself, as in the paper. None for linear where series are split by
-            time, else for residual, and for direct with ``data.input_noise``, which the
-            last time step has. Always direct where the input has no time steps, and for
-            models with an autoregressive rollout.
-        start_from: A run, or the name of a model that comes with nfsgeo, whose weights
-            and fitted scales training starts from, see
-            :func:`nfsgeo.training.start_from`; None for random weights. Settings
-            of the model that are not given are those of that run.
-        freeze: Parts of the model whose weights stay as they are, by the names of its
-            modules, such as ``blocks``.
+        prediction: ``residual`` predicts the change since the last observed time step;
+            ``damped`` the difference from damped persistence, which suits noisy inputs;
+            ``linear`` the difference from a linear forecast of one long series, see
+            :class:`nfsgeo.stations.LinearForecast`; ``rate`` the change divided by the
+            lead time, with lead times only; ``direct`` the field itself, as in the
+            paper. None for linear if samples are split by time, for direct with
+            ``data.input_noise``, and otherwise for residual. Without input time steps
+            and for autoregressive models it is always direct.
+        start_from: A run, or the name of a model that is included in nfsgeo, whose
+            weights and fitted scales training starts from, see
+            :func:`nfsgeo.training.start_from`; None for random weights. Settings of the
+            model that the user does not choose are those of that run.
+        freeze: Names of modules of the model whose weights do not change, such as
+            ``blocks``.
         bands: Whether predictions have error bands, fitted to validation samples after
             training, see :mod:`nfsgeo.uncertainty.bands`.
     """
@@ -240,10 +239,10 @@ class OptimiserSection(Section):
             :func:`nfsgeo.training.trainer.find_learning_rate`.
         betas, eps, weight_decay: As the optimiser defines them.
         gradient_clip: Largest norm of the gradient; None for no limit.
-        schedule: ``one-cycle`` (up, then down to nothing, step by step), ``step``
-            (times ``step_factor`` after every ``step_epochs``) or ``constant``.
+        schedule: ``one-cycle`` (up, then down to zero, after every step), ``step``
+            (multiplied by ``step_factor`` after every ``step_epochs``) or ``constant``.
         one_cycle_rise: Fraction of the steps in which the one-cycle rate rises.
-        step_epochs, step_factor: Of the step schedule.
+        step_epochs, step_factor: Period and factor of the step schedule.
     """
 
     name: Literal["adam", "adamw"] = "adam"

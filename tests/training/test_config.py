@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from nfsgeo.errors import UserError
 from nfsgeo.training import load_config, parse_settings, read_config
 from nfsgeo.training.artifacts import write_yaml
 from nfsgeo.training.loading import paper_learning_rate
@@ -36,53 +35,44 @@ def test_paper_learning_rates(model, equation, rate):
     assert paper_learning_rate(model, equation) == rate
 
 
+NEAREST = [
+    ("trainer.epoch", 3, "trainer.epochs"),
+    ("epochs", 3, "trainer.epochs"),
+    ("loss.name", "mes", "mse"),
+    ("optimizer.lr", 1e-3, "optimiser.lr"),
+    ("model.settings.wdith", 16, "model.settings.width"),
+    ("model.name", "nsf", "nfs"),
+    ("model.width", 8, "model.settings.width"),
+]
+WRONG = [
+    ("trainer.epochs", "many"),
+    ("trainer.epochs", 0),
+    ("data.batch_size", -1),
+    ("trainer.device", "tpu"),
+    ("trainer.precision", "8"),
+    ("optimiser.betas", [0.9]),
+    ("optimiser.betas", [0.9, 1.0]),
+    ("optimiser.one_cycle_rise", -1.0),
+    ("optimiser.lr", float("inf")),
+    ("optimiser.lr", float("nan")),
+    ("model.settings.radius_factor", float("inf")),
+    ("seed", 2**63),
+    ("model.settings.width", "wide"),
+    ("trainer", 3),
+]
+
+
 @pytest.mark.parametrize(
-    ("key", "value", "nearest"),
-    [
-        ("trainer.epoch", 3, "trainer.epochs"),
-        ("epochs", 3, "trainer.epochs"),
-        ("loss.name", "mes", "mse"),
-        ("optimizer.lr", 1e-3, "optimiser.lr"),
-        ("model.settings.wdith", 16, "model.settings.width"),
-        ("model.name", "nsf", "nfs"),
-        ("model.width", 8, "model.settings.width"),
+    ("key", "value", "message"),
+    [(key, value, f"the nearest is {name}$") for key, value, name in NEAREST]
+    + [(key, value, key.replace(".", r"\.")) for key, value in WRONG]
+    + [
+        ("data.zzz", 1, r"the nearest are (data\.\w+, ){5}of"),
+        ("optimiser.betas", [0.9], r"betas=\[0\.9\]: expected optimiser\.betas\.1 as"),
     ],
 )
-def test_unknown_names_bring_up_the_nearest(key, value, nearest, refuses):
-    refuses(f"the nearest is {nearest}$", load_config, overrides={key: value})
-
-
-def test_unlike_names_bring_up_some_of_the_section():
-    with pytest.raises(UserError, match=r"the nearest are (data\.\w+, ){5}of"):
-        load_config(overrides={"data.zzz": 1})
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("trainer.epochs", "many"),
-        ("trainer.epochs", 0),
-        ("data.batch_size", -1),
-        ("trainer.device", "tpu"),
-        ("trainer.precision", "8"),
-        ("optimiser.betas", [0.9]),
-        ("optimiser.betas", [0.9, 1.0]),
-        ("optimiser.one_cycle_rise", -1.0),
-        ("optimiser.lr", float("inf")),
-        ("optimiser.lr", float("nan")),
-        ("model.settings.radius_factor", float("inf")),
-        ("seed", 2**63),
-        ("model.settings.width", "wide"),
-        ("trainer", 3),
-    ],
-)
-def test_a_wrong_value_names_its_key(key, value, refuses):
-    refuses(key.replace(".", r"\."), load_config, overrides={key: value})
-
-
-def test_a_list_that_is_too_short_names_what_it_lacks(refuses):
-    lacks = r"betas=\[0\.9\]: expected optimiser\.betas\.1 as well"
-    refuses(lacks, load_config, overrides={"optimiser.betas": [0.9]})
+def test_a_wrong_key_or_value_is_named(key, value, message, refuses):
+    refuses(message, load_config, overrides={key: value})
 
 
 def test_settings_are_yaml():
