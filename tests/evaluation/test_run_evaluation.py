@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import nfsgeo.data
-import nfsgeo.training.experiment as training_experiment
+import nfsgeo.training.reading as training_reading
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.stations import seasonal_means
@@ -171,7 +171,7 @@ def test_a_table_is_read_once_and_fitted_once(tiny, tmp_path, monkeypatch):
 
     count("read", pandas, "read_csv")
     count("climatology", seasonal_means, "SeriesClimatology")
-    count("statistics", training_experiment, "Statistics")
+    count("statistics", training_reading, "Statistics")
     table = fields.write(tmp_path / "a.csv")
     chosen = {"data.n_in": 4, "data.n_out": 2, "data.points": None}
     experiment = nfsgeo.prepare(table, tiny | {"trainer.epochs": 1} | chosen)
