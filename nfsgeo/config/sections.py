@@ -107,7 +107,7 @@ class DataSection(Section):
             differ in length.
         window_stride: Number of time steps of the file between the starts of
             consecutive training windows of a sample. None for one window per sample,
-            from ``first_step``. If samples are split by time, None stands for 1 or, in
+            from ``first_step``. If samples are split by time, None means 1 or, in
             a long series, for up to ``n_out``, so that about 1000 windows remain.
         evaluation_stride: The stride of validation and test windows. None for one
             window per sample, or for ``window_stride`` if samples are split by time.
@@ -232,9 +232,9 @@ class OptimiserSection(Section):
 
     Attributes:
         name: ``adam``, or ``adamw`` with its decoupled weight decay.
-        lr: Learning rate, the highest of the schedule; None for the paper's. Where it
-            is not given, that of the model, see
-            :attr:`nfsgeo.models.Model.learning_rate`; a noisy series has 5e-4.
+        lr: Learning rate, the highest of the schedule; None for that of the model.
+            See :attr:`nfsgeo.models.Model.learning_rate`. A noisy series has 5e-4, and
+            the preset ``paper`` the paper's rate.
         find_lr: Whether a range test chooses ``lr`` before training, see
             :func:`nfsgeo.training.trainer.find_learning_rate`.
         betas, eps, weight_decay: As the optimiser defines them.
@@ -246,7 +246,7 @@ class OptimiserSection(Section):
     """
 
     name: Literal["adam", "adamw"] = "adam"
-    lr: PositiveFloat | None = 2e-3
+    lr: PositiveFloat | None = None
     find_lr: bool = False
     betas: tuple[Share, Share] = (0.9, 0.98)
     eps: PositiveFloat = 1e-9

@@ -19,7 +19,7 @@ from nfsgeo.training.run_paths import find_run
 __all__ = ["load_config", "paper_learning_rate", "parse_settings", "read_config"]
 __all__ += ["read_yaml"]
 
-ADAM = {"name": "adam", "lr": None, "betas": [0.9, 0.98], "eps": 1e-9}
+ADAM = {"name": "adam", "betas": [0.9, 0.98], "eps": 1e-9}
 ADAM_OF_MPPDE = {"name": "adamw", "lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}
 STEPS = {"schedule": "step", "step_epochs": 100, "step_factor": 0.5}
 

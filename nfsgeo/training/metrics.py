@@ -37,7 +37,7 @@ def errors_by_sample(
 
     Returns:
         By name the errors ``[S]``, or ``[S, C]`` by component, and whether they exist:
-        NaN stands for an error without true values and for a relative error without
+        NaN marks an error without true values, and a relative error without
         energy. Samples without points are left out.
     """
     if batch is None:

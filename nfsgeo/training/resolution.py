@@ -58,10 +58,10 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         suits = kind.drawn and kind.even and file.shape is not None
         loss = loss.changed(weighting=info.loss_weighting if suits else "uniform")
     optimiser = config.optimiser
-    if "lr" not in optimiser.model_fields_set:
-        optimiser = optimiser.changed(lr=info.learning_rate)
-    elif optimiser.lr is None:
-        rate = paper_learning_rate(config.model.name, file.equation)
+    if optimiser.lr is None:
+        rate = info.learning_rate
+        if config.preset == "paper":
+            rate = paper_learning_rate(config.model.name, file.equation)
         optimiser = optimiser.changed(lr=rate)
     return config.changed(model=model, loss=loss, optimiser=optimiser)
 

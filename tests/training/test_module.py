@@ -165,7 +165,9 @@ def test_one_cycle_rises_to_the_rate_and_falls_to_nothing():
 
 
 def test_betas_are_those_asked_for():
-    section = OptimiserSection(name="adamw", betas=(0.8, 0.9), weight_decay=0.1)
+    section = OptimiserSection(
+        name="adamw", lr=1e-3, betas=(0.8, 0.9), weight_decay=0.1
+    )
     optimiser = make_optimiser([torch.nn.Parameter(torch.ones(1))], section)
     make_schedule(optimiser, section, epochs=2, steps_per_epoch=2)
     assert isinstance(optimiser, torch.optim.AdamW)

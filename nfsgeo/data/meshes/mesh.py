@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,9 +14,6 @@ from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.geometry import Domain, quadrature_weights
 
 __all__ = ["Mesh", "MeshesInTurn", "SubsetsInTurn"]
-
-# Random subsets of the points of a mesh. More of them need more memory for graphs.
-SUBSETS = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +98,7 @@ class SubsetsInTurn:
         numbers: Number of the mesh of each sample ``[S]``.
         fraction: Smallest fraction of the points in a subset.
         seed: Seed of the draws.
+        period: Number of turns after which points are the same.
     """
 
     whole: Callable[[int], Mesh]
@@ -107,10 +106,8 @@ class SubsetsInTurn:
     fraction: float
     seed: int
 
-    @property
-    def period(self) -> int:
-        """Number of subsets of a mesh, itself included."""
-        return 1 + SUBSETS
+    # All points, and one subset: more of them need more memory for graphs.
+    period: ClassVar[int] = 2
 
     def __call__(self, sample: int, turn: int = 0) -> Mesh:
         """The points of a sample in a turn."""
@@ -125,6 +122,5 @@ class SubsetsInTurn:
         return Mesh(mesh.pos[chosen], index)
 
     def number(self, sample: int, turn: int = 0) -> int:
-        """Number of the subset, 0 for all points."""
-        half, odd = divmod((sample + turn) % (2 * SUBSETS), 2)
-        return 1 + half if odd else 0
+        """Number of the points of a sample: 0 for all of them, 1 for the subset."""
+        return (sample + turn) % self.period
