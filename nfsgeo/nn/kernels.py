@@ -35,10 +35,17 @@ SPARSE, SMALL = 8, 2
 
 
 class InterpolationKernel(nn.Module, ABC):
-    """Base class of kernels, which sum weighted neighbours and mix channels.
+    r"""Base class of kernels, which sum weighted neighbours and mix channels.
 
-    A subclass implements four methods, of which :meth:`forward` is the fast path and
-    :meth:`matrices` its reference. Their arguments are:
+    By default a kernel is diagonal,
+
+    .. math:: h = \mathrm{diag}(b_{ij} + w_1, \dots, b_{ij} + w_R),
+
+    where ``R`` divides the number of channels and each weight is that of ``C / R``
+    consecutive channels. A subclass then implements :meth:`weights` and
+    :meth:`reset_parameters`. A kernel that mixes channels also overrides
+    :meth:`forward`, the fast path, and :meth:`matrices`, its reference. The arguments
+    of these methods are:
 
     - ``x``: the field at the sources ``[n, T, C]``,
     - ``weight``: edge weights ``[R, E]`` from :meth:`weights`,
@@ -50,7 +57,13 @@ class InterpolationKernel(nn.Module, ABC):
 
     Args:
         channels: channels of the field, :math:`C`.
+
+    Attributes:
+        adds_to_base: whether a diagonal kernel adds to the base interpolation; without
+            it, :math:`b_{ij}` is 0.
     """
+
+    adds_to_base = True
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -66,16 +79,30 @@ class InterpolationKernel(nn.Module, ABC):
     ) -> Tensor:
         """Return the edge weights ``[R, E]``."""
 
-    @abstractmethod
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Return the mean of the neighbours under the kernel, ``[m, T, C]``."""
+        weight = self._of_edges(weight.to(x), graph)
+        # Channels of a group stay adjacent in memory, which speeds up copies.
+        groups = x.unflatten(2, (len(weight), -1)).permute(2, 0, 1, 3)
+        sums = neighbour_sum(groups.flatten(2), weight, graph)
+        sums = sums.unflatten(2, (x.size(1), -1)).permute(1, 2, 0, 3)
+        return sums.flatten(2)
 
-    @abstractmethod
     def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Return the matrix of each edge, with output channels as rows, ``[E, C, C]``.
 
         The products with the sources add up to the result of :meth:`forward`.
         """
+        weight = self._of_edges(weight, graph).t()
+        repeats = self.channels // weight.size(1)
+        return torch.diag_embed(weight.repeat_interleave(repeats, 1))
+
+    def _of_edges(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        """Return the terms ``[R, E]`` by which sources contribute to the mean."""
+        mean_weight = graph.mean_weight(weight.dtype)
+        if not self.adds_to_base:
+            return weight * mean_weight
+        return torch.addcmul(graph.base_weight.to(weight), weight, mean_weight)
 
 
 class EdgeNetwork(nn.Module):
@@ -312,24 +339,6 @@ class ChannelKernel(NetworkKernel):
             mixed = torch.addmm(mix.bias[:, None], mix.weight, hidden)
         return mixed.to(offset.dtype)
 
-    def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Sum over neighbours, with the weights of each group of channels."""
-        base_weight, mean_weight = graph.base_weight.to(x), graph.mean_weight(x.dtype)
-        weight = torch.addcmul(base_weight, weight.to(x), mean_weight)
-        # Channels of a group stay adjacent in memory, which speeds up copies.
-        groups = x.unflatten(2, (self.groups, -1)).permute(2, 0, 1, 3)
-        sums = neighbour_sum(groups.flatten(2), weight, graph)
-        sums = sums.unflatten(2, (x.size(1), -1)).permute(1, 2, 0, 3)
-        return sums.flatten(2)
-
-    def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Return the diagonal matrix of each edge, ``[E, C, C]``."""
-        weight = weight * graph.mean_weight(weight.dtype)
-        weight = (weight + graph.base_weight.to(weight.dtype)).t()
-        return torch.diag_embed(
-            weight.repeat_interleave(self.channels // self.groups, 1)
-        )
-
 
 class GaussianKernel(InterpolationKernel):
     r"""The paper's predefined kernel, a Gaussian of learned centre and widths.
@@ -348,6 +357,8 @@ class GaussianKernel(InterpolationKernel):
         scale: length by which relative positions are divided; see
             :class:`EdgeNetwork`.
     """
+
+    adds_to_base = False
 
     def __init__(self, channels: int, dim: int, *, scale: float = 1.0) -> None:
         super().__init__(channels)
@@ -370,15 +381,3 @@ class GaussianKernel(InterpolationKernel):
         away = offset[:, :-1] / self.scale - self.centre
         exponent = away.square() @ torch.exp(-self.log_gamma)
         return torch.exp(self.log_beta - exponent)[None]
-
-    def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Return the weighted mean of the neighbours."""
-        weight = weight * graph.mean_weight(x.dtype)
-        sums = neighbour_sum(x.flatten(1)[None], weight, graph)
-        return sums[0].unflatten(1, x.shape[1:])
-
-    def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Return the multiple of the identity of each edge, ``[E, C, C]``."""
-        weight = weight[0] * graph.mean_weight(weight.dtype)
-        identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
-        return weight[:, None, None] * identity

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast.transforms import TRANSFORMS
 from nfsgeo.models import MODELS
@@ -27,9 +28,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(autouse=True)
 def catalogues() -> Iterator[None]:
-    """A page may add a model, a loss or a transform; it goes with the page."""
+    """A page may add a model, an equation and so on; these go with the page."""
     load_extensions()  # whose transforms stay
-    catalogues: tuple[dict[str, Any], ...] = (MODELS, LOSSES, TRANSFORMS)
+    catalogues: tuple[dict[str, Any], ...] = (MODELS, LOSSES, TRANSFORMS, EQUATIONS)
     before = [dict(catalogue) for catalogue in catalogues]
     yield
     for catalogue, content in zip(catalogues, before, strict=True):
