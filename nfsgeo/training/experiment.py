@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -29,7 +29,7 @@ from nfsgeo.training.module import TrainingModule, WindowData
 from nfsgeo.training.processes import check_device
 from nfsgeo.training.reading import read_windows
 from nfsgeo.training.resolution import for_base_forecast, resolved
-from nfsgeo.training.run_data import RunData, samples_of
+from nfsgeo.training.run_data import RunData
 from nfsgeo.training.source import open_source
 from nfsgeo.training.trainer import check_logger, find_learning_rate
 
@@ -97,11 +97,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     check_logger(config.trainer.logger)
     asked, file = config, open_source(config.data, progress)
     config = resolved(config, file)
-    boundary = None
-    if config.data.boundary_inputs and file.domain.walls is None:
-        boundary = boundary_kinds(file, samples_of(config.data, file, "train"))
-        file = with_boundary(file, boundary or ())
-    used = RunData(config, file)
+    used, boundary = _with_boundary(RunData(config, file))
     train, valid = used.training_windows(), used.windows("valid")
     statistics, gaps = read_windows(used, train, valid, progress)
     bases = (fit(used) for fit in BASE_FORECASTS)
@@ -109,7 +105,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     used = used.completed(for_base_forecast(asked, config, base))
     first = used.mesh(train.samples[0])
     task = task_of(
-        file,
+        used.file,
         valid[0].times.tolist(),
         statistics,
         len(first),
@@ -137,6 +133,28 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         config = find_learning_rate(config, module, data)
     module.hparams.update(config.model_dump(mode="json"))  # in each checkpoint
     return Experiment(used.completed(config), data, module, lines)
+
+
+def _with_boundary(used: RunData) -> tuple[RunData, tuple[int, ...] | None]:
+    """Add boundary inputs of the meshes, if they are asked for.
+
+    Returns:
+        The data, and the node types that the inputs lead to. These are empty where the
+        inputs lead to the boundary of the cells, and None where there are no such
+        inputs: those to the walls of the domain are a transform.
+    """
+    file = used.file
+    if not used.config.data.boundary_inputs or file.domain.walls is not None:
+        return used, None
+    kinds = boundary_kinds(file, used.samples("train"))
+    if kinds is None:
+        raise UserError(
+            f"data.boundary_inputs=true with {file.path}, which tells none",
+            "a domain with obstacles, or meshes with node_type or cells",
+            "leave it out, or in a flat domain give them: nfsgeo convert FILE --out "
+            "NEW.nc --obstacles walls.geojson",
+        )
+    return replace(used, file=with_boundary(file, kinds)), kinds
 
 
 def _forecaster(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.data import Fields
-from nfsgeo.data.boundary import boundary_kinds
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
@@ -97,17 +96,6 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
             f"{file.path} with {file.num_samples} samples",
             "at least one each to train, validate and test on",
             f"use a file with more samples{by_time}",
-        )
-    if (
-        data.boundary_inputs
-        and file.domain.walls is None
-        and boundary_kinds(file, samples_of(data, file, "train")) is None
-    ):
-        raise UserError(
-            f"data.boundary_inputs=true with {file.path}, which tells none",
-            "a domain with obstacles, or meshes with node_type or cells",
-            "leave it out, or in a flat domain give them: nfsgeo convert FILE --out "
-            "NEW.nc --obstacles walls.geojson",
         )
     if data.query_points and not info.query_points:
         able = [name for name, kind in MODELS.items() if kind.query_points]
