@@ -16,7 +16,7 @@ from torch_geometric.data import Batch, Data
 from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile, SubsetsInTurn
+from nfsgeo.data.meshes import Mesh, MeshBySample, Observation
 from nfsgeo.data.samples import Sample, read_sample
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
@@ -24,9 +24,6 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.cells import cell_edges
 
 __all__ = ["Connect", "ConnectedBatches", "WindowDataset", "batches"]
-
-# Points that differ from turn to turn.
-IN_TURN = (MeshesInTurn, SubsetsInTurn)
 
 # Connects one sample: called with its positions, ``pos [n, d]``, and the keywords
 # ``query_pos [m, d]``, ``numbers`` and ``edge_index`` where it has query points,
@@ -97,7 +94,7 @@ class WindowDataset(Dataset[Data]):
         samples: Sequence[int] | NDArray[np.int64],
         n_in: int,
         n_out: int,
-        mesh: Mesh | Callable[[int], Mesh],
+        mesh: Observation | Callable[[int], Mesh],
         *,
         first_step: int | NDArray[np.int64] = 0,
         numbers: Indices | None = None,
@@ -117,7 +114,8 @@ class WindowDataset(Dataset[Data]):
             given = f"no input time steps of {given}"
             expected = "a coefficient to predict from, and nothing known ahead"
             raise UserError(given, expected, "ask for at least one input time step")
-        self.file, self.mesh = file, mesh
+        self.file = file
+        self.mesh = mesh if isinstance(mesh, Observation) else MeshBySample(mesh)
         self.samples = [int(sample) for sample in samples]
         self.n_in, self.n_out = n_in, n_out
         self.turn = 0
@@ -241,31 +239,19 @@ class WindowDataset(Dataset[Data]):
     def _whole(self) -> bool:
         """Whether the windows of all samples fit into the cache, on every mesh."""
         points = len(self._mesh_of(0).with_queries_joined())
-        turns = self.mesh.period if isinstance(self.mesh, IN_TURN) else 1
         steps = len(np.unique(self._starts[:, None] + self._numbers))
         values = points * steps * (self.file.components + len(self.file.forcing_names))
-        samples = turns * len(set(self.samples))
+        samples = self.mesh.period * len(set(self.samples))
         return samples * values * self.file.dtype.itemsize <= self.cache.max_bytes
 
     def _mesh_of(self, number: int) -> Mesh:
-        sample = self.samples[number]
-        if isinstance(self.mesh, IN_TURN):
-            return self.mesh(sample, self.turn + self._ranks[number])
-        return self.mesh(sample)
+        return self.mesh(self.samples[number], self.turn + self._ranks[number])
 
     def _mesh_number(self, number: int) -> int:
-        sample = self.samples[number]
-        kind = int(self.file.sample_geometry[sample]) if self.cells else 0
-        if isinstance(self.mesh, Mesh):
-            return kind
-        if isinstance(self.mesh, IN_TURN):
-            turn = self.mesh.number(sample, self.turn + self._ranks[number])
-            if isinstance(self.mesh, SubsetsInTurn) and not self.cells:
-                kind = int(self.mesh.numbers[sample])
-            return turn + self.mesh.period * kind
-        if isinstance(self.mesh, MeshOfFile):
-            return kind if self.cells else int(self.file.sample_mesh[sample])
-        return sample
+        """Return a number that only equal points, and cells if any, share."""
+        sample, turn = self.samples[number], self.turn + self._ranks[number]
+        mesh, cells = self.mesh.number(sample, turn), self.file.sample_geometry
+        return mesh * int(cells.max() + 1) + int(cells[sample]) if self.cells else mesh
 
 
 class ConnectedBatches:

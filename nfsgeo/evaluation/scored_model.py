@@ -13,12 +13,13 @@ from torch_geometric.data import Batch
 from nfsgeo.config import TrainerSection
 from nfsgeo.config.errors import explained
 from nfsgeo.data import Fields
+from nfsgeo.data.meshes import Observation
 from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.evaluation.additions import Addition, additions_of
 from nfsgeo.forecast import Forecaster, matched, rollout
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.processes import check_device, device_of
-from nfsgeo.training.run_data import Observation, RunData
+from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
 from nfsgeo.training.source import open_source
 

@@ -17,6 +17,7 @@ from nfsgeo.data.conventions import Indices
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
+    MeshBySample,
     MeshesInTurn,
     disjoint,
     nested,
@@ -128,7 +129,7 @@ def evaluate_unseen(
         draw = partial(larger, factor=factor, seed=seed)
         # Samples with meshes of their own have draws of their own.
         draws = isinstance(mesh, Mesh) and tuple(map(draw, range(DRAWS)))
-        drawn = MeshesInTurn(draws) if draws else draw
+        drawn = MeshesInTurn(draws) if draws else MeshBySample(draw)
         test = scored.windows(mesh=drawn)
         parts = scored.errors_in_parts(test, lambda sample: len(mesh(sample)))
         row = {"factor": factor, "repeat": repeat, **parts[0]}
@@ -226,7 +227,7 @@ def evaluate_meshes(
     for name in ("equispaced",) if config.data.mesh == "grid" else names:
         if name == "off-grid" and not limited:
             continue
-        mesh = partial(draw, name=name)
+        mesh = MeshBySample(partial(draw, name=name))
         try:
             size = len(mesh(int(first[0])))
         except UserError as error:

@@ -16,8 +16,10 @@ from nfsgeo.data.conventions import Indices
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
+    MeshBySample,
     MeshesInTurn,
     MeshOfFile,
+    Observation,
     SubsetsInTurn,
     with_queries,
 )
@@ -27,15 +29,12 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 
-__all__ = ["Observation", "RunData", "queried", "samples_of", "steps_of"]
+__all__ = ["RunData", "queried", "samples_of", "steps_of"]
 
 T = TypeVar("T")
 
 # Sets of query points that training samples on one mesh cycle through.
 QUERY_SETS = 16
-
-# From a sample to its mesh; the mesh itself where all samples share one.
-Observation = Callable[[int], Mesh]
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,7 @@ class RunData:
             return MeshOfFile(self.file)
         draw = self._draw(seed)
         by_sample = kind.drawn and (self.config.data.mesh_per_sample or self._many)
-        return draw if by_sample else draw(0)
+        return MeshBySample(draw) if by_sample else draw(0)
 
     @property
     def training_mesh(self) -> Observation:
@@ -274,7 +273,7 @@ class RunData:
         """Whether samples live on meshes of their own."""
         return bool(self.file.sample_mesh.any())
 
-    def _draw(self, seed: int) -> Observation:
+    def _draw(self, seed: int) -> Callable[[int], Mesh]:
         """Return a function that draws the points of a number."""
         kind = MESH_KINDS[self.config.data.mesh or ""]
         size = getattr(self.config.data, kind.size) if kind.size else None
@@ -338,7 +337,7 @@ def queried(observation: Observation, file: Fields, num: int, seed: int) -> Obse
     """
     if isinstance(observation, Mesh):
         return with_queries(observation, file, num, seed)
-    return partial(_queried, observation, file, num, seed)
+    return MeshBySample(partial(_queried, observation, file, num, seed))
 
 
 def _queried(mesh: Observation, file: Fields, num: int, seed: int, sample: int) -> Mesh:

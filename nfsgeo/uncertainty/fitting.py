@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset
 
-from nfsgeo.data.meshes import MESH_KINDS, Mesh
+from nfsgeo.data.meshes import MESH_KINDS, Mesh, MeshBySample, Observation
 from nfsgeo.data.windows import batches
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import with_given
 from nfsgeo.models import MODELS
-from nfsgeo.training.run_data import Observation, queried
+from nfsgeo.training.run_data import queried
 from nfsgeo.uncertainty.band_features import BandFeatures
 from nfsgeo.uncertainty.bands import Bands, Scale, conformal
 
@@ -190,7 +190,7 @@ def _left_out(mesh: Observation, part: int) -> Observation:
         observed, queries = (Mesh(whole.pos[at], index[at]) for at in (kept, ~kept))
         return replace(observed, queries=queries)
 
-    return of_sample(0) if isinstance(mesh, Mesh) else of_sample
+    return of_sample(0) if isinstance(mesh, Mesh) else MeshBySample(of_sample)
 
 
 def fit_bands(

@@ -14,7 +14,13 @@ Every sampler is a function of the same arguments, and depends on nothing else:
 
 from __future__ import annotations
 
-from nfsgeo.data.meshes.mesh import Mesh, MeshesInTurn, SubsetsInTurn
+from nfsgeo.data.meshes.mesh import (
+    Mesh,
+    MeshBySample,
+    MeshesInTurn,
+    Observation,
+    SubsetsInTurn,
+)
 from nfsgeo.data.meshes.on_grids import jittered, off_grid, sub_grid
 from nfsgeo.data.meshes.subsets import (
     MESH_KINDS,
@@ -29,6 +35,7 @@ from nfsgeo.data.meshes.subsets import (
     with_queries,
 )
 
-__all__ = ["MESH_KINDS", "Mesh", "MeshKind", "MeshOfFile", "MeshesInTurn", "clustered"]
-__all__ += ["disjoint", "every_point", "jittered", "nested", "off_grid", "points_there"]
-__all__ += ["SubsetsInTurn", "random_subset", "sub_grid", "with_queries"]
+__all__ = ["MESH_KINDS", "Mesh", "MeshBySample", "MeshKind", "MeshOfFile"]
+__all__ += ["MeshesInTurn", "Observation", "SubsetsInTurn", "clustered", "disjoint"]
+__all__ += ["every_point", "jittered", "nested", "off_grid", "points_there"]
+__all__ += ["random_subset", "sub_grid", "with_queries"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,12 +13,29 @@ from nfsgeo.data.conventions import Doubles, Floats, Indices
 from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.geometry import Domain, quadrature_weights
 
-__all__ = ["Mesh", "MeshesInTurn", "SubsetsInTurn"]
+__all__ = ["Mesh", "MeshBySample", "MeshesInTurn", "Observation", "SubsetsInTurn"]
+
+
+class Observation(ABC):
+    """The points at which samples are observed, which may change from turn to turn."""
+
+    @property
+    def period(self) -> int:
+        """Number of turns after which points are the same."""
+        return 1
+
+    @abstractmethod
+    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+        """The points of a sample."""
+
+    @abstractmethod
+    def number(self, sample: int, turn: int = 0) -> int:
+        """A number that only equal points of samples share."""
 
 
 @dataclass(frozen=True, eq=False)
-class Mesh:
-    """Points at which a sample is observed.
+class Mesh(Observation):
+    """Points at which a sample is observed, or all samples.
 
     Attributes:
         pos: Coordinates, float64 ``[n, d]``.
@@ -37,8 +54,11 @@ class Mesh:
     def __len__(self) -> int:
         return len(self.pos)
 
-    def __call__(self, sample: int) -> Mesh:
-        return self  # of every sample
+    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+        return self
+
+    def number(self, sample: int, turn: int = 0) -> int:
+        return 0
 
     def joined(self, other: Mesh) -> Mesh:
         """The points of this mesh and after them those of the ``other``."""
@@ -63,7 +83,24 @@ class Mesh:
 
 
 @dataclass(frozen=True)
-class MeshesInTurn:
+class MeshBySample(Observation):
+    """Points of its own for each sample.
+
+    Attributes:
+        draw: Called with the number of the sample.
+    """
+
+    draw: Callable[[int], Mesh]
+
+    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+        return self.draw(sample)
+
+    def number(self, sample: int, turn: int = 0) -> int:
+        return sample
+
+
+@dataclass(frozen=True)
+class MeshesInTurn(Observation):
     """Point sets that samples cycle through, one further in every turn.
 
     Attributes:
@@ -74,20 +111,17 @@ class MeshesInTurn:
 
     @property
     def period(self) -> int:
-        """Number of meshes."""
         return len(self.meshes)
 
     def __call__(self, sample: int, turn: int = 0) -> Mesh:
-        """The mesh of a sample."""
         return self.meshes[self.number(sample, turn)]
 
     def number(self, sample: int, turn: int = 0) -> int:
-        """Number of the mesh of a sample."""
         return (sample + turn) % len(self.meshes)
 
 
 @dataclass(frozen=True)
-class SubsetsInTurn:
+class SubsetsInTurn(Observation):
     """All points of the mesh of a sample, and a random subset in every other turn.
 
     The fraction of the points in a subset is uniformly distributed. A network that is
@@ -98,7 +132,6 @@ class SubsetsInTurn:
         numbers: Number of the mesh of each sample ``[S]``.
         fraction: Smallest fraction of the points in a subset.
         seed: Seed of the draws.
-        period: Number of turns after which points are the same.
     """
 
     whole: Callable[[int], Mesh]
@@ -106,15 +139,15 @@ class SubsetsInTurn:
     fraction: float
     seed: int
 
-    # All points, and one subset: more of them need more memory for graphs.
-    period: ClassVar[int] = 2
+    @property
+    def period(self) -> int:
+        return 2  # all points and one subset: more of them need memory for graphs
 
     def __call__(self, sample: int, turn: int = 0) -> Mesh:
-        """The points of a sample in a turn."""
-        mesh, number = self.whole(sample), self.number(sample, turn)
-        if not number:
+        mesh, subset = self.whole(sample), (sample + turn) % self.period
+        if not subset:
             return mesh
-        rng = philox(self.seed, Stream.SUBSETS, int(self.numbers[sample]), number)
+        rng = philox(self.seed, Stream.SUBSETS, int(self.numbers[sample]), subset)
         fraction = self.fraction + (1 - self.fraction) * rng.random()
         num = max(1, round(fraction * len(mesh)))
         chosen = np.sort(shuffled(len(mesh), rng)[:num])
@@ -122,5 +155,4 @@ class SubsetsInTurn:
         return Mesh(mesh.pos[chosen], index)
 
     def number(self, sample: int, turn: int = 0) -> int:
-        """Number of the points of a sample: 0 for all of them, 1 for the subset."""
-        return (sample + turn) % self.period
+        return self.period * int(self.numbers[sample]) + (sample + turn) % self.period

@@ -11,7 +11,7 @@ import torch
 
 from nfsgeo.data.conventions import Indices
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.meshes.mesh import Mesh
+from nfsgeo.data.meshes.mesh import Mesh, Observation
 from nfsgeo.data.meshes.on_grids import check_flat, jittered, off_grid, sub_grid
 from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.errors import UserError
@@ -215,13 +215,16 @@ def _check_enough(file: Fields, wanted: int, available: int) -> None:
 
 
 @dataclass(frozen=True)
-class MeshOfFile:
+class MeshOfFile(Observation):
     """The points of each sample of a ``file``, all of them, which may differ."""
 
     file: Fields
 
-    def __call__(self, sample: int) -> Mesh:
+    def __call__(self, sample: int, turn: int = 0) -> Mesh:
         return every_point(self.file, sample=sample)
+
+    def number(self, sample: int, turn: int = 0) -> int:
+        return int(self.file.sample_mesh[sample])
 
 
 @dataclass(frozen=True)
