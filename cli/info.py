@@ -38,6 +38,7 @@ def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
       nfsgeo info runs/x --json
       nfsgeo info ns-small
     """
+    from nfsgeo.data.io.opening import files_of
     from nfsgeo.data.times import span_text
 
     if str(source := sources[0]) in NAMES and not source.exists():
@@ -55,6 +56,8 @@ def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     else:
         with file:
             facts = _file_facts(file)
+        _, files, _ = files_of(sources)
+        facts["files"] = [str(files[0]), str(files[-1])] if len(files) > 1 else None
         (first, last), unit = facts["times"], facts["time_unit"]
         span = span_text(first, last, unit)
         empty = facts["without_values"]

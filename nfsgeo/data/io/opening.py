@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from nfsgeo.data.checks import reading
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
+from nfsgeo.data.io.file_order import FileOrder, as_listed
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -25,7 +26,10 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["check_path", "convert", "is_source", "open", "with_user_answers"]
+__all__ = ["check_path", "convert", "files_of", "is_source", "open"]
+__all__ += ["with_user_answers"]
+
+logger = logging.getLogger(__name__)
 
 
 def open(
@@ -75,20 +79,15 @@ def open(
         if value not in (None, *choices[name]):
             expected = " or ".join(choices[name])
             raise ValueError(f"{name} {value!r}: expected {expected}")
-    several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
-    named = [*map(check_path, several)]
-    paths = [file for path in named for file in _files(path)]
-    if not paths:
-        names = ", ".join(map(str, named)) or "no name"
-        raise UserError(names, "at least one file of data", "check the names")
-    if paths == sorted(paths):  # as a shell lists them: nobody's choice
-        paths = _in_order(paths)
+    named, paths, chosen = files_of(sources, warn=True)
     options = {"columns": columns, "at": at}
     first = _format_of(paths[0], options)
     if len(paths) == 1:
         fields = first.open(paths[0], options | {"series": series})
     else:
         fields = concatenated(paths, partial(_open_one, options=options), series)
+        if series == "time-steps" and "time" not in fields.dataset.variables:
+            _check_order(paths, chosen)
     if first.columns in ("kinds", "roles"):
         fields = with_kinds(fields, columns, roles=first.columns == "roles")
     fields = with_user_answers(fields, times, domain, known)
@@ -141,7 +140,8 @@ def is_source(path: Path) -> bool:
 
 def takes_columns(path: Path) -> bool:
     """Whether files are of a format that leaves open what their columns are."""
-    return any(_format_of(file, {}).columns for file in _files(path)[:1])
+    files = _in_folder(path)[:1] if _is_folder(path) else [path]
+    return any(_format_of(file, {}).columns for file in files)
 
 
 def check_path(path: Any) -> Path:
@@ -153,10 +153,58 @@ def check_path(path: Any) -> Path:
     raise UserError(given, "the path of a file, or fields", todo)
 
 
-def _files(path: Path) -> list[Path]:
-    """A file itself, or those of a folder in their order."""
-    folder = path.is_dir() and not is_source(path)
-    return _in_order(filter(is_source, path.iterdir())) if folder else [path]
+def files_of(
+    sources: Any, *, warn: bool = False
+) -> tuple[list[Path], list[Path], bool]:
+    """The files that are opened as one.
+
+    Args:
+        sources: As for :func:`open`.
+        warn: Whether to warn of files that are named twice.
+
+    Returns:
+        The paths as they are named; the files there, each once, in their order; and
+        whether that order is the user's, not that of the names.
+
+    Raises:
+        UserError: There is no file.
+    """
+    several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
+    named = [*map(check_path, several)]
+    paths, chosen = [*named], not as_listed(named)
+    if any(map(_is_folder, named)):
+        paths = [p for n in named for p in (_in_folder(n) if _is_folder(n) else [n])]
+        chosen = False
+    if not paths:
+        names = ", ".join(map(str, named)) or "no name"
+        raise UserError(names, "at least one file of data", "check the names")
+    once: dict[Any, Path] = {}
+    for path in paths:
+        about = path.stat() if path.exists() else None
+        same = (about.st_dev, about.st_ino) if about else path
+        if (first := once.setdefault(same, path)) is not path and warn:
+            logger.warning("%s is the same file as %s: taken once", path, first)
+    paths = [*once.values()]
+    return named, paths if chosen else FileOrder(paths).paths, chosen
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not is_source(path)
+
+
+def _in_folder(path: Path) -> list[Path]:
+    return sorted(filter(is_source, path.iterdir()))
+
+
+def _check_order(paths: Sequence[Path], chosen: bool) -> None:
+    """Check that names of files tell the order of their time steps, and say it."""
+    by_names, ends = FileOrder(paths), f"from {paths[0]} to {paths[-1]}"
+    if not chosen:
+        by_names.check()
+        ends = f"the order of their names, {ends}"
+    elif by_names.paths != paths:
+        ends = f"the order given, {ends}, which is not that of their names"
+    logger.warning("%d files without times as time steps in %s", len(paths), ends)
 
 
 def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:
@@ -232,27 +280,3 @@ def with_user_answers(
         if fields.axes is not None and fields.axes[0][0] >= 0:
             domain = Domain.sphere(0.0)  # begins where the longitudes of the grid do
     return fields.with_domain(domain)
-
-
-def _in_order(paths: Iterable[Path]) -> list[Path]:
-    """Files by the numbers in their names, ``step_2`` before ``step_10``.
-
-    Raises:
-        UserError: Numbers have a point, and their order depends on what it is.
-    """
-
-    def natural(number: str, path: Path) -> list[Any]:
-        parts = re.split(f"({number})", path.stem)  # every second is a number
-        text = [float(part) if i % 2 else part for i, part in enumerate(parts)]
-        return [str(path.parent), text, path.suffix]
-
-    listed = list(paths)
-    whole = sorted(listed, key=partial(natural, r"\d+"))
-    decimal = sorted(listed, key=partial(natural, r"\d+(?:\.\d+)?"))
-    if whole != decimal:
-        pairs = zip(whole, decimal, strict=True)
-        one, other = next((a.name, b.name) for a, b in pairs if a != b)
-        given = f"files {one} and {other}, of which either may come first"
-        expected = "one order, whether a point separates numbers or is a decimal one"
-        raise UserError(given, expected, "rename them with as many digits in each")
-    return whole

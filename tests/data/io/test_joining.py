@@ -1,5 +1,6 @@
 """Several files as one: as samples or time steps, in order, all of one kind."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,8 @@ def test_names_of_stations_are_those_of_each_file(tmp_path, second):
         (tmp_path / f"{name}.csv").write_text("\n".join(["station,x,u", *rows]))
     fields = nfsgeo.data.open(tmp_path, series="samples")
     path = fields.write(tmp_path / "both.nc")
-    twice = nfsgeo.data.open([path, path], series="samples")
+    copy = shutil.copy(path, tmp_path / "copy.nc")
+    twice = nfsgeo.data.open([path, copy], series="samples")
     for each, samples in ((fields, (0, 1)), (twice, (0, 1, 2, 3))):
         names = ["".join(each.stations(sample)) for sample in samples]
         assert names == ["ab", second] * (len(samples) // 2)
@@ -225,7 +227,8 @@ def test_files_of_different_kinds_are_refused(
     opened, steps = nfsgeo.data.open, {"series": "time-steps"}
     assert "with other" in one_line(opened, [grid_case.path, point_case.path])
     for path in (grid_case.path, point_case.path):
-        assert "one sample a file" in one_line(opened, [path, path], **steps)
+        copy = shutil.copy(path, tmp_path / f"copy{path.suffix}")
+        assert "one sample a file" in one_line(opened, [path, copy], **steps)
     a, b, points = tmp_path / "a.nc", tmp_path / "b.nc", RNG.random((4, 2))
     for first, second, options, words in (
         ({}, {"steps": 3}, {}, "other times"),

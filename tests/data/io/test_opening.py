@@ -1,5 +1,6 @@
 """Opening and conversion: sources, folders, and what a file leaves open."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,12 +37,13 @@ def test_options_that_do_not_exist(grid_case, tmp_path, one_line):
         assert not out.exists()
 
 
-def test_whether_a_file_opens_again_as_it_is(grid_case):
+def test_whether_a_file_opens_again_as_it_is(grid_case, tmp_path):
     assert nfsgeo.data.open(grid_case.path).reopens
     assert nfsgeo.data.open([grid_case.path]).reopens
     for told in ({"known": ["v"]}, {"times": np.arange(5.0)}, {"series": "samples"}):
         assert not nfsgeo.data.open(grid_case.path, **told).reopens
-    assert not nfsgeo.data.open([grid_case.path] * 2, series="samples").reopens
+    copy = shutil.copy(grid_case.path, tmp_path / "copy.nc")
+    assert not nfsgeo.data.open([grid_case.path, copy], series="samples").reopens
 
 
 @pytest.mark.parametrize("west", [-180.0, 0.0])

@@ -1,0 +1,224 @@
+"""The order of files, as the numbers and dates in their names tell it.
+
+Signs, decimals and exponents belong to a number, as in STAR-CCM+'s
+``duct_9.500000e-01.csv``, and so does a unit of time behind it where units differ. The
+name of a folder that is a number as a whole, such as OpenFOAM's ``0.15``, is that
+number. Dates may begin with the day and have months by name. What can be read in
+several ways, such as ``q_0.15`` and ``q_0.2`` with one number or two each, has to have
+one order however it is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+from nfsgeo.errors import UserError
+
+__all__ = ["FileOrder", "as_listed"]
+
+# A sign behind a letter or a digit separates, as in run-10.
+SIGN = r"(?:(?<![A-Za-z0-9.])[+-])?"
+WHOLE, DECIMAL = r"\d+", r"\d+(?:[.,p]\d+)?"
+# Nobody writes these for anything but one number.
+SCIENTIFIC = (
+    r"\d+(?:\.\d+)?[eEdD][+-]\d+|\d+\.\d+[eE]\d+"
+    r"|(?<![A-Za-z0-9.])\d+[eE]\d+(?![A-Za-z0-9])"
+)
+UNITS = {"fs": 1e-15, "ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+UNITS |= {"sec": 1.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "d": 86400.0}
+UNIT = rf"[ _]?(?P<unit>{'|'.join(UNITS)})(?![A-Za-z])"
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun")
+MONTHS += ("jul", "aug", "sep", "oct", "nov", "dec")
+MONTH = (
+    r"(?:(?<!\d)(?:(?P<year>\d{4})|(?P<day>\d\d?))[-_. ]?)?(?<![A-Za-z])(?P<month>"
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)(?![A-Za-z])"
+    r"(?:[-_. ]?(?P<next>\d\d?)(?!\d))?(?:[-_., ]{0,2}(?P<last>\d{4})(?!\d))?"
+)
+# Dates that may begin with the day or the month, by the digits of their years.
+DATES = (
+    r"(?<!\d)(?P<one>\d\d?)[-._](?P<two>\d\d?)[-._](?P<end>\d{4})(?!\d)",
+    r"(?<!\d)(?P<one>\d\d)(?P<two>\d\d)(?P<end>\d{4})(?!\d)",
+    r"(?<!\d)(?P<one>\d\d)[-.](?P<two>\d\d)[-.](?P<end>\d\d)(?!\d)",
+)
+Names = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read the numbers in names: a pattern of its groups ``number``, with
+    a ``unit`` perhaps, ``month``, and ``one``, ``two`` and ``end`` of dates.
+
+    Args:
+        pattern: The numbers.
+        whole: Names of folders and files that are numbers as a whole.
+        day_first: Whether the day, not the month, comes first in dates.
+        short_years: Whether two digits beside the name of a month are a year.
+    """
+
+    pattern: re.Pattern[str]
+    whole: frozenset[str]
+    day_first: bool = True
+    short_years: bool = False
+
+    def key(self, part: str) -> tuple[Any, ...]:
+        """Text and numbers in turn, beginning and ending with text."""
+        if part in self.whole:
+            return "", (float(part),), ""
+        pieces: list[Any] = []
+        end = 0
+        for match in self.pattern.finditer(part):
+            pieces += [part[end : match.start()], self._value(match.groupdict())]
+            end = match.end()
+        return (*pieces, part[end:])
+
+    def _value(self, found: dict[str, str | None]) -> tuple[float, ...]:
+        if month := found.get("month"):
+            year, day = (found["year"] or found["last"], found["day"] or found["next"])
+            if found["day"] and found["next"]:
+                year = found["next"]
+            elif day and not year and self.short_years:
+                year, day = day, None
+            return float(year or 0), MONTHS.index(month[:3].lower()), float(day or 0)
+        if end := found.get("end"):
+            one, two = float(found["one"] or 0), float(found["two"] or 0)
+            return float(end), *((two, one) if self.day_first else (one, two))
+        number = re.sub("[,p]", ".", str(found["number"]).lower()).replace("d", "e")
+        return (float(number) * UNITS[found.get("unit") or "s"],)
+
+
+class FileOrder:
+    """Files in the order that the numbers in their names tell.
+
+    Args:
+        paths: The files.
+
+    Attributes:
+        paths: The files in their order.
+        doubt: Two files of which either may come first, and why; None if there are no
+            such.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.doubt: tuple[Path, Path, str] | None = None
+        base = os.path.commonpath([path.parent for path in paths]) if paths else ""
+        names = [os.path.relpath(path, base).split(os.sep) for path in paths]
+        for name, path in zip(names, paths, strict=True):
+            if path.suffix[1:2].isalpha():  # unlike those of plot.0001 and t=1.5e-01
+                name[-1] = name[-1].removesuffix(path.suffix)
+        orders = []
+        for reading in _readings(names):
+            keys = [tuple(map(reading.key, name)) for name in names]
+            rank = sorted(range(len(keys)), key=lambda i: (keys[i], str(paths[i])))
+            orders.append([paths[i] for i in rank])
+        self.paths = orders[-1] if paths else []
+        for i, j in pairwise(rank if paths else []):
+            if why := _doubt(keys[i], keys[j]):
+                self.doubt = paths[i], paths[j], why
+        for order in orders:
+            for one, other in zip(order, self.paths, strict=True):
+                if one != other and not self.doubt:
+                    why = "the numbers in their names can be read in two ways"
+                    self.doubt = one, other, why
+
+    def check(self) -> None:
+        """Raise a UserError if either of two files may come first."""
+        if self.doubt is not None:
+            one, other, why = self.doubt
+            base = os.path.commonpath([one.parent, other.parent])
+            names = [os.path.relpath(path, base or ".") for path in (one, other)]
+            raise UserError(
+                f"files {names[0]} and {names[1]}, of which either may come first: "
+                f"{why}",
+                "names that tell one order of the time steps",
+                "number them with as many digits in each, as in step_0001, or list "
+                "them with their times in a .pvd or .series file",
+            )
+
+
+def as_listed(paths: Sequence[Path]) -> bool:
+    """Whether files are in an order that a shell gives them, which nobody has chosen.
+
+    Shells sort by bytes, or as dictionaries do: without case, and without punctuation.
+    """
+    texts = [str(path) for path in paths]
+    plain = [("".join(filter(str.isalnum, text)).lower(), text) for text in texts]
+    orders: list[list[Any]] = [texts, [path.parts for path in paths], plain]
+    orders.append([[text.lower() for text in path.parts] for path in paths])
+    return any(order == sorted(order) for order in orders)
+
+
+def _readings(names: Names) -> Iterator[Reading]:
+    """Every way to read the numbers in names, the likeliest last."""
+    texts = ["/".join(name) for name in names]
+    decimals = [WHOLE, DECIMAL]
+    if any(re.search(SCIENTIFIC, text) for text in texts):
+        decimals = [DECIMAL]  # since these were written by a program
+    units = {unit for text in texts for unit in re.findall(r"\d" + UNIT, text)}
+    unit = f"(?:{UNIT})?" if len(units) > 1 else ""
+    if unit:
+        decimals = [DECIMAL]
+    dates: list[tuple[str, bool]] = [("", True)]  # numbers alone
+    for pattern in DATES:
+        if ways := _day_first(pattern, texts):
+            dates = [] if pattern == DATES[0] else dates
+            dates += [(f"{pattern}|", way) for way in ways]
+            break
+    months = all(re.search(MONTH, text, re.IGNORECASE) for text in texts)
+    named = f"{MONTH}|" if months else ""
+    depths = zip(*names, strict=False)
+    whole = frozenset(part for column in depths for part in _numbers(column))
+    short_years = (False, True) if months else (False,)
+    for decimal, (date, day_first), short in product(decimals, dates, short_years):
+        number = f"(?P<number>{SIGN}(?:{SCIENTIFIC}|{decimal})){unit}"
+        pattern = re.compile(f"{named}{date}{number}", re.IGNORECASE)
+        yield Reading(pattern, whole, day_first, short)
+
+
+def _day_first(pattern: str, texts: Sequence[str]) -> list[bool]:
+    """Whether dates of all names begin with the day, or with the month, or perhaps."""
+    found = [re.search(pattern, text) for text in texts]
+    ways = []
+    for day_first in (False, True):
+        fits = True
+        for match in found:
+            one, two, end = (
+                map(int, match.group("one", "two", "end")) if match else (0, 0, 0)
+            )
+            day, month = (one, two) if day_first else (two, one)
+            fits &= (
+                0 < day < 32 and 0 < month < 13 and (end < 100 or 1800 <= end < 2200)
+            )
+        if fits:
+            ways.append(day_first)
+    return ways
+
+
+def _numbers(column: Sequence[str]) -> Sequence[str]:
+    """Names if all are numbers as a whole, and no versions such as 1.9 and 1.10."""
+    number = re.compile(r"[+-]?\d+(?:\.(\d+))?(?:[eE][+-]?\d+)?")
+    found = [number.fullmatch(part) for part in column]
+    digits = [match[1] or "" for match in found if match]
+    ends = any(part.endswith("0") for part in digits) and len({*map(len, digits)}) > 1
+    plain = all(map(str.isdigit, column))  # perhaps dates
+    return [] if ends or plain or None in found else column
+
+
+def _doubt(one: Sequence[tuple[Any, ...]], other: Sequence[tuple[Any, ...]]) -> str:
+    """Why either of two files may come first, as far as one reading tells."""
+    if one == other:
+        return "their names have the same numbers"
+    texts = ["/".join("".join(part[::2]) for part in key) for key in (one, other)]
+    if len(texts[0]) == len(texts[1]):
+        odd = [a + b for a, b in zip(*texts, strict=True) if a != b]
+        numbers = [[part[1::2] for part in key] for key in (one, other)]
+        letters = len(odd) == 1 and odd[0].isalpha() and numbers[0] == numbers[1]
+        if not odd or letters:  # step_a, step_b
+            return ""
+    return "their names differ in more than numbers"
