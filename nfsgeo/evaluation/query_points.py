@@ -11,6 +11,7 @@ import torch
 
 from nfsgeo.data.checks import as_real, reading
 from nfsgeo.data.conventions import Doubles, bare_name
+from nfsgeo.data.flat_axes import has_extent
 from nfsgeo.data.io import frames as cells
 from nfsgeo.data.io.tables import point_table
 from nfsgeo.errors import UserError
@@ -77,6 +78,8 @@ def query_points_of(
             expected = "an existing .npy, .npz or .csv file"
             raise UserError(what, expected, "check the name")
         points = as_real(content.pos, what).astype(np.float64)
+        if points.ndim == 2 and len(points) and points.shape[1] > domain.dim:
+            points = points[:, has_extent(points)]  # of a plane mesh in space
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
             raise ValueError(f"an array of shape {points.shape}")
         values = {k: as_real(v, k, gaps=True) for k, v in content.static.items()}

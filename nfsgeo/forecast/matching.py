@@ -11,6 +11,7 @@ import numpy as np
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_names, with_boundary
 from nfsgeo.data.conventions import Doubles, listed
+from nfsgeo.data.flat_axes import with_flat_axes
 from nfsgeo.data.io.labelled import numbered
 from nfsgeo.data.times import EPOCH, MONTHS, clock, same_steps, step_text
 from nfsgeo.errors import UserError
@@ -99,6 +100,8 @@ def matched(file: Fields, task: Task) -> Fields:
     else:
         file = file.with_known(known)
     if not file.domain_is_known:
+        if len(file.space) < task.domain.dim:  # the samples may all lie in one plane
+            file = with_flat_axes(file)
         with contextlib.suppress(UserError):
             file = file.with_domain(task.domain)
     made: list[str] = []

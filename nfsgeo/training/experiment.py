@@ -10,6 +10,8 @@ import torch
 from nfsgeo.config import RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_kinds, with_boundary
+from nfsgeo.data.copies import warn_of_copies
+from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast import Forecaster, Statistics
@@ -98,6 +100,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     asked, file = config, open_source(config.data, progress)
     config = resolved(config, file)
     used, boundary = _with_boundary(RunData(config, file))
+    if config.data.split_by != "time":
+        warn_of_copies(used.file, {part: used.samples(part) for part in SPLITS})
     train, valid = used.training_windows(), used.windows("valid")
     statistics, gaps = read_windows(used, train, valid, progress)
     bases = (fit(used) for fit in BASE_FORECASTS)

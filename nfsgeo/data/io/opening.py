@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from nfsgeo.data.checks import reading
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.flat_axes import without_flat_axes
 from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
 from nfsgeo.data.io.file_order import FileOrder, as_listed
@@ -255,6 +256,8 @@ def with_user_answers(
         todo = todo or f"{say}, as in --times 0:{last}:1"
         raise UserError(given, "a file that tells them", todo)
     fields = fields.with_known(known) if known else fields
+    if domain is None or domain.dim < len(fields.space):
+        fields = without_flat_axes(fields)
     about = [fields.dataset[axis].attrs for axis in fields.space]
     if domain is None:
         longitudes = about[0].get("standard_name") == "longitude"

@@ -64,7 +64,9 @@ def test_columns_that_never_change_are_asked_about(tmp_path, one_line):
 def rows_of(num: int, steps: int, seed: int) -> np.ndarray:
     """Rows x, y, t, u of points that are all there at all times; u = 100 p + t."""
     random = np.random.default_rng(seed)
-    pos = np.unique(random.integers(-9, 9, (num, 2)) / 4, axis=0)
+    pos = random.integers(-9, 9, (num, 2)) / 4
+    pos[-1:] += 5 * (num > 1)  # in no line along an axis
+    pos = np.unique(pos, axis=0)
     t = np.cumsum(random.integers(1, 5, steps)) / 2
     p = np.arange(len(pos))
     point, step = (v.ravel() for v in np.meshgrid(p, np.arange(steps), indexing="ij"))

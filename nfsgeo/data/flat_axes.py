@@ -1,0 +1,81 @@
+"""Axes along which points have no extent, such as z of a plane mesh in space.
+
+Rounding leaves an extent of about 1e-16 where a mesh was rotated or cut from another
+one. A domain with such an axis would have one dimension too many, in which noise is
+stretched to the size of the others.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from xarray import Variable
+
+from nfsgeo.data.conventions import SPACE, Doubles
+from nfsgeo.data.fields import Fields
+
+__all__ = ["has_extent", "with_flat_axes", "without_flat_axes"]
+
+logger = logging.getLogger(__name__)
+
+LEAST_EXTENT = 1e-9  # of that of the longest axis
+LEFT_OUT = "axes_without_extent"  # attribute of the data set: value by the axis
+
+
+def has_extent(points: Doubles) -> NDArray[np.bool_]:
+    """Whether points extend along each axis by more than rounding, ``[d]``.
+
+    True for all axes where the points are one.
+
+    Args:
+        points: Points, ``[n, d]``, or the lowest and the highest coordinates.
+    """
+    extent, largest = np.ptp(points, axis=0), np.abs(points).max(axis=0)
+    single = (points == points.astype(np.float32)).all()
+    rounding = 2 * np.finfo(np.float32 if single else np.float64).eps
+    least = np.maximum(max(LEAST_EXTENT, rounding) * extent.max(), rounding * largest)
+    enough: NDArray[np.bool_] = extent > least
+    return enough | ~enough.any()
+
+
+def without_flat_axes(fields: Fields) -> Fields:
+    """Leave out the axes of points along which none of the samples has an extent.
+
+    Grids, and fields whose domain is known, keep all axes. A warning names what is left
+    out; :func:`with_flat_axes` puts it back.
+    """
+    if fields.axes is not None or fields.domain_is_known or len(fields.space) < 2:
+        return fields
+    if (kept := has_extent(fields.extent)).all():
+        return fields
+    dataset, middle = fields.dataset, fields.extent.mean(axis=0)
+    flat = {
+        a: float(m) for a, m, k in zip(fields.space, middle, kept, strict=True) if not k
+    }
+    left = [axis for axis in fields.space if axis not in flat]
+    dataset = dataset.drop_vars([*flat]).rename(
+        {old: new for old, new in zip(left, SPACE, strict=False) if old != new}
+    )
+    names = ", ".join(flat)
+    logger.warning(
+        "%s: left out %s, along which the points lie in one place", fields.path, names
+    )
+    return replace(fields, dataset=dataset.assign_attrs({LEFT_OUT: json.dumps(flat)}))
+
+
+def with_flat_axes(fields: Fields) -> Fields:
+    """Put back the axes that :func:`without_flat_axes` has left out."""
+    flat = json.loads(fields.dataset.attrs.get(LEFT_OUT, "{}"))
+    old = [axis for axis in SPACE if axis not in flat]
+    names = dict(zip(fields.space, old, strict=False))
+    dataset = fields.dataset.rename({a: b for a, b in names.items() if a != b})
+    x = dataset[next(iter(names.values()))].variable
+    added = {axis: Variable(x.dims, np.full(x.shape, at)) for axis, at in flat.items()}
+    about = {name: v for name, v in dataset.attrs.items() if name != LEFT_OUT}
+    dataset = dataset.assign_coords(added)
+    dataset.attrs = about
+    return fields.with_dataset(dataset)
