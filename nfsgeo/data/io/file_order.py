@@ -33,8 +33,8 @@ SCIENTIFIC = (
 UNITS = {"fs": 1e-15, "ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 UNITS |= {"sec": 1.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "d": 86400.0}
 UNIT = rf"[ _]?(?P<unit>{'|'.join(UNITS)})(?![A-Za-z])"
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun")
-MONTHS += ("jul", "aug", "sep", "oct", "nov", "dec")
+MONTHS = ["jan", "feb", "mar", "apr", "may", "jun"]
+MONTHS += ["jul", "aug", "sep", "oct", "nov", "dec"]
 MONTH = (
     r"(?:(?<!\d)(?:(?P<year>\d{4})|(?P<day>\d\d?))[-_. ]?)?(?<![A-Za-z])(?P<month>"
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
@@ -177,8 +177,8 @@ def _readings(names: Names) -> Iterator[Reading]:
     short_years = (False, True) if months else (False,)
     for decimal, (date, day_first), short in product(decimals, dates, short_years):
         number = f"(?P<number>{SIGN}(?:{SCIENTIFIC}|{decimal})){unit}"
-        pattern = re.compile(f"{named}{date}{number}", re.IGNORECASE)
-        yield Reading(pattern, whole, day_first, short)
+        numbers = re.compile(f"{named}{date}{number}", re.IGNORECASE)
+        yield Reading(numbers, whole, day_first, short)
 
 
 def _day_first(pattern: str, texts: Sequence[str]) -> list[bool]:
