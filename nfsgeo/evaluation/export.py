@@ -171,7 +171,7 @@ def _inputs(
         itself = torch.arange(len(graphs.pos)).expand(2, -1)
         identity = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
         own = ["own"] * ("near" in edges)
-        needed = (name for step in forecaster.stack for name in step.query_edges)
+        needed = (name for step in forecaster.transforms for name in step.query_edges)
         edges |= dict.fromkeys([*needed, *own], identity)
         for name in names:
             if (observed := name.removesuffix("_queries")) in edges:
@@ -206,7 +206,7 @@ class _Program(nn.Module):
         # The graphs among the nodes of the grid do not change.
         self.nodes = nodes.among_nodes(torch.device("cpu"))
         self.fixed = {"nodes": nodes.grid.size(0)}
-        for transform in forecaster.stack:
+        for transform in forecaster.transforms:
             self.fixed |= {name: num for name, (num, _) in transform.sources.items()}
         self.ends = ENDS | _own_ends(forecaster)
 
@@ -233,7 +233,7 @@ class _Program(nn.Module):
 
 def _own_ends(forecaster: Forecaster) -> dict[str, tuple[str, str]]:
     """Return the ends of graphs from points that transforms keep, by name."""
-    sources = (transform.sources.items() for transform in forecaster.stack)
+    sources = (transform.sources.items() for transform in forecaster.transforms)
     return {name: (name, end) for name, (_, end) in chain.from_iterable(sources)}
 
 

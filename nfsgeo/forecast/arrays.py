@@ -28,7 +28,7 @@ def check_shapes(
     """Check that arrays have shapes that fit to each other and to training.
 
     Args:
-        task: What the model maps.
+        task: Task of the model.
         num_samples: Number of samples, each of which may have its own times.
         arrays: ``x``, and those of ``pos``, ``query_pos``, ``forcing``,
             ``query_static`` and ``times`` that the user has given.
@@ -80,7 +80,7 @@ def example(task: Task, num_points: int) -> dict[str, Tensor]:
     With lead times, a single time is predicted.
 
     Args:
-        task: What the model maps.
+        task: Task of the model.
         num_points: Number of observed points.
     """
     n_in = max(1, task.n_in)

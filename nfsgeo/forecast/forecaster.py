@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +16,14 @@ from nfsgeo.errors import UserError
 from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast.arrays import check_shapes, predict_samples
 from nfsgeo.forecast.transforms import (
-    TRANSFORMS,
     MissingValues,
     ModelInputs,
     Normalise,
     Residual,
+    Stack,
     Transform,
+    described,
+    restored,
 )
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Model, Task, build_model
@@ -31,8 +33,6 @@ from nfsgeo.models.settings import ADDED
 __all__ = ["Criterion", "Forecaster"]
 
 T = TypeVar("T", bound=Transform)
-# Settings of transforms that older checkpoints have, at the values without effect.
-RETIRED: dict[str, dict[str, Any]] = {"residual": {"linear": None, "level": True}}
 # Loss of predictions and targets, in the scale of the network, and the number of points
 # of each sample.
 Criterion = Callable[[Tensor, Tensor, Sequence[int]], Tensor]
@@ -57,7 +57,7 @@ class Forecaster(nn.Module):
     ) -> None:
         super().__init__()
         self.model, self.name, self.task = model, name, task
-        self.transforms = nn.ModuleList(transforms)
+        self.transforms = Stack(transforms)
         self._warned = False
 
     @classmethod
@@ -72,23 +72,17 @@ class Forecaster(nn.Module):
             task: Fields and time steps that are mapped.
             transforms: Transforms from the data to the network.
         """
-        problem = task.problem()
-        for transform in transforms:
-            problem = transform.sizes(problem)
+        problem = Stack(transforms).sizes(task.problem())
         return cls(build_model(name, problem, settings), name, task, transforms)
 
     def description(self) -> dict[str, Any]:
         """Describe the forecaster by plain types, without its weights."""
-        names = {kind: name for name, kind in TRANSFORMS.items()}
         return {
             "model": self.name,
             "settings": self.model.settings.model_dump(mode="json"),
             "prediction": self.prediction,
             "task": self.task.model_dump(mode="json"),
-            "transforms": [
-                {"name": names[type(transform)], **transform.settings}
-                for transform in self.stack
-            ],
+            "transforms": described(self.transforms),
         }
 
     @classmethod
@@ -99,14 +93,7 @@ class Forecaster(nn.Module):
             content: Result of :meth:`description`.
         """
         load_extensions()
-        transforms = []
-        for description in content["transforms"]:
-            settings = dict(description)
-            kind = settings.pop("name")
-            for name, value in RETIRED.get(kind, {}).items():
-                if settings.get(name, value) == value:
-                    settings.pop(name, None)
-            transforms.append(TRANSFORMS[kind](**settings))
+        transforms = restored(content["transforms"])
         task, name = Task.model_validate(content["task"]), content["model"]
         fields = MODELS[name].Settings.model_fields
         settings = {key: ADDED[key] for key in ADDED if key in fields}
@@ -120,7 +107,7 @@ class Forecaster(nn.Module):
         Args:
             kind: The class.
         """
-        return next((step for step in self.stack if isinstance(step, kind)), None)
+        return next((step for step in self.transforms if isinstance(step, kind)), None)
 
     def unaware_of(self, queries: Tensor) -> Forecaster:
         """Return this forecaster as if its transforms had never seen some positions.
@@ -128,7 +115,7 @@ class Forecaster(nn.Module):
         Args:
             queries: The normalised positions ``[M, d]``.
         """
-        transforms = [transform.unaware_of(queries) for transform in self.stack]
+        transforms = [transform.unaware_of(queries) for transform in self.transforms]
         made = Forecaster(self.model, self.name, self.task, transforms)
         made._warned = self._warned
         return made.train(self.training)
@@ -179,10 +166,7 @@ class Forecaster(nn.Module):
                 self.name,
             )
         graphs = self.model.connect(pos, batch, query_pos, query_batch, edge_index)
-        graphs = replace(graphs, numbers=numbers)
-        for transform in self.stack:
-            graphs = transform.connect(graphs)
-        return graphs
+        return self.transforms.connect(replace(graphs, numbers=numbers))
 
     def forward(
         self,
@@ -251,9 +235,9 @@ class Forecaster(nn.Module):
         # A single later time step leaves nothing to be fed back.
         if self.task.any_time:
             return self.validate(batch, criterion)[0]
-        handed_on = self._handed_on(self.inputs_of(batch))
-        inputs, kind = handed_on[-1], self._kind
-        target = self._targets(self._truth(batch), handed_on).to(kind)
+        kind, handed_on = self._kind, self.transforms.inputs(self.inputs_of(batch))
+        inputs = handed_on[-1].joined(kind)
+        target = self.transforms.targets(self._truth(batch), handed_on).to(kind)
 
         def loss(output: Tensor, target: Tensor) -> Tensor:
             prediction = (inputs.base + inputs.factor * output).to(kind)
@@ -278,8 +262,8 @@ class Forecaster(nn.Module):
         for number, step in enumerate(self._calls(inputs)):
             target = truth[:, number : number + 1] if self.task.any_time else truth
             prediction, handed_on = self._normalised(step)
-            targets.append(self._targets(target, handed_on))
-            predictions.append(self._outputs(prediction, handed_on))
+            targets.append(self.transforms.targets(target, handed_on))
+            predictions.append(self.transforms.outputs(prediction, handed_on))
             normalised.append(prediction)
         kind = torch.promote_types(batch.x.dtype, torch.float32)
         loss = criterion(
@@ -333,11 +317,6 @@ class Forecaster(nn.Module):
         return predict_samples(self, data, pos, known)
 
     @property
-    def stack(self) -> list[Transform]:
-        """The transforms, the first next to the data."""
-        return cast(list[Transform], list(self.transforms))
-
-    @property
     def prediction(self) -> str:
         """The form of residual prediction, or ``direct``."""
         residual = self.find(Residual)
@@ -383,63 +362,21 @@ class Forecaster(nn.Module):
 
     def _predicted(self, inputs: ModelInputs, kind: torch.dtype) -> Tensor:
         """Predict ``[M, n_out, C]``, in the precision of the data or float32."""
-        calls = self._calls(inputs)
-        fields = [self._outputs(*self._normalised(call)) for call in calls]
+        calls = map(self._normalised, self._calls(inputs))
+        fields = [self.transforms.outputs(*call) for call in calls]
         return torch.cat(fields, dim=1).to(torch.promote_types(kind, torch.float32))
 
-    def _calls(self, batch: ModelInputs) -> list[ModelInputs]:
+    def _calls(self, inputs: ModelInputs) -> list[ModelInputs]:
         """Return the inputs of each call of the network: with lead times, one per time.
 
         Otherwise one call predicts all time steps.
         """
-        if not self.task.any_time:
-            return [batch]
-        assert batch.times is not None
-        n_in, num = batch.x.size(1), batch.times.size(1)
-
-        def until(values: Tensor, step: int) -> Tensor:
-            return torch.cat([values[:, :n_in], values[:, step : step + 1]], dim=1)
-
-        calls = []
-        for step in range(n_in, num):
-            forcing = None if batch.forcing is None else until(batch.forcing, step)
-            times = until(batch.times, step)
-            calls.append(replace(batch, times=times, forcing=forcing))
-        return calls
-
-    def _handed_on(self, batch: ModelInputs) -> list[ModelInputs]:
-        """Return the inputs before and after each transform, then those of the network.
-
-        The latter have all features in ``x``, in the precision of the network.
-        """
-        handed_on = [batch]
-        for transform in self.stack:
-            handed_on.append(batch := transform.inputs(batch))
-        kind, graphs, forcing = self._kind, batch.graphs, batch.forcing
-        x = torch.cat([batch.x, *batch.features], dim=-1).to(kind)
-        if batch.query_x is not None:
-            query_x = torch.cat([batch.query_x, *batch.query_features], dim=-1)
-            graphs = replace(graphs, query_x=query_x.to(kind))
-        forcing = None if forcing is None else forcing.to(kind)
-        return [*handed_on, replace(batch, x=x, graphs=graphs, forcing=forcing)]
-
-    def _targets(self, target: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
-        """Return true fields ``[M, T, C]`` in the scale of the network."""
-        for transform, batch in zip(self.stack, handed_on[1:-1], strict=True):
-            target = transform.targets(target, batch)
-        return target
-
-    def _outputs(self, prediction: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
-        """Return the prediction ``[M, T, C]`` in the units of the data."""
-        pairs = [*zip(self.stack, handed_on[1:-1], strict=True)]
-        for transform, batch in reversed(pairs):
-            prediction = transform.outputs(prediction, batch)
-        return prediction
+        return inputs.by_time() if self.task.any_time else [inputs]
 
     def _normalised(self, batch: ModelInputs) -> tuple[Tensor, list[ModelInputs]]:
-        """Predict in the scale of the network; also return :meth:`_handed_on`."""
-        handed_on = self._handed_on(batch)
-        inputs = handed_on[-1]
+        """Predict in the scale of the network; also return :meth:`Stack.inputs`."""
+        handed_on = self.transforms.inputs(batch)
+        inputs = handed_on[-1].joined(self._kind)
         output = self.model(
             inputs.x, inputs.graphs.pos, graphs=inputs.graphs, forcing=inputs.forcing
         )

@@ -157,7 +157,7 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
     A model of lead times takes any steps up to the longest lead time of training.
 
     Args:
-        task: What the model maps.
+        task: Task of the model.
         file: The file, for its unit of time.
         windows: Times of each window; without lead times only the first one is checked.
 
@@ -184,9 +184,9 @@ def check_lead(task: Task, ahead: float, what: str) -> None:
     """Refuse a lead time that is longer than in training.
 
     Args:
-        task: What the model maps.
+        task: Task of the model.
         ahead: Time from the last input to the last prediction.
-        what: What came, for the message.
+        what: Name of the value, for the message.
 
     Raises:
         UserError: It is longer.
@@ -203,7 +203,7 @@ def check_asked(task: Task, lead_times: Sequence[float], steps: int | None) -> N
     """Refuse lead times that a model cannot predict.
 
     Args:
-        task: What the model maps.
+        task: Task of the model.
         lead_times: Times after the last input.
         steps: Number of time steps that was asked for as well, or ``None``.
 
@@ -227,7 +227,7 @@ def times_of(task: Task, file: Fields, times: Doubles) -> tuple[Doubles, str]:
     """Return times of a file in the unit of a task, and that unit.
 
     Args:
-        task: What the model maps; its time steps may be months.
+        task: Task of the model; its time steps may be months.
         file: The file.
         times: The times in the unit of the file.
     """

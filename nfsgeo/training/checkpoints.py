@@ -215,7 +215,7 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
 
 def _take_scales(forecaster: Forecaster, other: Forecaster) -> None:
     """Scale fields as another forecaster of the same components does."""
-    for number, own in enumerate(forecaster.stack):
+    for number, own in enumerate(forecaster.transforms):
         theirs, settings = other.find(type(own)), dict(own.settings)
         form = settings.get("form")
         if not own.fitted or not theirs or theirs.settings.get("form") != form:

@@ -80,15 +80,12 @@ class BandFeatures:
             return torch.cat([v[seen].mean(0).expand_as(v) for v, seen in parts])
 
         # Inputs as the network sees them, but for gaps; the prediction likewise.
-        done = []
-        for transform in forecaster.stack:
-            inputs = transform.inputs(inputs)
-            if isinstance(transform, MissingValues):
-                break
-            done.append((transform, inputs))
-        zero, one = torch.zeros_like(u).double(), torch.ones_like(u).double()
-        for transform, given in reversed(done):
-            zero, one = (transform.outputs(end, given) for end in (zero, one))
+        before = forecaster.transforms.before(MissingValues)
+        *_, inputs = handed_on = before.inputs(inputs)
+        if (missing_values := forecaster.find(MissingValues)) is not None:
+            inputs = missing_values.inputs(inputs)
+        ends = torch.zeros_like(u).double(), torch.ones_like(u).double()
+        zero, one = (before.outputs(end, handed_on) for end in ends)
         unit = (one - zero).where(one > zero, 1)  # 1 for a constant component
         z, num, timed = (u - zero) / unit, u.size(-1), forecaster.task.has_time
         fields = inputs.x[..., :num] if timed else inputs.x.mean(-1, keepdim=True)

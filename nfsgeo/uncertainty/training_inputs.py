@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import takewhile
 from typing import Any, Self
 
 import numpy as np
@@ -85,8 +83,7 @@ class InputStatistics:
 
     def __init__(self, forecaster: Forecaster) -> None:
         self.forecaster, self.task = forecaster, forecaster.task
-        last = Categories | MissingValues
-        self.before = [*takewhile(lambda t: not isinstance(t, last), forecaster.stack)]
+        self.before = forecaster.transforms.before(Categories, MissingValues)
         self.rows: list[dict[str, Tensor]] = []
         self.pos = torch.empty(0)
 
@@ -117,13 +114,12 @@ class InputStatistics:
             numbers: Numbers of the points in their file ``[N]``.
         """
         pos = self.task.domain.normalise(pos, torch.float64)
-        graphs = Graphs(pos, (len(pos),), numbers=numbers)
-        return reduce(lambda made, step: step.connect(made), self.before, graphs)
+        return self.before.connect(Graphs(pos, (len(pos),), numbers=numbers))
 
     def add(self, batch: Batch) -> None:
         """Add the samples of a batch with ``graphs``."""
-        inputs = self.forecaster.inputs_of(batch)
-        x = reduce(lambda made, step: step.inputs(made), self.before, inputs).x.cpu()
+        *_, inputs = self.before.inputs(self.forecaster.inputs_of(batch))
+        x = inputs.x.cpu()
         sizes = batch.graphs.sizes
         parts = zip(x.split(sizes), batch.pos.cpu().split(sizes), strict=True)
         self.rows += [self._of_sample(*part) for part in parts]

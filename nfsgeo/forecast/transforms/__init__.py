@@ -21,6 +21,9 @@ and those of a :class:`BaseForecast`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.categories import Categories
 from nfsgeo.forecast.transforms.imposed import ImposedValues, imposed_values
@@ -35,6 +38,7 @@ from nfsgeo.forecast.transforms.residual import Residual
 from nfsgeo.forecast.transforms.transform import (
     BaseForecast,
     ModelInputs,
+    Stack,
     Transform,
     TransformOptions,
 )
@@ -54,12 +58,15 @@ __all__ = [
     "Normalise",
     "Ranks",
     "Residual",
+    "Stack",
     "TrainingNoise",
     "Transform",
     "TransformOptions",
     "add_transform",
+    "described",
     "fitted",
     "imposed_values",
+    "restored",
 ]
 
 TRANSFORMS: dict[str, type[Transform]] = {
@@ -74,6 +81,8 @@ TRANSFORMS: dict[str, type[Transform]] = {
     "boundary_inputs": BoundaryInputs,
     "residual": Residual,
 }
+# Settings of transforms that older checkpoints have, at the values without effect.
+RETIRED: dict[str, dict[str, Any]] = {"residual": {"linear": None, "level": True}}
 
 
 def add_transform(name: str, kind: type[Transform], before: str) -> None:
@@ -89,6 +98,33 @@ def add_transform(name: str, kind: type[Transform], before: str) -> None:
         if key == before:
             TRANSFORMS[name] = kind
         TRANSFORMS[key] = following
+
+
+def described(transforms: Iterable[Transform]) -> list[dict[str, Any]]:
+    """Return names and settings of transforms, plain types for a checkpoint.
+
+    Args:
+        transforms: The transforms.
+    """
+    names = {kind: name for name, kind in TRANSFORMS.items()}
+    return [{"name": names[type(step)], **step.settings} for step in transforms]
+
+
+def restored(descriptions: Iterable[Mapping[str, Any]]) -> list[Transform]:
+    """Build transforms from their descriptions.
+
+    Args:
+        descriptions: Result of :func:`described`.
+    """
+    transforms = []
+    for description in descriptions:
+        settings = dict(description)
+        kind = settings.pop("name")
+        for name, value in RETIRED.get(kind, {}).items():
+            if settings.get(name, value) == value:
+                settings.pop(name, None)
+        transforms.append(TRANSFORMS[kind](**settings))
+    return transforms
 
 
 def fitted(statistics: Statistics, options: TransformOptions) -> list[Transform]:

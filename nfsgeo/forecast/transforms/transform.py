@@ -1,10 +1,11 @@
-"""The base class of transforms, and the inputs that they hand on to the network."""
+"""Transforms and their stack, and the inputs that they hand on to the network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from itertools import takewhile
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.kriging import StationaryCovariance
 
-__all__ = ["BaseForecast", "ModelInputs", "Transform", "TransformOptions"]
+__all__ = ["BaseForecast", "ModelInputs", "Stack", "Transform", "TransformOptions"]
 
 LONG = 200  # characters of a setting that is not shown
 
@@ -116,6 +117,34 @@ class ModelInputs:
             queries = unknown.expand(len(self.query_x), feature.size(-1))
         return replace(more, query_features=(*self.query_features, queries))
 
+    def by_time(self) -> list[ModelInputs]:
+        """Return the inputs of the prediction of each time by itself."""
+        assert self.times is not None
+        n_in = self.x.size(1)
+
+        def until(values: Tensor, step: int) -> Tensor:
+            return torch.cat([values[:, :n_in], values[:, step : step + 1]], dim=1)
+
+        made = []
+        for step in range(n_in, self.times.size(1)):
+            forcing = None if self.forcing is None else until(self.forcing, step)
+            made.append(replace(self, times=until(self.times, step), forcing=forcing))
+        return made
+
+    def joined(self, kind: torch.dtype) -> ModelInputs:
+        """Return the inputs of the network, which has all features in ``x``.
+
+        Args:
+            kind: Precision of the network.
+        """
+        graphs, forcing = self.graphs, self.forcing
+        x = torch.cat([self.x, *self.features], dim=-1).to(kind)
+        if self.query_x is not None:
+            query_x = torch.cat([self.query_x, *self.query_features], dim=-1)
+            graphs = replace(graphs, query_x=query_x.to(kind))
+        forcing = None if forcing is None else forcing.to(kind)
+        return replace(self, x=x, graphs=graphs, forcing=forcing)
+
 
 class Transform(nn.Module):
     """A step between data and network, for inputs, targets and predictions.
@@ -213,3 +242,76 @@ class Transform(nn.Module):
     def extra_repr(self) -> str:
         short = {key: f"{value}" for key, value in self.settings.items()}
         return ", ".join(f"{k}={v}" for k, v in short.items() if len(v) < LONG)
+
+
+class Stack(nn.ModuleList):
+    """The transforms of a forecaster, the first of which is next to the data.
+
+    Args:
+        transforms: The transforms.
+    """
+
+    def __iter__(self) -> Iterator[Transform]:
+        return cast(Iterator[Transform], super().__iter__())
+
+    def before(self, *kinds: type[Transform]) -> Stack:
+        """Return the transforms before the first one of some classes, or all.
+
+        Args:
+            kinds: The classes.
+        """
+        return Stack(takewhile(lambda step: not isinstance(step, kinds), self))
+
+    def sizes(self, problem: Problem) -> Problem:
+        """Return the sizes of the network behind the transforms.
+
+        Args:
+            problem: Sizes in the data.
+        """
+        for transform in self:
+            problem = transform.sizes(problem)
+        return problem
+
+    def connect(self, graphs: Graphs) -> Graphs:
+        """Add edges or values that transforms compute from positions.
+
+        Args:
+            graphs: Graphs of the model.
+        """
+        for transform in self:
+            graphs = transform.connect(graphs)
+        return graphs
+
+    def inputs(self, batch: ModelInputs) -> list[ModelInputs]:
+        """Return the inputs, and after them those that each transform returns.
+
+        Args:
+            batch: Inputs in the units of the data.
+        """
+        handed_on = [batch]
+        for transform in self:
+            handed_on.append(transform.inputs(handed_on[-1]))
+        return handed_on
+
+    def targets(self, target: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
+        """Return true fields ``[M, T, C]`` in the scale of the network.
+
+        Args:
+            target: True fields in the units of the data.
+            handed_on: Result of :meth:`inputs`.
+        """
+        for transform, batch in zip(self, handed_on[1:], strict=True):
+            target = transform.targets(target, batch)
+        return target
+
+    def outputs(self, prediction: Tensor, handed_on: Sequence[ModelInputs]) -> Tensor:
+        """Return a prediction ``[M, T, C]`` in the units of the data.
+
+        Args:
+            prediction: Prediction in the scale of the network.
+            handed_on: Result of :meth:`inputs`.
+        """
+        pairs = [*zip(self, handed_on[1:], strict=True)]
+        for transform, batch in reversed(pairs):
+            prediction = transform.outputs(prediction, batch)
+        return prediction
