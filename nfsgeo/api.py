@@ -67,7 +67,7 @@ def prepare(
 
     Args:
         data: The file, or its path.
-        settings: What differs from the defaults of
+        settings: Settings that differ from the defaults of
             :class:`~nfsgeo.training.RunConfig`, by dotted key, such as
             ``{"model.name": "nfs", "data.points": 1024}``.
 

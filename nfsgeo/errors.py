@@ -15,9 +15,9 @@ class UserError(ValueError):
     ``ValueError``.
 
     Args:
-        given: What came, for example ``"--points 9000"``.
-        expected: What would have been accepted.
-        todo: What to do about it.
+        given: The value that was given, for example ``"--points 9000"``.
+        expected: Values that would have been accepted.
+        todo: Advice to the user.
     """
 
     def __init__(self, given: str, expected: str, todo: str) -> None:
@@ -31,7 +31,7 @@ class UserError(ValueError):
 
 
 class TooLarge(UserError):
-    """What would not fit into memory, seen before it is tried."""
+    """Raised before an allocation that would not fit into memory."""
 
 
 def require(package: str, what: str, extra: str = "formats") -> None:
@@ -39,7 +39,7 @@ def require(package: str, what: str, extra: str = "formats") -> None:
 
     Args:
         package: Its name, as it is imported.
-        what: What needs it, for the message.
+        what: The feature that needs it, for the message.
         extra: The extra of nfsgeo that installs it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How long computations tell their progress."""
+"""Reports of the progress of long computations."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class ModelSection(Section):
 
     Attributes:
         name: Name of the network, see ``nfsgeo models``.
-        settings: What its settings class holds; all of them once loaded, by
+        settings: Fields of its settings class; all of them once loaded, by
             :func:`nfsgeo.training.load_config`.
         prediction: ``residual`` predicts the change since the last observed time step;
             ``damped`` the difference from damped persistence, which suits noisy inputs;

@@ -103,8 +103,8 @@ def reading(
 
     Args:
         path: The file.
-        what: What it should hold.
-        todo: What the user can do about it.
+        what: Content that it should have.
+        todo: Advice to the user.
     """
     try:
         yield

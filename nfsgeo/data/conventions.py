@@ -78,7 +78,7 @@ def field_name(name: str) -> tuple[str, str]:
 
 
 def is_static(name: str) -> bool:
-    """Whether a name tells a static input: ``a``, ``a_permeability``, ``node_type``."""
+    """Return whether a static input has the name: ``a``, ``a_NAME``, ``node_type``."""
     return name in ("a", NODE_TYPE) or name.startswith(MARK)
 
 
@@ -88,5 +88,5 @@ def listed(names: Sequence[str]) -> str:
 
 
 def is_large(dims: Any, attrs: Mapping[str, Any]) -> bool:
-    """Whether a variable is read and written sample by sample."""
+    """Return whether a variable is read and written sample by sample."""
     return attrs.get("role") in AT_POINTS or "obs" in dims

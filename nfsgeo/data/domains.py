@@ -27,7 +27,7 @@ __all__ = ["check_within", "domain_of", "is_at", "is_equispaced"]
 __all__ += ["read_region", "with_domain"]
 
 ENDS = ("lower", "upper", "periodic")
-# What rounding of coordinates may amount to, whatever their units and origin.
+# Largest deviations of coordinates that count as rounding, in any units.
 TOLERANCE = 1e-2  # of the spacing
 ROUNDING = 1e-6  # of a length of the domain
 WHAT = (
@@ -127,13 +127,13 @@ def _along(path: Path, domain: Domain, i: int, low: float, high: float) -> str:
 
 
 def is_at(axis: Doubles, number: int, end: float) -> bool:
-    """Whether an end of the domain is the coordinate of this number, 0 or -1."""
+    """Return whether an end of the domain is the coordinate of this number, 0 or -1."""
     spacing = (axis[-1] - axis[0]) / max(1, len(axis) - 1)
     return bool(abs(axis[number] - end) <= TOLERANCE * spacing)
 
 
 def is_equispaced(axis: Doubles, period: float) -> bool:
-    """Whether an axis has equispaced points over the whole of its period."""
+    """Return whether an axis has equispaced points over the whole of its period."""
     spacing = period / len(axis)
     rounding = 4 * np.spacing(np.abs(axis).max())
     off = np.abs(np.diff(axis) - spacing)

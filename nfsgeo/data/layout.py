@@ -96,7 +96,7 @@ class Layout:
 
     @cached_property
     def own_meshes(self) -> bool:
-        """Whether each sample has coordinates of its own."""
+        """Return whether each sample has coordinates of its own."""
         return self._varies(self.space[0])
 
     @cached_property
@@ -150,7 +150,7 @@ class Layout:
 
     @property
     def domain_is_known(self) -> bool:
-        """Whether the file gives the domain; else it is drawn around the points."""
+        """Return whether the file gives the domain, which else encloses the points."""
         return domain_of(self.dataset) is not None
 
     @cached_property
@@ -297,7 +297,7 @@ class Layout:
         return part(self.dataset[name].variable, sizes, tuple(key))
 
     def _varies(self, name: str) -> bool:
-        """Whether a variable differs from sample to sample."""
+        """Return whether a variable differs from sample to sample."""
         return bool({"sample", "obs"}.intersection(self.dataset[name].dims))
 
     def _refused(

@@ -57,7 +57,7 @@ def shuffled(
 
     Numbers of larger ``weight [num]`` are likely to come first.
     """
-    # Of the generator's methods only `random` promises to stay as it is.
+    # Only the method `random` of generators is promised to stay as it is.
     drawn = rng.random(num)
     if weight is not None:
         # The one that an exponential clock of this rate rings for first.

@@ -237,7 +237,7 @@ class WindowDataset(Dataset[Data]):
 
     @cached_property
     def _whole(self) -> bool:
-        """Whether the windows of all samples fit into the cache, on every mesh."""
+        """Return whether windows of all samples on all meshes fit into the cache."""
         points = len(self._mesh_of(0).with_queries_joined())
         steps = len(np.unique(self._starts[:, None] + self._numbers))
         values = points * steps * (self.file.components + len(self.file.forcing_names))

@@ -162,7 +162,7 @@ class BipartiteGraph:
 
     @property
     def differentiable(self) -> bool:
-        """Whether the graph passes gradients to the positions it was made of."""
+        """Return whether the graph passes gradients to the positions it was made of."""
         return self.displacement.requires_grad or self.base_weight.requires_grad
 
     @property
@@ -280,7 +280,7 @@ class BipartiteGraph:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Of what is cached, only the transpose is worth its transfer.
+        # Only the cached transpose is worth its transfer.
         cached = ("csr", "ends", "transposed_csr", "_constant")
         state = {k: v for k, v in vars(self).items() if k not in cached}
         return state | {"_repeated": None}

@@ -84,7 +84,7 @@ class Graphs:
 
     @property
     def differentiable(self) -> bool:
-        """Whether gradients reach the positions."""
+        """Return whether gradients reach the positions."""
         return self.pos.requires_grad or self.queries.requires_grad
 
     def with_edges(

@@ -85,7 +85,7 @@ class LatentCoordinates:
 
     @property
     def identity(self) -> bool:
-        """Whether the map is the identity."""
+        """Return whether the map is the identity."""
         return not self.knots
 
     def __call__(self, pos: Tensor) -> Tensor:

@@ -142,7 +142,7 @@ class PointMixer(MixerOperator):
 
     @property
     def sees_positions(self) -> bool:  # type: ignore[override]
-        """Whether positions are inputs; not if the model commutes with rotations."""
+        """Return whether positions are inputs, so that rotations matter on a sphere."""
         return self.settings.absolute_position or not self.problem.domain.curved
 
     def max_nodes(self) -> int:

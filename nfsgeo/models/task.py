@@ -1,4 +1,4 @@
-"""What a model maps: sizes of its fields, and their names, units and time steps."""
+"""Problems and tasks: the sizes, names, units and time steps of a model's fields."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _domain(value: Any) -> Domain:
 
 
 class Task(BaseModel):
-    """Names, units, domain and time steps of what a model maps.
+    """Names, units, domain and time steps of the fields that a model maps.
 
     It is stored in every checkpoint.
 
@@ -142,12 +142,12 @@ class Task(BaseModel):
 
     @property
     def has_time(self) -> bool:
-        """Whether the input has time steps of the field."""
+        """Return whether the input has time steps of the field."""
         return self.n_in > 0
 
     @property
     def needs_times(self) -> bool:
-        """Whether a prediction needs the times of its inputs and targets."""
+        """Return whether a prediction needs the times of its inputs and targets."""
         return self.any_time or self.seasonal
 
     @property

@@ -30,7 +30,7 @@ __all__ = ["MOST_VALUES", "SeriesClimatology", "fitted_climatology"]
 
 
 class CycleRule(NamedTuple):
-    """When a cycle is part of a climatology, and how its means are smoothed."""
+    """Rule by which a cycle enters a climatology and its means are smoothed."""
 
     covered: float  # periods that training has to cover
     smoothing: float  # standard deviation of the Gaussian filter, in seconds

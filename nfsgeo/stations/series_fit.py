@@ -72,7 +72,7 @@ class SeriesFit:
 
     @property
     def noisy(self) -> bool:
-        """Whether the residuals are half as large as the anomalies, or larger."""
+        """Return whether residuals are at least half as large as the anomalies."""
         return float((self.left / self.std).mean()) > 0.5
 
     def linear_forecast(self) -> LinearForecast:

@@ -77,7 +77,7 @@ class Experiment:
 
     @property
     def task(self) -> Task:
-        """What the model maps."""
+        """The task of the model."""
         return self.forecaster.task
 
 

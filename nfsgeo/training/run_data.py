@@ -270,7 +270,7 @@ class RunData:
 
     @property
     def _many(self) -> bool:
-        """Whether samples live on meshes of their own."""
+        """Return whether samples live on meshes of their own."""
         return bool(self.file.sample_mesh.any())
 
     def _draw(self, seed: int) -> Callable[[int], Mesh]:

@@ -1,4 +1,4 @@
-"""How far to trust a prediction: error bands, and inputs unlike those of training.
+"""Uncertainty: error bands, and inputs that are unlike those of training.
 
 - :class:`Bands`: ends between which values lie at a level; :func:`fit_bands`: those of
   a trained model; :func:`band_scores`: how good they are

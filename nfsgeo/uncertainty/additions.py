@@ -40,7 +40,7 @@ def check_bands(config: RunConfig, task: Task, num: int) -> None:
 
     Args:
         config: The resolved configuration.
-        task: What the model maps.
+        task: Task of the model.
         num: The number of validation windows.
 
     Raises:

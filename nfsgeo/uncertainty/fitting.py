@@ -111,7 +111,7 @@ def errors_of(
     rows, draw = list[list[Tensor]](), torch.Generator().manual_seed(0)
     num = len(scored.forecaster.task.components)
     predictors = references.predictors if references else {}
-    # What is fitted to the points of training tells nothing on another mesh.
+    # References fitted to the points of training tell nothing on another mesh.
     tied = references.tied if references else set[str]()
     for mesh, gaps, observed, unobserved, some in _conditions(scored, part):
         forecaster, windows = scored.forecaster, scored.windows(part, mesh=mesh)

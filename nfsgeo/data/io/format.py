@@ -48,7 +48,7 @@ class FileProbe:
 
     @cached_property
     def is_hdf5(self) -> bool:
-        """Whether it is an HDF5 file; the head tells why one cannot be read."""
+        """Return whether it is an HDF5 file; the head tells why one cannot be read."""
         return bool(self.head) and bool(h5py.is_hdf5(self.path))
 
     @cached_property
@@ -76,7 +76,7 @@ class Format:
     needs: tuple[str, ...] = ()  # packages of nfsgeo[formats] that it imports
 
     def recognises(self, probe: FileProbe) -> bool:
-        """Whether a file that looks like this is of the format."""
+        """Return whether a file that looks like this is of the format."""
         try:
             return self.fits(probe)
         except Exception:  # a damaged file is not recognised, whatever breaks in it

@@ -36,7 +36,7 @@ STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", 
 
 
 def is_table(probe: FileProbe) -> bool:
-    """Whether it is Parquet, or text whose first line has several names or numbers."""
+    """Return whether it is Parquet, or text with several cells in its first line."""
     if probe.head.startswith(b"PAR1"):
         return True
     names, separator, *_, first = first_lines(probe.path)
@@ -150,7 +150,7 @@ def _header(line: str) -> tuple[list[str], str]:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell holds a number, or nothing."""
+    """Return whether a cell holds a number, or nothing."""
     with suppress(ValueError):  # Python's numbers may have underscores
         return "_" not in cell and (cell.lower() in ABSENT or float(cell) is not None)
     return False

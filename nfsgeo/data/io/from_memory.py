@@ -56,8 +56,8 @@ def from_arrays(
         t: Time of each time step, ``[T]``, numbers or dates (``datetime64``, in UTC);
             None where there is one.
         static: Static inputs, ``[N, n, C_a]``, or one ``[n, C_a]`` for each sample.
-        forcing: What is known ahead, with the axes of ``u``: ``[N, n, T, C_f]``. At the
-            time steps that are still to come ``u`` is NaN.
+        forcing: Fields that are known ahead, with the axes of ``u``:
+            ``[N, n, T, C_f]``. At the time steps that are still to come ``u`` is NaN.
         scalars: Inputs that are one number for each sample, ``[N]``, by name.
         cells: Cells of the mesh by the type that meshio calls them, ``[cells, nodes]``,
             such as ``{"triangle": [[0, 1, 2]]}``, of all samples or a list of those of

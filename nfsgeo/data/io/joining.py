@@ -242,7 +242,7 @@ def _dataset(variables: dict[Any, Variable], source: xarray.Dataset) -> xarray.D
 
 
 def _same(values: NDArray[Any], first: NDArray[Any]) -> bool:
-    """Whether times or coordinates are equal but for rounding, as their steps tell."""
+    """Return whether times or coordinates are equal up to 1e-3 of their least step."""
     rounding = 1e-3 * np.diff(first).min() if len(first) > 1 else 0.0
     equal = values.shape == first.shape
     return equal and np.allclose(values, first, rtol=0, atol=rounding)

@@ -77,7 +77,7 @@ def to_fields(
     """Makes fields of labelled arrays, on a grid or at points.
 
     Args:
-        path: What messages call the data.
+        path: Name of the data in messages.
         variables: Fields and inputs by name, as above.
         coordinates: Coordinates by name, ignored where their values are None.
         domain: The box that holds the points; drawn around them when None.
@@ -133,7 +133,7 @@ def _label(entry: Any) -> Label:
 
 
 def _per_sample(dims: tuple[str, ...], values: Any) -> bool:
-    """Whether values are a list with one array for each sample."""
+    """Return whether values are a list with one array for each sample."""
     several = isinstance(values, list) and len(values) > 0
     return several and np.ndim(values[0]) == len(dims)
 

@@ -135,12 +135,12 @@ def convert(
 
 
 def is_source(path: Path) -> bool:
-    """Whether there is a file, or a folder that is a Zarr store."""
+    """Return whether there is a file, or a folder that is a Zarr store."""
     return path.is_file() or any((path / name).exists() for name in STORE)
 
 
 def takes_columns(path: Path) -> bool:
-    """Whether files are of a format that leaves open what their columns are."""
+    """Return whether files are of a format that leaves open what their columns are."""
     files = _in_folder(path)[:1] if _is_folder(path) else [path]
     return any(_format_of(file, {}).columns for file in files)
 

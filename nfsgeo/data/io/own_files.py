@@ -28,7 +28,7 @@ PACKED = {"scale_factor", "add_offset"}  # how xarray has unpacked values
 
 
 def is_own(path: Path) -> bool:
-    """Whether nfsgeo wrote the file, be it before its files were NetCDF."""
+    """Return whether nfsgeo wrote the file, be it before its files were NetCDF."""
     with h5py.File(path, "r") as file:
         older = np.bytes_(file.attrs.get("format", b"")) == b"nfsgeo"
         exported = "nfsgeo" in file.attrs  # with JSON of its own

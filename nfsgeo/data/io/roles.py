@@ -257,7 +257,7 @@ def _first(values: Variable, path: Path, name: str) -> Variable:
 
 
 def _is_mask(fields: Fields, name: str) -> bool:
-    """Whether a field marks points, by booleans, or by bytes of zeros and ones."""
+    """Return whether a field is a mask: booleans, or bytes of zeros and ones."""
     dtype = fields.dataset[name].dtype
     if dtype.kind not in "iu" or dtype.itemsize > 1:
         return dtype.kind == "b"
@@ -266,8 +266,9 @@ def _is_mask(fields: Fields, name: str) -> bool:
 
 
 def _constant(fields: Fields, name: str) -> bool | None:
-    """Whether a field differs between points that have several values; None where it
-    changes in time.
+    """Return whether a field is constant in time and differs between points.
+
+    It has to be known at several time steps. None if it changes in time.
     """
     constants, several = set[float](), False
     for sample in range(fields.num_samples):

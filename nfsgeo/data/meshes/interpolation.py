@@ -25,7 +25,7 @@ SNAPSHOTS = 8
 
 
 def is_band_limited(file: Fields, samples: Sequence[int] | Indices) -> bool:
-    """Whether values between the grid points of a file follow from those at them.
+    """Return whether values between the grid points follow from those at them.
 
     That is so where at least one axis is periodic and, along every periodic axis, the
     points are equispaced and the upper third of the frequencies holds at most 0.3 %

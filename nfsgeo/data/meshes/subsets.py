@@ -233,8 +233,8 @@ class MeshKind:
 
     Attributes:
         sampler: Called with a file, a size, a seed and the number of a sample.
-        size: What the size is: the number of ``"points"``, or of points along each axis
-            of a ``"grid"``; None where it is not used.
+        size: Meaning of the size: the number of ``"points"``, or of points along each
+            axis of a ``"grid"``; None where it is not used.
         drawn: Whether the points are random, others for each seed.
         even: Whether drawn points are as dense everywhere.
     """
