@@ -100,12 +100,15 @@ def evaluate_unseen(
     """
     used, rows = scored.used, []
     name, file, mesh = used.config.model.name, used.file, used.mesh
-    if not MODELS[name].any_mesh or not min(factors) > 1:
+    if not min(factors) > 1:
+        given, todo = f"{min(factors):g} times as many points", "ask for 2"
+        raise UserError(given, "more points than the model observes", todo)
+    if not MODELS[name].any_mesh:
         able = ", ".join(name for name, model in MODELS.items() if model.any_mesh)
         raise UserError(
             f"{min(factors):g} times as many points with model {name}",
-            "a model that takes any points, and more of them",
-            f"ask for 2, of one of {able}",
+            "a model that takes any points",
+            f"train one of {able}",
         )
     first = _first_samples(file)
     limited = at != "file" and is_band_limited(file, first)

@@ -124,6 +124,23 @@ class Graphs:
         edges = {name: graph.to(device) for name, graph in self.edges.items()}
         return replace(self, edges=edges, **moved)
 
+    def rounded(self, dtype: torch.dtype) -> Graphs:
+        """Return graphs of float64 positions with tensors of type ``dtype``."""
+        given = {"pos": self.pos, **self._optional}
+        tensors = {
+            name: value.to(dtype) if value.is_floating_point() else value
+            for name, value in given.items()
+        }
+        edges = {
+            name: replace(
+                graph,
+                displacement=graph.displacement.to(dtype),
+                base_weight=graph.base_weight.to(dtype),
+            )
+            for name, graph in self.edges.items()
+        }
+        return replace(self, edges=edges, **tensors)  # type: ignore[arg-type]
+
     @staticmethod
     @outside_inference
     def join(samples: Sequence[Graphs]) -> Graphs:

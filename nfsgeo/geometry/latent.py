@@ -11,6 +11,7 @@ import torch
 from scipy.interpolate import PchipInterpolator
 from torch import Tensor
 
+from nfsgeo.errors import UserError
 from nfsgeo.geometry.domain import Domain
 
 __all__ = ["LatentCoordinates", "occupancy"]
@@ -63,7 +64,14 @@ class LatentCoordinates:
         """Fit latent coordinates to the points ``pos [n, d]`` of a sample.
 
         They are the identity on a sphere and in a domain with walls.
+
+        Raises:
+            UserError: There is no point, or one is outside the box or not a number.
         """
+        if not len(pos):
+            given, todo = "no points for latent coordinates", "give some"
+            raise UserError(given, "at least one point", todo)
+        domain.check_inside(domain.wrap(pos.detach()))
         if domain.curved or domain.walls is not None:
             return cls(domain)
         place = domain.wrap(pos.detach().double()).cpu()
@@ -96,17 +104,24 @@ class LatentCoordinates:
         return self._mapped(pos, _cubic)
 
     def inverse(self, latent: Tensor) -> Tensor:
-        """Map latent coordinates ``[n, d]`` back to points."""
+        """Map latent coordinates ``[n, d]`` back to points, without a gradient."""
         return self._mapped(latent, _bisected)
 
     def _mapped(self, pos: Tensor, along: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Apply a one-dimensional map ``along(x, knots)`` to every axis."""
+        """Apply a one-dimensional map ``along(x, knots)`` to every axis.
+
+        Beyond the ends of a box, points move as the end does.
+        """
         if self.identity:
             return pos
-        low = pos.new_tensor(self.domain.lower, dtype=torch.float64)
-        columns = zip((pos.double() - low).unbind(-1), self.knots, strict=True)
+        low, upper = pos.new_tensor(
+            [self.domain.lower, self.domain.upper], dtype=torch.float64
+        )
+        place = self.domain.wrap(pos.double())
+        place = place.clamp(low, upper)
+        columns = zip((place - low).unbind(-1), self.knots, strict=True)
         mapped = torch.stack([along(x, knots) for x, knots in columns], dim=-1)
-        return (mapped + low).to(pos.dtype)
+        return (mapped + low + (pos.double() - place).detach()).to(pos.dtype)
 
 
 def occupancy(pos: Tensor, domain: Domain) -> float:
@@ -148,32 +163,31 @@ def _knots(
     x: np.ndarray, length: float, periodic: bool, num: int, strength: float
 ) -> Tensor:
     """Return coordinates, images and slopes at the knots of an axis."""
+    values, counts = np.unique(x, return_counts=True)
+    rank = (np.cumsum(counts) - counts / 2) / len(x)
     levels = np.linspace(0, 1, num + 1)
     if periodic:
         # The origin of the axis lies between two points.
-        ordered = np.sort(x)
-        around = np.concatenate([ordered - length, ordered, ordered + length])
-        rank = (np.arange(len(around)) + 0.5) / len(x) - 1
+        around = np.concatenate([values - length, values, values + length])
+        ranks = np.concatenate([rank - 1, rank, rank + 1])
         grid = np.linspace(0, length, 4 * num + 1)
-        distribution = np.interp(grid, around, rank)
+        distribution = np.interp(grid, around, ranks)
         places = np.interp(levels, distribution - distribution[0], grid)
     else:
-        places = np.quantile(x, levels)
+        inside = (values > 0) & (values < length)  # the ends are those of the box
+        ranks = np.concatenate([[0], rank[inside], [1]])
+        places = np.interp(
+            levels, ranks, np.concatenate([[0], values[inside], [length]])
+        )
     places[0], places[-1] = 0.0, length
-    # Points on a boundary may share a coordinate.
-    places, first = np.unique(places, return_index=True)
-    levels = levels[first]
-    levels[-1] = 1.0
     rank = length * levels
     image = (1 - strength) * places + strength * rank
-    if periodic and len(places) > 2:
+    if periodic:
         turns = np.concatenate([places[:-1] - length, places, places[1:] + length])
         ranks = np.concatenate([rank[:-1] - length, rank, rank[1:] + length])
         slope = PchipInterpolator(turns, ranks).derivative()(places)
-    elif len(places) > 2:
-        slope = PchipInterpolator(places, rank).derivative()(places)
     else:
-        slope = np.ones_like(places)
+        slope = PchipInterpolator(places, rank).derivative()(places)
     slope = (1 - strength) + strength * slope
     return torch.from_numpy(np.stack([places, image, slope]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -68,6 +68,8 @@ class Model(nn.Module, ABC):
             :meth:`edges` then takes them as ``cells``.
         differentiable_points: whether gradients reach the observed positions. Those
             with respect to query positions exist if it ``predicts_anywhere``.
+        precise_positions: whether graphs are made of positions in float64, which tell
+            thin layers of large domains apart; :meth:`_connected` rounds the graphs.
         point_sets: default of ``data.point_sets`` if points are drawn.
         query_points: default of ``data.query_points``; 0 for a model that predicts only
             at the observed points.
@@ -93,6 +95,7 @@ class Model(nn.Module, ABC):
     spheres = False
     uses_cells = False
     differentiable_points = False
+    precise_positions = False
     point_sets = 1
     query_points = 0
     least_fraction = 1.0
@@ -293,7 +296,7 @@ class Model(nn.Module, ABC):
                     )
                 query = None if same else others
                 shared = bool(samples) and not differentiated and not cells
-                if shared and _same(samples[0], place, query):
+                if shared and _same(ends[0], (place, others)):
                     samples.append(samples[0])
                 else:
                     own_cells = cells[number] if cells else None
@@ -347,8 +350,12 @@ class Model(nn.Module, ABC):
         return super()._apply(of_parts, recurse)
 
     def _normalised(self, pos: Tensor) -> Tensor:
-        kind = next(self.parameters()).real.dtype
+        kind = torch.float64 if self.precise_positions else self._precision
         return self.problem.domain.normalise(pos, kind)
+
+    @property
+    def _precision(self) -> torch.dtype:
+        return next(self.parameters()).real.dtype
 
 
 def check_differentiable(
@@ -369,7 +376,6 @@ def _differentiated(*pos: Tensor | None) -> bool:
     return torch.is_grad_enabled() and required
 
 
-def _same(graphs: Graphs, pos: Tensor, query_pos: Tensor | None) -> bool:
-    """Return whether the graphs belong to the same positions."""
-    same = query_pos is None or torch.equal(graphs.queries, query_pos)
-    return same and torch.equal(graphs.pos, pos)
+def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    """Return whether observed and query positions of two samples are the same."""
+    return all(map(torch.equal, one, other))

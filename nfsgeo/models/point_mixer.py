@@ -145,6 +145,11 @@ class PointMixer(MixerOperator):
         """Return whether positions are inputs, so that rotations matter on a sphere."""
         return self.settings.absolute_position or not self.problem.domain.curved
 
+    @property
+    def precise_positions(self) -> bool:  # type: ignore[override]
+        """Whether graphs are made of positions in float64, as on graded meshes."""
+        return self.settings.latent or self.settings.point_channels > 0
+
     def max_nodes(self) -> int:
         """Return the largest default number of nodes, up to rounding."""
         return 256
@@ -235,11 +240,11 @@ class PointMixer(MixerOperator):
                 edges["near_queries"] = near(queries, num)
                 edges["own"] = resampling.builder.points_to_queries(place, others)
         graphs = replace(graphs, edges=edges)
-        if not settings.latent:
-            return graphs
-        nodes = latent.inverse(equispaced_grid(domain, resampling.shape).to(pos))
-        asked = None if graphs.query_pos is None else others
-        return replace(graphs, nodes=nodes, latent=place, query_latent=asked)
+        if settings.latent:
+            nodes = latent.inverse(equispaced_grid(domain, resampling.shape).to(pos))
+            asked = None if graphs.query_pos is None else others
+            graphs = replace(graphs, nodes=nodes, latent=place, query_latent=asked)
+        return graphs.rounded(self._precision) if self.precise_positions else graphs
 
     def learned(self, radius: float, width: int) -> KernelInterpolation:
         """Make an interpolation of ``width`` channels by the kernel of the settings."""

@@ -112,7 +112,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         used.file,
         valid[0].times.tolist(),
         statistics,
-        len(first),
+        used.typical_size(train.samples),
         first.grid_shape,
         seasonal=base is not None and base.seasonal,
         boundary=boundary,
@@ -150,10 +150,15 @@ def _with_boundary(used: RunData) -> tuple[RunData, tuple[int, ...] | None]:
     file = used.file
     if not used.config.data.boundary_inputs or file.domain.walls is not None:
         return used, None
-    kinds = boundary_kinds(file, used.samples("train"))
+    samples = used.samples("train")
+    kinds = boundary_kinds(file, samples)
     if kinds is None:
+        lacking = [int(sample) for sample in samples if not file.cells(int(sample))]
+        why = f"which has no cells in sample {lacking[0]} of training"
+        if file.node_types is not None:
+            why += f" and no {file.node_types} there but that of interior points"
         raise UserError(
-            f"data.boundary_inputs=true with {file.path}, which tells none",
+            f"data.boundary_inputs=true with {file.path}, {why}",
             "a domain with obstacles, or meshes with node_type or cells",
             "leave it out, or in a flat domain give them: nfsgeo convert FILE --out "
             "NEW.nc --obstacles walls.geojson",

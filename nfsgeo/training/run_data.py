@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -84,6 +84,11 @@ class RunData:
             part: ``"train"``, ``"valid"`` or ``"test"``.
         """
         return samples_of(self.config.data, self.file, part)
+
+    def typical_size(self, samples: Sequence[int]) -> int:
+        """Return the median number of observed points of some samples."""
+        distinct = dict.fromkeys(samples) if self.file.own_meshes else samples[:1]
+        return int(np.median([len(self.mesh(sample)) for sample in distinct]))
 
     @property
     def steps(self) -> dict[str, range]:

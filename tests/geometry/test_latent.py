@@ -149,3 +149,63 @@ def test_no_map_on_a_sphere_or_between_walls():
         torch.nn.functional.normalize(torch.randn(500, 3) + 5, dim=1)
     )
     assert LatentCoordinates.of(pos, sphere).identity
+
+
+def mesh_lines(num: int, lines: int) -> Tensor:
+    """Points on few lines that are refined towards y = 2 in ``BOX``."""
+    x = torch.linspace(-1, 1, num, dtype=torch.float64)
+    y = 2 + torch.linspace(0, 1, lines, dtype=torch.float64) ** 3
+    return torch.cartesian_prod(x, y)
+
+
+def on_walls(num: int, seed: int) -> Tensor:
+    """Graded points of which a tenth each lie on two walls, and a third on a line."""
+    rng = np.random.default_rng(seed)
+    pos = np.array([0.0, 2.5]) + [16.0, 8.0] * (rng.random((num, 2)) - 0.5) ** 5
+    pos[: num // 10, 1], pos[num // 10 : num // 5, 1] = 2.0, 3.0
+    pos[-num // 3 :, 0] = 0.3
+    return torch.from_numpy(pos)
+
+
+QUERIES = torch.rand(500, 2, dtype=torch.float64) * torch.tensor([2, 1]) - torch.tensor(
+    [1, -2]
+)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_point_more_moves_the_map_little(seed):
+    """Also where many points share a coordinate."""
+    pos = on_walls(300, seed)
+    whole = LatentCoordinates.of(pos, BOX)
+    assert not whole.identity
+    for changed in (pos[1:], pos[:-1], torch.cat([pos, pos[:1]])):
+        moved = LatentCoordinates.of(changed, BOX)(QUERIES) - whole(QUERIES)
+        assert moved.abs().max() < 0.03
+
+
+@pytest.mark.parametrize(
+    "pos", [mesh_lines(60, 6), mesh_lines(40, 9), on_walls(300, 0)]
+)
+def test_mirrored_points_have_the_mirrored_map(pos):
+    ends = torch.tensor(BOX.lower) + torch.tensor(BOX.upper)
+    latent = LatentCoordinates.of(pos, BOX)
+    mirrored = LatentCoordinates.of(ends - pos, BOX)
+    assert not latent.identity
+    torch.testing.assert_close(ends - mirrored(ends - QUERIES), latent(QUERIES))
+
+
+def test_periodic_axes_repeat():
+    domain = DOMAINS["channel"]
+    latent = LatentCoordinates.of(graded(domain, 500), domain)
+    pos = torch.rand(100, 2, dtype=torch.float64) * torch.tensor(domain.lengths)
+    turn = torch.tensor([4.0, 0.0])
+    for turns in (-2, -1, 1):
+        moved = latent(pos + turns * turn) - turns * turn
+        torch.testing.assert_close(moved, latent(pos))
+        back = latent.inverse(latent(pos) + turns * turn) - turns * turn
+        torch.testing.assert_close(back, pos)
+
+
+@pytest.mark.parametrize("pos", [[[torch.nan, 2.5]], [[0.0, 4.0]], []])
+def test_points_of_no_map_are_refused(pos, one_line):
+    one_line(LatentCoordinates.of, torch.tensor(pos).reshape(-1, 2), BOX)

@@ -171,3 +171,18 @@ def test_samples_take_turns_on_meshes(waves):
     assert np.array_equal(meshes[0], alone[0])
     assert np.array_equal(meshes[1], meshes[4])
     assert len({pos.tobytes() for pos in meshes}) == 3
+
+
+def test_the_typical_number_of_points_does_not_depend_on_the_order(tmp_path):
+    """One sample of few points decides neither the grid nor the radius."""
+    rng, sizes = np.random.default_rng(0), [9, 60, 70, 80, 90, 60, 70]
+    meshes = [rng.random((num, 2)) for num in sizes]
+    u = [np.sin(5 * pos[:, :1]) for pos in meshes]
+    chosen = {"data.split": [5, 1, 1], "model.settings.width": 4}
+    found = set()
+    for first in range(5):
+        order = [first, *(i for i in range(5) if i != first), 5, 6]
+        fields = nfsgeo.from_arrays([u[i] for i in order], [meshes[i] for i in order])
+        task = nfsgeo.prepare(fields, chosen).task
+        found.add(task.num_points)
+    assert found == {70}

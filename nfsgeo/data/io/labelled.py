@@ -55,6 +55,9 @@ from nfsgeo.geometry import Domain
 __all__ = ["cell_variables", "even_axis", "nodes", "numbered", "to_fields"]
 __all__ += ["whole_numbers"]
 
+# Nodes of a linear cell; names of others end with the number of their nodes.
+CORNERS = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4, "tetra": 4}
+CORNERS |= {"pyramid": 5, "wedge": 6, "hexahedron": 8}
 PLACES = {*SPACE, "point", "obs"}
 DIMS = {"sample", "time", *PLACES}
 RESERVED = ("", "sample", "time", "point", "obs", *SPACE, "part", "row_size", "region")
@@ -286,6 +289,12 @@ def _cells_of_samples(
             fine = corners.ndim == 2 and corners.dtype.kind in "iu"
             if not corners.size:
                 continue
+            bare = kind.rstrip("0123456789")
+            nodes = int(kind[len(bare) :] or CORNERS.get(kind, corners.shape[-1]))
+            if fine and corners.shape[1] != nodes:
+                given = f"{path} with {kind} cells of shape {corners.shape}"
+                wanted = f"[cells, {nodes}], the nodes of each"
+                raise UserError(given, wanted, "transpose them, or correct their type")
             if not fine or corners.min() < 0 or corners.max() >= size:
                 shape = f"{corners.shape} and type {corners.dtype}"
                 wanted = f"[cells, nodes], whole numbers from 0 to {size - 1}"
