@@ -290,7 +290,7 @@ def _cells_of_samples(
             if not corners.size:
                 continue
             bare = kind.rstrip("0123456789")
-            nodes = int(kind[len(bare) :] or CORNERS.get(kind, corners.shape[-1]))
+            nodes = int(kind[len(bare) :] or CORNERS.get(kind) or corners.shape[-1])
             if fine and corners.shape[1] != nodes:
                 given = f"{path} with {kind} cells of shape {corners.shape}"
                 wanted = f"[cells, {nodes}], the nodes of each"
