@@ -178,11 +178,13 @@ def test_the_typical_number_of_points_does_not_depend_on_the_order(tmp_path):
     rng, sizes = np.random.default_rng(0), [9, 60, 70, 80, 90, 60, 70]
     meshes = [rng.random((num, 2)) for num in sizes]
     u = [np.sin(5 * pos[:, :1]) for pos in meshes]
-    chosen = {"data.split": [5, 1, 1], "model.settings.width": 4}
+    chosen = {"data.split": [5, 1, 1], "data.mesh": "all", "model.settings.width": 4}
+    chosen |= {"data.n_in": 0, "data.n_out": 1}
     found = set()
     for first in range(5):
         order = [first, *(i for i in range(5) if i != first), 5, 6]
-        fields = nfsgeo.from_arrays([u[i] for i in order], [meshes[i] for i in order])
+        values, points = [u[i] for i in order], [meshes[i] for i in order]
+        fields = nfsgeo.from_arrays(values, points, static=values)
         task = nfsgeo.prepare(fields, chosen).task
         found.add(task.num_points)
     assert found == {70}
