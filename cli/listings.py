@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import get_args
 
 from nfsgeo_cli.terminal import report, verb
@@ -13,7 +14,7 @@ def models(as_json: bool) -> None:
 
     POINTS: takes irregular points. UNSEEN: works on meshes it was not trained on. The
     last columns are numbers of parameters at the paper's setting for Navier-Stokes:
-    nfsgeo's and the paper's. Below each model is where it comes from.
+    nfsgeo's and the paper's. Their sources are in the list of --json.
 
     Example:
       nfsgeo models --json
@@ -31,7 +32,8 @@ def models(as_json: bool) -> None:
         points = "yes" if model.points else "grids"
         unseen = "yes" if model.unseen_meshes else "no"
         counts = f"{ours:,}", f"{paper:,}" if paper else ""
-        lines += [line(name, points, unseen, *counts).rstrip(), f"    {model.source}"]
+        summary, *_ = (inspect.getdoc(model) or "").splitlines()
+        lines += [line(name, points, unseen, *counts).rstrip(), f"    {summary}"]
     lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
     report(as_json, rows, *lines)
 

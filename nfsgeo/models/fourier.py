@@ -193,7 +193,7 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 
 
 class NFS(PointMixer, FNO):
-    """Fourier blocks with Layer-Norm between interpolations to a grid and back.
+    """Fourier blocks on a grid that follows the points, with learned messages.
 
     "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2. Local splines, or
     moving least squares without time, interpolate to the grid and back, and learned
