@@ -27,7 +27,7 @@ LEFT_OUT = "axes_without_extent"  # attribute of the data set: value by the axis
 
 
 def has_extent(points: Doubles) -> NDArray[np.bool_]:
-    """Whether points extend along each axis by more than rounding, ``[d]``.
+    """Return whether points extend along each axis by more than rounding, ``[d]``.
 
     True for all axes where the points are one.
 

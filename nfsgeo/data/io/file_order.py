@@ -143,7 +143,7 @@ class FileOrder:
 
 
 def as_listed(paths: Sequence[Path]) -> bool:
-    """Whether files are in an order that a shell gives them, which nobody has chosen.
+    """Return whether files are in an order of a shell, which nobody has chosen.
 
     Shells sort by bytes, or as dictionaries do: without case, and without punctuation.
     """
@@ -182,7 +182,7 @@ def _readings(names: Names) -> Iterator[Reading]:
 
 
 def _day_first(pattern: str, texts: Sequence[str]) -> list[bool]:
-    """Whether dates of all names begin with the day, or with the month, or perhaps."""
+    """Return the ways to read dates: whether they may begin with the day."""
     found = [re.search(pattern, text) for text in texts]
     ways = []
     for day_first in (False, True):
@@ -211,7 +211,7 @@ def _numbers(column: Sequence[str]) -> Sequence[str]:
 
 
 def _doubt(one: Sequence[tuple[Any, ...]], other: Sequence[tuple[Any, ...]]) -> str:
-    """Why either of two files may come first, as far as one reading tells."""
+    """Return why either of two files may come first in a reading, "" if not."""
     if one == other:
         return "their names have the same numbers"
     texts = ["/".join("".join(part[::2]) for part in key) for key in (one, other)]
