@@ -147,7 +147,7 @@ class PointMixer(MixerOperator):
 
     @property
     def precise_positions(self) -> bool:  # type: ignore[override]
-        """Return whether graphs are made of positions in float64, as on graded meshes."""
+        """Return whether graphs are made in float64, as graded meshes need."""
         return self.settings.latent or self.settings.point_channels > 0
 
     def max_nodes(self) -> int:
