@@ -78,15 +78,16 @@ def _times(given: str, text: str) -> list[float]:
 
 def _columns(given: str, text: str) -> dict[str, Any]:
     """``time=date,field=u,field=v`` as ``{"time": "date", "field": ["u", "v"]}``."""
-    from nfsgeo.data.conventions import KINDS
+    from nfsgeo.data.conventions import KINDS, MASK
 
+    several = (*KINDS, MASK)
     columns: dict[str, Any] = {}
     for part in text.split(","):
         role, equals, name = (text.strip() for text in part.partition("="))
-        if not equals or (role in columns and role not in KINDS):
+        if not equals or (role in columns and role not in several):
             expected = "ROLE=NAME,... with each role once"
             raise UserError(given, expected, "for example time=date,x=lon,y=lat")
-        columns[role] = [*columns.get(role, ()), name] if role in KINDS else name
+        columns[role] = [*columns.get(role, ()), name] if role in several else name
     return columns
 
 

@@ -50,6 +50,7 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
 }
 # Kinds of columns without a role: an input constant in time, a component, no variable.
 KINDS = ("static", "field", "ignore")
+MASK = "mask"  # and of one whose flags tell which values of others are missing
 SHOWN = 3  # columns, in a message
 UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
 

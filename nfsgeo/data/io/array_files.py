@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import re
 import warnings
 import zipfile
+from collections.abc import Sequence
 from functools import cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +25,27 @@ from xarray.conventions import decode_cf_variable
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.io.pickled_arrays import arrays_of_pickle
 from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
+from nfsgeo.errors import UserError
 
-__all__ = ["arrays_of", "as_text", "attributes", "decoded", "within_range"]
+__all__ = [
+    "arrays_of",
+    "as_text",
+    "attributes",
+    "check_filters",
+    "decoded",
+    "default_fill",
+]
+__all__ += ["default_fill", "marked", "with_default_fill", "within_range"]
 
 NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
 # PROTO, then (from protocol 4) FRAME, then an empty dictionary.
 PICKLE = rb"\x80[\2-\5](\x95.{8})?}"
+FILTERS = {4: "szip", 307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4"}
+FILTERS |= {32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
 NUMBERS = "biufc"  # kinds of types; complex fields are refused by name
 BLOCK_BYTES = 2**28  # of MATLAB 7.3, read at once
+LOOKED_AT = 2**20  # integers, in search of a fill value
 FILLS = ("_FillValue", "missing_value")
 RANGE = ("valid_min", "valid_max", "valid_range")
 
@@ -164,6 +179,52 @@ def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:
     return np.where((values < low) | (values > high), np.float32(np.nan), values)
 
 
+def default_fill(dtype: np.dtype[Any]) -> Any:
+    """The value that netCDF fills arrays of a type of numbers with, unless told."""
+    if dtype.kind == "f":
+        return dtype.type(9.969209968386869e36)
+    info, last = np.iinfo(dtype), int(dtype.itemsize == 8)
+    return dtype.type(info.max - last if dtype.kind == "u" else info.min + 1 + last)
+
+
+def with_default_fill(variable: Variable) -> Variable:
+    """Mark the default fill value where no attribute tells another, as netCDF does.
+
+    Bytes have none, and integers stay integers where they can be looked at in advance.
+    """
+    about, done = variable.attrs, variable.encoding  # by xarray
+    stored, kind = np.dtype(done.get("dtype") or variable.dtype), variable.dtype.kind
+    told = {*about, *done} & {"_FillValue", "_Unsigned"}
+    if told or stored.kind not in "iuf" or kind not in "iuf" or stored.itemsize == 1:
+        return variable
+    fill, unpacked = default_fill(stored), {*done} & {"scale_factor", "add_offset"}
+    if unpacked:
+        fill = fill * done.get("scale_factor", 1.0) + done.get("add_offset", 0.0)
+        rounding = abs(done.get("scale_factor", 1.0)) / 2
+        read = partial(_without, variable, fill, rounding)
+        masked = deferred([*variable.dims], variable.shape, variable.dtype, read)
+        masked.attrs, masked.encoding = dict(about), done
+        return masked
+    return marked(variable, fill)
+
+
+def marked(variable: Variable, fill: Any) -> Variable:
+    """A variable with a fill value, but for small arrays of integers without any."""
+    look = variable.size <= LOOKED_AT or "flag_values" in variable.attrs
+    if variable.dtype.kind in "iu" and look and not (variable.values == fill).any():
+        return variable
+    copy = variable.copy(deep=False)
+    copy.attrs = {**variable.attrs, "_FillValue": fill}
+    return copy
+
+
+def _without(
+    variable: Variable, fill: float, rounding: float, key: Key
+) -> NDArray[Any]:
+    values = variable[key].values
+    return np.where(abs(values - fill) <= rounding, np.float32(np.nan), values)
+
+
 def decoded(variable: Variable) -> Variable:
     """Apply CF masking and scaling, whether or not xarray has done so."""
     copy = variable.copy(deep=False)
@@ -179,8 +240,35 @@ def decoded(variable: Variable) -> Variable:
         return decode_cf_variable("", copy, decode_times=False)
 
 
+def check_filters(path: Path, arrays: Sequence[h5py.Dataset]) -> None:
+    """Load the package hdf5plugin where filters of arrays take it.
+
+    Raises:
+        UserError: It is not installed, or lacks one of them.
+    """
+    for array in arrays:
+        plan = array.id.get_create_plist()
+        for code, *_, name in map(plan.get_filter, range(plan.get_nfilters())):
+            if h5py.h5z.filter_avail(code):
+                continue
+            if find_spec("hdf5plugin"):
+                import hdf5plugin
+
+                os.environ.setdefault("HDF5_PLUGIN_PATH", hdf5plugin.PLUGIN_PATH)
+                if h5py.h5z.filter_avail(code):
+                    continue
+            called = FILTERS.get(code) or as_text(name) or "a filter"
+            given = f"{path} with {array.name} compressed by {called} (filter {code})"
+            todo = "pip install hdf5plugin"
+            todo += f", or convert it: nccopy -F none {path} NAME.nc"
+            raise UserError(given, "the package hdf5plugin, which reads it", todo)
+
+
 def _of_hdf5(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
+    check_filters(path, [source])
     about = {k: source.attrs[k] for k in (*FILLS, *RANGE) if k in source.attrs}
+    if source.dtype.kind in "iuf" and source.fillvalue == default_fill(source.dtype):
+        about.setdefault("_FillValue", source.fillvalue)  # a group of NetCDF-4
     dims, shape = _dims(source.ndim), source.shape or ()
     read = partial(read_hdf5, opened, source.name)
     held = deferred(dims, shape, source.dtype, read, about)

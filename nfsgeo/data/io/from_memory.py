@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from nfsgeo.data.checks import as_real, finite, reading
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graphs import fields_of_graphs
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.netcdf import fields_of
@@ -142,6 +143,7 @@ def from_xarray(
         dataset = dataset.to_dataset(name=dataset.name or "u")
     with reading(Path("dataset"), "a data set of xarray", "open files by nfsgeo.open"):
         fields = fields_of(Path("dataset"), dataset, columns)
+    fields, columns = with_masks(fields, columns)
     fields = with_kinds(fields, columns, roles=True)
     todo = "add the coordinate: dataset.assign_coords(time=...)"
     fields = with_user_answers(fields, None, domain, known, todo)

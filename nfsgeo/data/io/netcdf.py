@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Mapping
 from functools import partial
+from importlib.util import find_spec
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,39 +16,56 @@ import xarray
 from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
-from nfsgeo.data.conventions import (
-    FIELD,
-    FLAGS,
-    SPACE,
-    STATIC,
-    field_name,
-    is_static,
-    role_of,
-)
+from nfsgeo.data.conventions import FIELD, FLAGS, SPACE, STATIC, field_name, is_static
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io.array_files import decoded, within_range
+from nfsgeo.data.io.array_files import (
+    check_filters,
+    decoded,
+    default_fill,
+    marked,
+    with_default_fill,
+    within_range,
+)
+from nfsgeo.data.io.cf_roles import (
+    LARGE,
+    Roles,
+    Sizes,
+    check_dims,
+    coordinate_roles,
+    dimension,
+    is_coordinate,
+    is_longitude,
+    located,
+    rising,
+    station_names,
+    still,
+    with_times,
+)
+from nfsgeo.data.io.cf_times import times_of, times_of_text
+from nfsgeo.data.io.flags import flag_attrs, quantities
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.own_files import own_fields
-from nfsgeo.data.io.roles import Columns, chosen, mark_longitude, roles_of
+from nfsgeo.data.io.roles import Columns, chosen, mark_longitude, unwrapped
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.splits import part_of, split_of
 from nfsgeo.errors import UserError
 
 __all__ = ["NETCDF", "ZARR", "fields_of"]
 
-Roles = Mapping[str, str]
-Sizes = Mapping[str, int]
-
-STORE = {".zgroup", ".zmetadata", "zarr.json"}
-AXES = {"t": "time", "x": "x", "y": "y", "z": "z"}
-STANDARD = {
-    "realization": "sample",
-    "time": "time",
-    **dict.fromkeys(("longitude", "grid_longitude", "projection_x_coordinate"), "x"),
-    **dict.fromkeys(("latitude", "grid_latitude", "projection_y_coordinate"), "y"),
+# Files that are taken for NetCDF, by how they begin, and what turns them into it.
+OTHER_FORMATS = {
+    b"GRIB": (
+        "a GRIB file",
+        "convert it: grib_to_netcdf -o NAME.nc {0}, cdo -f nc4 copy {0} NAME.nc, or "
+        'nfsgeo.from_xarray(xarray.open_dataset("{0}", engine="cfgrib"))',
+    ),
+    b"\x0e\x03\x13\x01": (
+        "an HDF4 file",
+        "convert it: h4toh5 {0} NAME.h5, or ncl_convert2nc {0}",
+    ),
 }
-DEGREES = re.compile("degrees?_?(e|n)(ast|orth)?")
+STORE = {".zgroup", ".zmetadata", "zarr.json"}
 
 
 def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> Fields:
@@ -83,20 +99,29 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
             role = FIELD if "time" in added.dims else STATIC
             added.attrs.setdefault("role", role)
         return own_fields(path, dataset)
+    dataset = dataset.reset_coords([n for n in kinds if n in dataset.coords])
     dataset = _without_others(dataset, kinds)
-    roles = _roles(path, dataset, user_roles)
-    sample, time = (_dimension(path, dataset, r, roles) for r in ("sample", "time"))
+    roles = coordinate_roles(path, dataset, user_roles, kinds)
+    sample, time = (dimension(path, dataset, r, roles) for r in ("sample", "time"))
     split = None
     if "part" in dataset and dataset["part"].dims == (sample,):
         part = dataset["part"].variable.copy(deep=False)
         part.dims, dataset = ("sample",), dataset.drop_vars("part")
         split = split_of(part_of(part, path))
-    space = {a: _still(path, dataset[roles[a]], time) for a in SPACE if a in roles}
+    dataset = with_times(path, dataset, roles.get("time", ""))
+    dates = times_of_text(dataset, time) if time else None
+    dataset = quantities(path, dataset, kinds, {*roles.values()}, time)
+    space = {a: still(path, dataset[roles[a]], time) for a in SPACE if a in roles}
+    space = {a: located(path, values) for a, values in space.items()}
     sizes = {str(d): num for at in space.values() for d, num in at.sizes.items()}
     places = {dim: num for dim, num in sizes.items() if dim != sample}
     dims, num = {sample, time, *places}, dataset.sizes.get(sample, 1)
     data, parameters = dict[str, DataArray](), dict[str, Any]()
-    for name, values in dataset.drop_vars(roles.values(), errors="ignore").items():
+    named = station_names(dataset, tuple(places), kinds)
+    stations = [dataset[name].values for name in named]
+    named += [n for n, v in dataset.items() if is_coordinate(v) and n not in kinds]
+    others = dataset.drop_vars([*roles.values(), *named], errors="ignore")
+    for name, values in others.items():
         single = [d for d, num in values.sizes.items() if num == 1 and d not in dims]
         values = values.squeeze(single, drop=True)
         if values.ndim and values.dtype.kind in "biufcm":
@@ -104,16 +129,17 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         elif values.dtype.kind in "iuf" and "grid_mapping_name" not in values.attrs:
             parameters[str(name)] = np.repeat(values.values, num)
     samples = {sample} if "sample" in user_roles else set()
-    _check_dims(path, data, time, samples, dims)
+    check_dims(path, dataset, data, kinds, time, samples, dims, len(space))
     parameters |= {
         n: data.pop(n).values for n, v in data.copy().items() if v.dims == (sample,)
     }
     first = space["x"]
     grid = len(places) == len(space) == sum(at.ndim for at in space.values())
     grid &= len(space) > 1 or first.name == first.dims[0]
+    longitudes = is_longitude(first)
     if grid:
-        falling = [at.dims[0] for at in space.values() if at.values[0] > at.values[-1]]
-        turn = dict.fromkeys(falling, slice(None, None, -1))
+        space["x"] = unwrapped(path, first) if longitudes else first
+        turn = {at.dims[0]: rising(path, at) for at in space.values()}
         for arrays in (data, space):
             arrays |= {
                 n: v.isel(turn, missing_dims="ignore") for n, v in arrays.items()
@@ -123,76 +149,50 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         ahead = {str(d): dataset.sizes[d] for d in (sample, time) if d in dims}
         return _at_points(values.variable, ahead, places)
 
+    absent: Any = np.zeros(0, bool)
+    if not grid and sample not in sizes:
+        absent = sum(np.isnan(flat(at, at.dims).values) for at in space.values()) > 0
+    if absent.any():
+        left_out(path, [f"{absent.sum()} of {absent.size} points, without coordinates"])
     labels = {str(sample): "sample", str(time): "time", "point": "point"}
     labels |= dict(zip(places, SPACE, strict=False)) if grid else {}
     variables = dict[str, Any]()
     for name, values in data.items():
         kind, in_time = kinds.get(name), time in values.dims
-        attrs = {k: v for k, v in values.attrs.items() if k in FLAGS}
+        attrs = flag_attrs(values.attrs)
         fixed = bool(time) and not in_time and kind != "field"
         fixed |= not kind and (is_static(name) or (FLAGS[0] in attrs and not in_time))
         called = field_name(name)[0] if kind or in_time else name
         attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
         placed = not grid and (not places or bool(places.keys() & {*values.dims}))
         variable = flat(values, values.dims) if placed else values.variable
+        whole = placed and places.keys() <= {*values.dims}
+        if whole and absent.any() and variable.dtype.kind == "f":
+            read = partial(_at_existing, variable, absent)
+            shape, dtype = variable.shape, variable.dtype
+            variable = deferred(variable.dims, shape, dtype, read)
         along = [labels[str(dim)] for dim in variable.dims]
         variables[name] = along, variable, attrs | _units(values.variable)
     when = dataset.variables.get(roles.get("time"))
-    times = None if when is None else _times(when)
-    if when is not None and times is None:
-        about = f"{when.attrs['units']} ({when.attrs.get('calendar', 'standard')})"
-        left_out(path, [f"times in {about}, which tell no clear date"])
+    times, unit = times_of(path, when) if when is not None else (None, {})
+    times = dates if when is None else times
     coordinates, along = dict[str, Any](), ["sample", "point"][sample not in sizes :]
     for axis, values in space.items():
         place = (axis, values.values) if grid else (along, flat(values, sizes))
         coordinates[axis] = *place, _units(values.variable)
-    coordinates["time"] = "time", times, {} if when is None else _units(when)
-    text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
-    stations = [v.values for v in text if not grid and v.dims == tuple(places)]
-    coordinates["station"] = "point", stations[0] if stations else None
+    coordinates["time"] = "time", times, unit
+    coordinates["station"] = "point", None if grid or not stations else stations[0]
     fields = to_fields(path, variables, coordinates, parameters=parameters, split=split)
-    if _is_degrees(first) or first.attrs.get("standard_name") == "longitude":
-        fields.dataset["x"].attrs["standard_name"] = "longitude"
-    return mark_longitude(fields, roles["x"])
+    return mark_longitude(fields, "longitude" if longitudes else roles["x"])
 
 
-def _without_others(dataset: Dataset, kinds: Mapping[str, str]) -> Dataset:
+def _without_others(dataset: Dataset, kinds: Roles) -> Dataset:
     """The variables that users leave in, along dimensions of the fields they name."""
     fields = [name for name, kind in kinds.items() if kind == "field"]
     dims = {d for name in fields for d in dataset[name].dims} or {*dataset.dims}
     names = [n for n, v in dataset.data_vars.items() if dims.issuperset(v.dims)]
     kept = [name for name in names if kinds.get(str(name)) != "ignore"]
     return dataset[kept] if kept else dataset
-
-
-def _check_dims(
-    path: Path,
-    data: Mapping[str, DataArray],
-    time: str | None,
-    samples: set[str | None],
-    dims: set[str | None],
-) -> None:
-    """Raise a UserError if fields have other dimensions than time, space and samples,
-    or some of them lack the dimension that a user has named as that of samples.
-    """
-    moving = [n for n, values in data.items() if not time or time in values.dims]
-    for dim in samples | {d for values in data.values() for d in values.dims} - dims:
-        along = [name for name, values in data.items() if dim in values.dims]
-        without = [name for name in moving if dim not in data[name].dims]
-        if along and without:
-            raise UserError(
-                f"{path} with {along[0]} along {dim}, and {without[0]} not",
-                "fields on one grid",
-                f"choose: --columns field={without[0]}, or ignore={along[0]}",
-            )
-        if dim not in samples:
-            raise UserError(
-                f"{path} with {along[0]} along {dim}, of {data[along[0]].sizes[dim]}",
-                "dimensions of samples, time and space alone",
-                f"say what it is, --columns sample={dim}, or choose among variables, "
-                f"field=NAME or ignore={along[0]}; in Python "
-                f'columns={{"sample": "{dim}"}}',
-            )
 
 
 def _units(variable: Variable) -> dict[str, str]:
@@ -220,77 +220,18 @@ def _of_numpy(dataset: Dataset) -> dict[Any, Any]:
 
 def _decoded(dataset: Dataset) -> Dataset:
     """Mask missing values, and tell coordinates from fields."""
+    variables = {n: v for n, v in dataset.variables.items()}
+    if "nfsgeo_layout" not in dataset.attrs:
+        variables = {n: with_default_fill(v) for n, v in variables.items()}
     whole = dataset.assign(
         {
             name: decoded(v if name in dataset.dims else within_range(v))
-            for name, v in dataset.variables.items()
+            for name, v in variables.items()
         }
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return xarray.decode_cf(whole, decode_times=False, decode_coords="all")
-
-
-def _roles(path: Path, dataset: Dataset, user_roles: Roles) -> dict[str, str]:
-    """The coordinate, or the dimension without one, of each role that there is.
-
-    Users tell it, or else the attributes ``axis``, ``standard_name`` and ``units``, or
-    else the name (CF 1.11, section 4).
-    """
-    names = [*dataset.coords, *dataset.dims]
-    names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
-    free = [str(name) for name in names if name not in user_roles.values()]
-    roles = {name: _role(name, dataset) for name in free}
-    times = [name for name in roles if roles[name] == "time"]
-    # The axis goes before other times, such as the start of a forecast.
-    with_axes = {name for name, v in dataset.variables.items() if v.ndim}
-    for better in (dataset.variables, with_axes, dataset.dims):
-        times = [name for name in times if name in better] or times
-    axes = [n for n in roles if n in dataset.variables and dataset[n].ndim]
-    fitting = {"time": times, "sample": roles, **dict.fromkeys(SPACE, axes)}
-    # A single level is no axis, nor is a dimension without a coordinate.
-    fitting["z"] = [n for n in axes if dataset[n].size > 1 or dataset[n].dims != (n,)]
-    roles = {n: role for n, role in roles.items() if n in fitting.get(role, ())}
-    return roles_of(path, [*map(str, dataset.variables)], user_roles, roles)
-
-
-def _role(name: str, dataset: Dataset) -> str:
-    """The role that attributes of a coordinate tell, or else its name."""
-    values = dataset[name]
-    about = {key: str(value).lower() for key, value in values.attrs.items()}
-    standard, axis = about.get("standard_name", ""), about.get("axis", "")
-    if axis in AXES or standard in STANDARD:
-        return AXES.get(axis) or STANDARD[standard]
-    if _is_degrees(values, "en"):
-        return "x" if _is_degrees(values) else "y"
-    if "since" in about.get("units", "").split() or values.dtype.kind == "M":
-        return "time"
-    return role_of(name)
-
-
-def _is_degrees(values: DataArray, directions: str = "e") -> bool:
-    match = DEGREES.fullmatch(str(values.attrs.get("units", "")).lower())
-    return match is not None and match[1] in directions
-
-
-def _dimension(path: Path, dataset: Dataset, role: str, roles: Roles) -> str | None:
-    """The dimension of time or samples, None where there is none."""
-    name = roles.get(role)
-    dims = dataset[name].dims if name in dataset.variables else (name,)
-    if len(dims) > 1:
-        given = f"{path} with {role} {name} along {' and '.join(map(str, dims))}"
-        raise UserError(given, "one dimension", f"name another, --columns {role}=NAME")
-    return str(dims[0]) if dims and dims[0] else None
-
-
-def _still(path: Path, values: DataArray, time: str | None) -> DataArray:
-    """A coordinate without the dimension of time, along which it has to be constant."""
-    first = values.isel({time: 0}, drop=True, missing_dims="ignore")
-    if not first.variable.broadcast_equals(values.variable):
-        given = f"{path} with points that move, {values.name} along {time}"
-        todo = "leave out time steps at other points, or interpolate to fixed ones"
-        raise UserError(given, "points that stay where they are", todo)
-    return first
 
 
 def _at_points(values: Variable, ahead: Sizes, places: Sizes) -> Variable:
@@ -308,26 +249,19 @@ def _flat(values: Variable, num: int, key: Key) -> NDArray[Any]:
     return np.asarray(taken.reshape(*ahead, -1)[..., key[-1]])
 
 
-def _times(variable: Variable) -> Any:
-    """Dates, or numbers where the file tells no date; None where dates are unclear: in
-    months, in a calendar with other years, since a date that does not exist.
-    """
-    unit, values = str(variable.attrs.get("units", "")), np.atleast_1d(variable.values)
-    if "since" in unit.split() and values.dtype.kind in "iuf":
-        alone = Dataset({"when": ("time", values, variable.attrs)})
-        try:
-            values = xarray.decode_cf(alone, decode_timedelta=False)["when"].values
-        except (ValueError, OverflowError):
-            return None
-        if values.dtype == np.dtype("M8[ns]"):  # fractions of a unit are not exact
-            values = (values + np.timedelta64(500, "ns")).astype("M8[us]")
-    return None if values.dtype == object else values
+def _at_existing(values: Variable, absent: Any, key: Key) -> NDArray[Any]:
+    """Values at points, without fill values at those without coordinates."""
+    here = values[key].values
+    return np.where(absent[key[-1]] & (np.abs(here) >= LARGE), np.float32(np.nan), here)
 
 
 def _is_netcdf(probe: FileProbe) -> bool:
-    """Classic NetCDF, or HDF5 with the dimension scales of NetCDF-4."""
+    """Classic NetCDF, HDF5 with the dimension scales of NetCDF-4, or what is often
+    taken for it.
+    """
     if not probe.is_hdf5:
-        return probe.head[:3] == b"CDF" and probe.head[3] in (1, 2, 5)
+        classic = probe.head[:3] == b"CDF" and probe.head[3] in (1, 2, 5)
+        return classic or probe.head.startswith((*OTHER_FORMATS,))
     with h5py.File(probe.path, "r") as file:
         arrays = [item for item in file.values() if isinstance(item, h5py.Dataset)]
         scales = [item.attrs.get("CLASS") == b"DIMENSION_SCALE" for item in arrays]
@@ -336,12 +270,47 @@ def _is_netcdf(probe: FileProbe) -> bool:
 
 def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
     """Read a NetCDF file, with a warning that names its groups, which are not read."""
-    classic = not h5py.is_hdf5(path)
+    options: dict[str, Any] = {"decode_cf": False, "cache": False}
+    classic, filled = not h5py.is_hdf5(path), set[str]()
     if not classic:
+        engine = "h5netcdf"
         with h5py.File(path, "r") as file:
-            left_out(path, [n for n, v in file.items() if isinstance(v, h5py.Group)])
-    engine = "scipy" if classic else "h5netcdf"
-    dataset = xarray.open_dataset(path, engine=engine, decode_cf=False, cache=False)
+            groups = [n for n, v in file.items() if isinstance(v, h5py.Group)]
+            arrays = {n: v for n, v in file.items() if isinstance(v, h5py.Dataset)}
+            check_filters(path, [*arrays.values()])
+            if groups and not any(v.ndim for v in arrays.values()):
+                raise UserError(
+                    f"{path} with all arrays in groups, {', '.join(groups)}",
+                    "arrays outside of groups",
+                    f"take one out: xarray.open_dataset({str(path)!r}, group="
+                    f'"{groups[0]}").to_netcdf("NAME.nc")',
+                )
+            left_out(path, groups)
+            for name, array in arrays.items():
+                told = array.id.get_create_plist().fill_value_defined()
+                if told == h5py.h5d.FILL_VALUE_USER_DEFINED:
+                    filled.add(name)
+    else:
+        head = FileProbe(path).head
+        for start, (what, todo) in OTHER_FORMATS.items():
+            if head.startswith(start):
+                given = f"{path}, {what}"
+                raise UserError(given, "NetCDF", todo.format(path))
+        engine = "scipy"
+        if head[3] == 5:
+            engine = "netcdf4"
+            if not find_spec("netCDF4"):
+                given = f"{path}, NetCDF in the format CDF-5 (64-bit data)"
+                todo = (
+                    f"pip install netCDF4, or convert it: nccopy -k nc4 {path} NAME.nc"
+                )
+                raise UserError(given, "the package netCDF4, which reads it", todo)
+    dataset = xarray.open_dataset(path, engine=engine, **options)
+    for name, variable in dataset.variables.items():
+        told = {*variable.attrs} & {"_FillValue", "_Unsigned"}
+        byte = variable.dtype in ("i1", "u1") and (classic or name in filled)
+        if byte and not told:
+            dataset[name] = marked(variable, default_fill(variable.dtype))
     return fields_of(path, dataset, columns)
 
 
@@ -357,8 +326,8 @@ def _zarr(path: Path, columns: Columns | None = None) -> Fields:
     options: dict[str, Any] = {"engine": "zarr", "consolidated": False}
     dataset = xarray.open_dataset(store, **options, decode_cf=False, cache=False)
     for name, variable in dataset.variables.items():
-        marked = "_FillValue" in group[str(name)].attrs
-        if not marked and variable.attrs.get("_FillValue") == 0:
+        told = "_FillValue" in group[str(name)].attrs
+        if not told and variable.attrs.get("_FillValue") == 0:
             del variable.attrs["_FillValue"]
     return fields_of(path, dataset, columns)
 

@@ -19,6 +19,7 @@ from nfsgeo.data.flat_axes import without_flat_axes
 from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
 from nfsgeo.data.io.file_order import FileOrder, as_listed
+from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -57,8 +58,9 @@ def open(
         columns: Columns of a table, arrays of a mesh, or variables of NetCDF or Zarr,
             by what they are: ``sample``, ``time``, ``x``, ``y`` or ``z``, where their
             names do not tell, an empty name where none is; and the names of those that
-            are ``static`` inputs, a ``field``, or to ``ignore``. Where a table has a
-            column for each station, or of their names, another table with these and
+            are ``static`` inputs, a ``field``, or to ``ignore``, or flags that ``mask``
+            bad values, see :func:`~nfsgeo.data.io.flags.with_masks`. Where a table has
+            a column for each station, or of their names, another table with these and
             coordinates, ``points``. In a file of arrays of any names, ``field`` and
             ``static`` are ``"NAME:AXES"``, one or several, with a letter for each axis:
             ``n`` sample, ``t`` time step, ``p`` point, or ``x``, ``y``, ``z`` of a
@@ -90,9 +92,10 @@ def open(
         if series == "time-steps" and "time" not in fields.dataset.variables:
             _check_order(paths, chosen)
     if first.columns in ("kinds", "roles"):
+        fields, columns = with_masks(fields, columns)
         fields = with_kinds(fields, columns, roles=first.columns == "roles")
     fields = with_user_answers(fields, times, domain, known)
-    answers = (series, times, columns, at, domain, known or None)
+    answers = (series, times, options["columns"], at, domain, known or None)
     alone = len(named) == 1  # perhaps a folder
     reopens = alone and all(answer is None for answer in answers)
     return replace(fields, path=named[0] if alone else fields.path, reopens=reopens)

@@ -7,6 +7,7 @@ about.
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from xarray import Variable
+from xarray import DataArray, Variable
 
 from nfsgeo.data.checks import check_distinct, finite
 from nfsgeo.data.conventions import (
@@ -24,6 +25,7 @@ from nfsgeo.data.conventions import (
     KNOWN,
     LONGITUDE,
     MARK,
+    MASK,
     NODE_TYPE,
     PARAMETER,
     SHOWN,
@@ -42,6 +44,9 @@ Names = Sequence[str]
 Roles = dict[str, str]
 Columns = Mapping[str, str | Names]  # the column of each role, and those of each kind
 
+logger = logging.getLogger(__name__)
+
+UNWRAPPED = "unwrapped"  # attribute of longitudes that were read further
 STEPS = 8  # read at once in search of what never changes
 
 
@@ -54,17 +59,20 @@ def chosen(path: Path, names: Names, columns: Columns | None) -> tuple[Roles, Ro
         UserError: A name is not there, or told twice; or there is no such role.
     """
     lists = {k: [v] if isinstance(v, str) else v for k, v in (columns or {}).items()}
+    if MASK in lists:  # NAME:FLAG:FLAG
+        lists[MASK] = [name.partition(":")[0] for name in lists[MASK]]
     named = [name for several in lists.values() for name in several if name]
     check_distinct(f"columns of {path}", named)
-    if wrong := lists.keys() - {*COLUMN_NAMES, *KINDS}:
-        expected = f"one of {', '.join([*COLUMN_NAMES, *KINDS])} before the ="
+    if wrong := lists.keys() - {*COLUMN_NAMES, *KINDS, MASK}:
+        expected = f"one of {', '.join([*COLUMN_NAMES, MASK, *KINDS])} before the ="
         todo = "change it; all other columns are fields"
         raise UserError(f"columns with {min(wrong)}=", expected, todo)
     for name in {*named}.difference(names):
         expected = f"one of {listed(names)}"
         raise UserError(f"no column {name!r} in {path}", expected, "change the name")
     roles = {role: lists[role][0] for role in COLUMN_NAMES if role in lists}
-    return {name: kind for kind in KINDS for name in lists.get(kind, ())}, roles
+    kinds = {n: kind for kind in (*KINDS, MASK) for n in lists.get(kind, ())}
+    return kinds, roles
 
 
 def roles_of(
@@ -116,10 +124,41 @@ def ask(path: Path, names: Names, which: str, expected: str, say: str) -> UserEr
 
 
 def mark_longitude(fields: Fields, name: str) -> Fields:
-    """Mark the axis x as one of longitudes if its ``name`` in the source tells so."""
+    """Mark the axis x as one of longitudes if its ``name`` in the source tells so, and
+    keep points together that lie on both sides of a meridian where longitudes begin.
+    """
     if bare_name(name) in LONGITUDE:
-        fields.dataset["x"].attrs["standard_name"] = "longitude"
+        x = fields.dataset["x"]
+        x.attrs["standard_name"] = "longitude"
+        if fields.axes is None and (whole := unwrapped(fields.path, x)) is not x:
+            whole.attrs.pop(UNWRAPPED)
+            dataset = fields.dataset.assign_coords(x=whole.variable)
+            fields = replace(fields, dataset=dataset)
     return fields
+
+
+def unwrapped(path: Path, longitudes: DataArray) -> DataArray:
+    """Longitudes that go on after 360 or 180 degrees, 350, 355, 360 for 350, 355, 0.
+
+    Those within half of the globe become an interval, and an axis around the globe
+    rises or falls throughout; a line tells of it. Others are as they are.
+    """
+    here = np.asarray(longitudes.values, float)
+    ends = np.unique(here[np.isfinite(here)])
+    gaps, whole = np.diff(ends), here
+    usual = len(ends) > 1 and ends[0] >= -180 and ends[-1] <= 180 + 180 * (ends[0] >= 0)
+    if usual and gaps.max() > 180:
+        whole = np.where(here <= ends[gaps.argmax()], here + 360, here)
+    elif usual and here.ndim == 1 and np.ptp(np.sign(np.diff(here))):
+        further = np.unwrap(here, period=360)
+        steps = np.sign(np.diff(further))
+        if steps.all() and not np.ptp(steps) and np.ptp(further) < 360:
+            whole = further - 360 * (further.min() >= 180 and further.max() > 360)
+    if whole is here:
+        return longitudes
+    low, high = np.nanmin(whole), np.nanmax(whole)
+    logger.warning("%s: longitudes are read as %g to %g", path, low, high)
+    return longitudes.copy(data=whole).assign_attrs({UNWRAPPED: 1})
 
 
 def with_kinds(

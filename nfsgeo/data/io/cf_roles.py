@@ -1,0 +1,239 @@
+"""What is time, space and sample in a data set, as the CF conventions tell it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+from xarray import DataArray, Dataset
+
+from nfsgeo.data.conventions import SPACE, role_of
+from nfsgeo.data.io.format import left_out
+from nfsgeo.data.io.roles import UNWRAPPED, roles_of
+from nfsgeo.errors import UserError
+
+__all__ = ["LARGE", "check_dims", "coordinate_roles", "dimension", "is_coordinate"]
+__all__ += ["is_longitude", "located", "rising", "station_names", "still", "with_times"]
+
+Roles = Mapping[str, str]
+Sizes = Mapping[str, int]
+
+AXES = {"t": "time", "x": "x", "y": "y", "z": "z"}
+STANDARD = {
+    "realization": "sample",
+    "time": "time",
+    **dict.fromkeys(("longitude", "grid_longitude", "projection_x_coordinate"), "x"),
+    **dict.fromkeys(("latitude", "grid_latitude", "projection_y_coordinate"), "y"),
+}
+LARGE = 1e20
+# Fill values of models, nearly: powers of ten, netCDF's, the largest of all numbers.
+FILLED = re.compile(r"(1\.00000|9\.96921|3\.40282|1\.79769)e\+\d+")
+RADIANS = re.compile("(?i)[cev]?(lon|lat)")
+MEMBERS = re.compile("(?i)(ensemble|member|number|realization|sample|expver)s?")
+LEAD = "forecast_period"
+PLATFORMS = ("platform_id", "platform_name", "station_wmo_id")
+DEGREES = re.compile("degrees?_?(e|n)(ast|orth)?")
+
+
+def coordinate_roles(
+    path: Path, dataset: Dataset, user_roles: Roles, kinds: Mapping[str, str]
+) -> dict[str, str]:
+    """The coordinate, or the dimension without one, of each role that there is.
+
+    Users tell it, or else the attributes ``axis``, ``standard_name`` and ``units``, or
+    else the name (CF 1.11, section 4). Those that ``coordinates`` of the fields name go
+    before others.
+    """
+    names = [*dataset.coords, *dataset.dims]
+    names += [n for n, v in dataset.data_vars.items() if is_coordinate(v)]
+    free = [str(name) for name in names if name not in user_roles.values()]
+    roles = {name: _role(name, dataset) for name in free}
+    times = [name for name in roles if roles[name] == "time"]
+    # The axis goes before other times, such as the start of a forecast.
+    with_axes = {name for name, v in dataset.variables.items() if v.ndim}
+    for better in (dataset.variables, with_axes, dataset.dims):
+        times = [name for name in times if name in better] or times
+    axes = [n for n in roles if n in dataset.variables and dataset[n].ndim]
+    fitting = {"time": times, "sample": roles, **dict.fromkeys(SPACE, axes)}
+    # A single level is no axis, nor is a dimension without a coordinate.
+    fitting["z"] = [n for n in axes if dataset[n].size > 1 or dataset[n].dims != (n,)]
+    fields = [n for n, kind in kinds.items() if kind == "field"] or [*dataset]
+    told = {n for f in fields for n in _coordinates_of(dataset[f])} | {*dataset.dims}
+    for role in SPACE:
+        several = [n for n in fitting[role] if roles[n] == role]
+        best = [n for n in several if n in told] or several
+        fitting[role] = best if told.isdisjoint(user_roles.values()) else several
+    roles = {n: role for n, role in roles.items() if n in fitting.get(role, ())}
+    return roles_of(path, [*map(str, dataset.variables)], user_roles, roles)
+
+
+def is_coordinate(values: DataArray) -> bool:
+    """Whether attributes make a coordinate of a variable that no other names as one."""
+    told = values.attrs.get("axis") in ("X", "Y", "Z", "T")
+    told |= values.attrs.get("standard_name") in STANDARD
+    return bool(values.ndim) and (told or _is_degrees(values, "en"))
+
+
+def _role(name: str, dataset: Dataset) -> str:
+    """The role that attributes of a coordinate tell, or else its name."""
+    values = dataset[name]
+    about = {key: str(value).lower() for key, value in values.attrs.items()}
+    standard, axis = about.get("standard_name", ""), about.get("axis", "")
+    if axis in AXES or standard in STANDARD:
+        return AXES.get(axis) or STANDARD[standard]
+    if _is_degrees(values, "en"):
+        return "x" if _is_degrees(values) else "y"
+    if "since" in about.get("units", "").split() or values.dtype.kind == "M":
+        return "time"
+    return role_of(name)
+
+
+def _coordinates_of(field: DataArray) -> list[str]:
+    """The coordinates that the attribute ``coordinates`` of a field names."""
+    return str({**field.attrs, **field.encoding}.get("coordinates", "")).split()
+
+
+def is_longitude(values: DataArray) -> bool:
+    """Whether attributes of a coordinate call it a longitude."""
+    return _is_degrees(values) or values.attrs.get("standard_name") == "longitude"
+
+
+def _is_degrees(values: DataArray, directions: str = "e") -> bool:
+    match = DEGREES.fullmatch(str(values.attrs.get("units", "")).lower())
+    return match is not None and match[1] in directions
+
+
+def dimension(path: Path, dataset: Dataset, role: str, roles: Roles) -> str | None:
+    """The dimension of time or samples, None where there is none."""
+    name = roles.get(role)
+    dims = dataset[name].dims if name in dataset.variables else (name,)
+    if len(dims) > 1:
+        given = f"{path} with {role} {name} along {' and '.join(map(str, dims))}"
+        raise UserError(given, "one dimension", f"name another, --columns {role}=NAME")
+    return str(dims[0]) if dims and dims[0] else None
+
+
+def still(path: Path, values: DataArray, time: str | None) -> DataArray:
+    """A coordinate without the dimension of time, along which it has to be constant."""
+    if time and values.dims == (time,) and values.size > 1:
+        given = f"{path} with a place of its own at each {time}, by {values.name}"
+        todo = "interpolate profiles or trajectories to points, at common times"
+        raise UserError(given, "points that stay where they are", todo)
+    first = values.isel({time: 0}, drop=True, missing_dims="ignore")
+    if not first.variable.broadcast_equals(values.variable):
+        given = f"{path} with points that move, {values.name} along {time}"
+        todo = "leave out time steps at other points, or interpolate to fixed ones"
+        raise UserError(given, "points that stay where they are", todo)
+    return first
+
+
+def with_times(path: Path, dataset: Dataset, name: str) -> Dataset:
+    """The data set without time steps whose time is missing, of which a line tells."""
+    when = dataset.variables.get(name)
+    absent = pandas.isnull(when.values) if when is not None else np.zeros(0, bool)
+    if when is None or absent.ndim != 1 or not absent.any():
+        return dataset
+    left_out(path, [f"{absent.sum()} of {absent.size} time steps, without {name}"])
+    return dataset.isel({when.dims[0]: np.flatnonzero(~absent)})
+
+
+def located(path: Path, values: DataArray) -> DataArray:
+    """A coordinate with NaN for fill values that no attribute tells, in degrees where
+    it is a longitude or latitude in radians.
+    """
+    here = values.values
+    if here.dtype.kind != "f":
+        return values
+    large = np.unique(here[np.abs(here) >= LARGE])
+    fills = [v for v in large.tolist() if FILLED.fullmatch(f"{abs(v):.5e}")]
+    here = np.where(np.isin(here, fills), np.nan, here) if fills else here
+    if np.isnan(here).all():
+        given = f"{path} with {values.name}, none of whose values was written"
+        todo = "write them, or name other coordinates, --columns x=NAME,y=NAME"
+        raise UserError(given, "coordinates of the points", todo)
+    placed = values.copy(data=here) if fills else values
+    if str(values.attrs.get("units", "")).startswith("rad") and (
+        RADIANS.match(str(values.attrs.get("standard_name", values.name)))
+    ):
+        placed = placed.copy(data=np.degrees(here)).assign_attrs(units="degrees")
+    return placed
+
+
+def rising(path: Path, axis: DataArray) -> Any:
+    """The index by which an axis of a grid rises."""
+    here = np.asarray(axis.values, float)
+    if absent := int(np.isnan(here).sum()):
+        given = f"{path} with {absent} of {here.size} values of {axis.name} missing"
+        todo = f"leave these steps along {axis.dims[0]} out, or give their {axis.name}"
+        raise UserError(given, "a coordinate for each step along an axis", todo)
+    if axis.attrs.get(UNWRAPPED):
+        return np.argsort(here, kind="stable")
+    return slice(None, None, -1 if here[0] > here[-1] else 1)
+
+
+def station_names(
+    dataset: Dataset, dims: tuple[str, ...], kinds: Mapping[str, str]
+) -> list[Hashable]:
+    """The variables that name points: identifiers of CF, then text that tells apart."""
+    fits = [
+        n for n, v in dataset.variables.items() if v.dims == dims and n not in kinds
+    ]
+    ids = [n for n in fits if dataset[n].attrs.get("cf_role") == "timeseries_id"]
+    ids += [n for n in fits if dataset[n].attrs.get("standard_name") in PLATFORMS]
+    text = [n for n in fits if dataset[n].dtype.kind in "OSU"]
+    text.sort(key=lambda name: len(np.unique(dataset[name])) < dataset[name].size)
+    return [*dict.fromkeys(ids + text)]
+
+
+def check_dims(
+    path: Path,
+    dataset: Dataset,
+    data: Mapping[str, DataArray],
+    kinds: Mapping[str, str],
+    time: str | None,
+    samples: set[str | None],
+    dims: set[str | None],
+    axes: int,
+) -> None:
+    """Raise a UserError if fields have other dimensions than time, space and samples,
+    or some of them lack the dimension that a user has named as that of samples.
+    """
+    moving = [n for n, values in data.items() if not time or time in values.dims]
+    for dim in samples | {d for values in data.values() for d in values.dims} - dims:
+        along = [name for name, values in data.items() if dim in values.dims]
+        without = [name for name in moving if dim not in data[name].dims]
+        if along and without:
+            choice = f"field={without[0]} or field={along[0]}, or ignore={along[0]}"
+            if "field" in kinds.values():
+                choice = f"field={without[0]} or field={along[0]} alone"
+            raise UserError(
+                f"{path} with {along[0]} along {dim}, and {without[0]} not",
+                "fields on one grid",
+                f"choose: --columns {choice}",
+            )
+        if dim not in samples:
+            if dim == "expver":
+                given = f"{path} along expver, final and preliminary values of ERA5"
+                todo = "merge them: dataset.sel(expver=1).combine_first("
+                todo += "dataset.sel(expver=5)), and nfsgeo.from_xarray"
+                raise UserError(given, "one value at each time", todo)
+            axis = SPACE[axes] if axes < 3 and not MEMBERS.fullmatch(str(dim)) else ""
+            readings = [f"{axis}={dim}"] if axis else []
+            numbered = axis and dim in dataset.variables  # an axis rather than samples
+            readings.insert(len(readings) if numbered else 0, f"sample={dim}")
+            lead = dataset[dim] if dim in dataset.variables else DataArray()
+            if lead.dtype.kind == "m" or lead.attrs.get("standard_name") == LEAD:
+                readings = [f"time={dim},sample={time}"]
+            if "field" not in kinds.values():
+                readings += [f"ignore={along[0]}"]
+            say = str({readings[0].split("=")[0]: str(dim)}).replace("'", '"')
+            raise UserError(
+                f"{path} with {along[0]} along {dim}, of {data[along[0]].sizes[dim]}",
+                "dimensions of samples, time and space alone",
+                f"say what it is, --columns {', or '.join(readings)}, in Python "
+                f"columns={say}, or choose one, dataset.isel({dim}=0)",
+            )

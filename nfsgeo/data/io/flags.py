@@ -1,0 +1,237 @@
+"""Variables that are no quantities: flags of quality, errors, counts, bounds, times.
+
+CF marks flags by ``flag_values`` or ``flag_masks`` (1.11, section 3.5), by a standard
+name, and by ``ancillary_variables`` of what they belong to; archives of observations
+also by names such as ``TEMP_QC``. They are left out of the fields, with a line. Where
+users say ``mask=NAME``, what a flag marks as bad becomes missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xarray import Dataset, Variable
+
+from nfsgeo.data.conventions import FLAGS, MASK, field_name
+from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.format import left_out
+from nfsgeo.data.io.roles import Columns
+from nfsgeo.data.lazy import Key, deferred, spread
+from nfsgeo.errors import UserError
+
+__all__ = ["flag_attrs", "quantities", "with_masks"]
+
+logger = logging.getLogger(__name__)
+
+FLAGS_OF = "flags_of"  # attribute of a flag, names of the variables that it is about
+BITS = "flag_masks"
+SUFFIX = r"_?(qc|qa|qf|q?flags?|quality|quality_?(flags?|level|control)|qartod_\w+)"
+SUFFIX += r"(_(agg|tests?|executed|results|flags?|level))?"
+NAME = re.compile(rf"(?i)(?P<stem>.*?){SUFFIX}|(qc|qa|qf|flag)_(?P<of>.+)")
+STATUS = re.compile(r".*(status|quality)_flag")
+BOUNDS = re.compile(r"(?i).*_(bnds|bounds|vertices)")
+OTHERS = ("standard_error", "number_of_observations", "detection_minimum")
+TIMES = ("time", "forecast_reference_time", "forecast_period")
+GOOD = re.compile(
+    r"(?i)(probably_|possibly_)?(good|pass(ed)?|ok|valid|best|acceptable|correct)"
+    r"(_(data|values?|quality|observations?))?"
+)
+
+
+def _kind_of(
+    name: str, variable: Variable, ancillary: Collection[str], *, in_time: bool
+) -> str:
+    """``"flag"``, or ``"other"`` for what else is no quantity; empty for a quantity.
+
+    An integer with ``flag_values`` that does not change in time is a category.
+
+    Args:
+        name: The name of a variable.
+        variable: The variable, of which attributes and the type are looked at.
+        ancillary: Names of the variables that others call ``ancillary_variables``.
+        in_time: Whether it lies along time.
+    """
+    about = variable.attrs
+    words = str(about.get("standard_name", "")).lower().split() or [""]
+    stored = np.dtype(variable.encoding.get("dtype") or variable.dtype)
+    flagged = not about.keys().isdisjoint((*FLAGS, BITS))
+    named = NAME.fullmatch(name) and stored.kind in "iubSUO"
+    if STATUS.fullmatch(words[-1]) or (flagged and (in_time or name in ancillary)):
+        return "flag"
+    if named and (in_time or not flagged):
+        return "flag"
+    dated = "since" in str(about.get("units", "")).split() or stored.kind in "mM"
+    other = dated or words[-1] in OTHERS or words[0] in TIMES
+    return "other" if other or name in ancillary or BOUNDS.fullmatch(name) else ""
+
+
+def flag_attrs(about: Mapping[Any, Any]) -> dict[str, Any]:
+    """The attributes of a flag, with numbers where programs write them as text."""
+    kept = {key: about[key] for key in (*FLAGS, BITS, FLAGS_OF) if key in about}
+    for key in kept.keys() & {FLAGS[0], BITS}:
+        texts = np.ravel(kept[key]).tolist()
+        if any(isinstance(text, (str, bytes)) for text in texts):
+            kept[key] = [
+                int(n) for n in re.findall(r"-?\d+", " ".join(map(str, texts)))
+            ]
+    return kept
+
+
+def _as_numbers(variable: Variable) -> Variable:
+    """A flag of characters as whole numbers, those of other characters by meanings."""
+    text = np.char.strip(np.asarray(variable.values).astype(str))
+    words, codes = np.unique(text, return_inverse=True)
+    attrs, number = dict(variable.attrs), re.compile(r"-?\d+")
+    if all(number.fullmatch(word) or not word for word in words):
+        numbers = np.array([float(word or "nan") for word in words])
+    else:
+        numbers = np.arange(len(words), dtype="f4")
+        attrs |= {FLAGS[0]: numbers.astype("i4"), FLAGS[1]: " ".join(words)}
+    return Variable(variable.dims, numbers[codes].reshape(text.shape), attrs)
+
+
+def with_masks(
+    fields: Fields, columns: Columns | None
+) -> tuple[Fields, Columns | None]:
+    """Make values missing that flags mark as bad, and leave the flags out.
+
+    Args:
+        fields: Fields, flags among them.
+        columns: Names by kind; ``mask`` has names of flags. ``NAME`` marks as bad what
+            its ``flag_meanings`` do not call good, ``NAME:FLAG:FLAG`` these numbers,
+            meanings or bits.
+
+    Returns:
+        The other fields, and ``columns`` of other kinds.
+
+    Raises:
+        UserError: There is no such flag, or it does not tell what is bad.
+    """
+    columns = columns or {}
+    for text in np.ravel(columns.get(MASK, [])).tolist():
+        name, *told = text.split(":")
+        name, dataset = field_name(name)[0], fields.dataset
+        if name not in dataset.data_vars:
+            given = f"{fields.path} with mask={name}"
+            wanted = f"one of {', '.join(map(str, dataset.data_vars))}"
+            raise UserError(given, wanted, "change the name")
+        flag = dataset[name].variable
+        pairs, good, meaning = _conditions(
+            f"{fields.path} with mask={text}", flag, told
+        )
+        targets = [n for n in _targets(fields, name) if n != name and n in dataset]
+        changed = {}
+        for target in targets:
+            values = dataset[target].variable
+            if not {*flag.dims} <= {*values.dims}:
+                given = f"{fields.path} with the flag {name} along {flag.dims}"
+                wanted = f"those of {target}, {values.dims}, or some of them"
+                raise UserError(given, wanted, f"leave out mask={name}")
+            dtype = np.result_type(values.dtype, np.float32)
+            read = partial(_masked, values, spread(flag, values.sizes), pairs, good)
+            whole = deferred([*values.dims], values.shape, dtype, read, values.attrs)
+            changed[target] = dataset[target].copy(data=whole)
+        which = f"{', '.join(targets)} missing where {name} is {meaning}"
+        logger.warning("%s: %s", fields.path, which)
+        fields = replace(fields, dataset=dataset.assign(changed).drop_vars(name))
+    return fields, {kind: names for kind, names in columns.items() if kind != MASK}
+
+
+def _targets(fields: Fields, name: str) -> list[str]:
+    """The fields that a flag is about: by attributes, by its name, or else all."""
+    if about := fields.dataset[name].attrs.get(FLAGS_OF):
+        return str(about).split()
+    match = NAME.fullmatch(name)
+    stem = (match["stem"] or match["of"] or "") if match else ""
+    names = fields.component_names
+    return [stem] if stem in names else [n for n in names if not NAME.fullmatch(n)]
+
+
+def _conditions(
+    what: str, flag: Variable, told: list[str]
+) -> tuple[list[tuple[int, int]], bool, str]:
+    """Bits and the value in them of flags, whether these are good, and their text."""
+    attrs = flag_attrs(flag.attrs)
+    words = str(attrs.get(FLAGS[1], "")).split()
+    bits = np.ravel(attrs.get(BITS, [])).tolist()
+    values = np.ravel(attrs.get(FLAGS[0], bits)).tolist()
+    pairs = [*zip(bits or [-1] * len(values), values, strict=False)]
+    known = dict(zip(words, [(int(b), int(v)) for b, v in pairs], strict=False))
+    listed = ", ".join(f"{value} {word}" for word, (_, value) in known.items())
+    if good := not told and FLAGS[0] in attrs:
+        told = [word for word in known if GOOD.fullmatch(word)]
+    if not told:
+        wanted = "to be told which flags mark bad values" + f", of {listed}" * bool(
+            listed
+        )
+        todo = "say it by numbers or meanings, as in mask=NAME:3:4"
+        raise UserError(what, wanted, todo)
+    for word in told:
+        if word not in known and not re.fullmatch(r"-?\d+", word):
+            wanted = f"numbers, or one of {listed or 'the meanings, which it lacks'}"
+            raise UserError(what, wanted, "change it")
+    chosen = [known.get(word) or (-1, int(word)) for word in told]
+    return chosen, good, "not " * good + " or ".join(told)
+
+
+def _masked(
+    values: Variable, flag: Variable, pairs: Any, good: bool, key: Key
+) -> NDArray[Any]:
+    marks = flag[key].values
+    absent = np.isnan(marks) if marks.dtype.kind == "f" else np.False_
+    whole = np.where(absent, 0, marks).astype(np.int64)
+    found = np.logical_or.reduce([(whole & bits) == value for bits, value in pairs])
+    bad = ~(found & ~absent) if good else found & ~absent
+    return np.where(bad, np.float32(np.nan), values[key].values)
+
+
+def quantities(
+    path: Path,
+    dataset: Dataset,
+    kinds: Mapping[str, str],
+    coordinates: set[str],
+    time: str | None,
+) -> Dataset:
+    """The data set without what is no quantity, of which a line tells, and, if users
+    choose a field that changes in time, without others that do.
+    """
+    chosen = [name for name, kind in kinds.items() if kind == "field"]
+    choice = time and any(time in dataset[name].dims for name in chosen)
+    about = {n: v.attrs.get("ancillary_variables") for n, v in dataset.items()}
+    flags_of = {n: str(listed or "").split() for n, listed in about.items()}
+    ancillary = {flag for flags in flags_of.values() for flag in flags}
+    unread: dict[str, list[str]] = {"": [], "flag": [], "other": []}
+    for name, values in dataset.data_vars.items():
+        in_time = time in values.dims
+        if kinds.get(str(name)) == MASK:
+            owners = [str(n) for n, flags in flags_of.items() if name in flags]
+            text = values.dtype.kind in "OSU"
+            flag = _as_numbers(values.variable) if text else values.variable.copy(False)
+            flag.attrs = {**flag.attrs, FLAGS_OF: " ".join(owners)}
+            dataset = dataset.assign({name: flag})
+        elif name not in kinds and name not in coordinates:
+            kind = _kind_of(str(name), values.variable, ancillary, in_time=in_time)
+            if kind or (choice and in_time):
+                unread["" if choice and in_time else kind].append(str(name))
+    several = [name for names in unread.values() for name in names]
+    rest = dataset.drop_vars(several)
+    keys = ("formula_terms", "cell_measures")
+    told = [v.encoding.get(key, "") for v in dataset.variables.values() for key in keys]
+    terms = {*re.findall(r": *(\w+)", " ".join(map(str, told)))} & {*dataset.coords}
+    others = [*unread["other"], *(n for n in sorted(terms) if dataset[n].ndim > 1)]
+    flags = "flags: mask=NAME makes missing what one marks as bad"
+    lines = [
+        f"{', '.join(names)} ({why}, --columns field=NAME predicts one)"
+        for names, why in ((unread["flag"], flags), (others, "no fields by CF"))
+        if names
+    ]
+    left_out(path, lines)
+    return rest

@@ -1,0 +1,397 @@
+"""Fill values, flags, choices of fields, longitudes and calendars of foreign NetCDF."""
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nfsgeo
+from nfsgeo.data.io.roles import unwrapped
+
+RANDOM = np.random.default_rng(0)
+TIMES = np.datetime64("2026-05-01", "ns") + np.arange(6) * np.timedelta64(6, "h")
+DIMS, SHAPE = ("time", "lat", "lon"), (6, 3, 4)
+# As the netCDF library fills what nobody has written.
+FILLS = {"f4": 9.969209968386869e36, "f8": 9.969209968386869e36, "i2": -32767}
+FILLS |= {"i4": -2147483647, "i8": -9223372036854775806, "u2": 65535}
+FILLS |= {"u4": 4294967295, "u8": 18446744073709551614}
+
+
+def grid(**variables):
+    axes = {"time": TIMES, "lat": [50.0, 51, 52], "lon": [0.0, 1, 2, 3]}
+    return xarray.Dataset(variables, axes)
+
+
+def saved(dataset, path, kind="nc", **encoding):
+    """NetCDF-4, classic NetCDF or Zarr, without fill values of xarray's own."""
+    encoding = {n: {"_FillValue": None} for n in dataset.variables} | encoding
+    path = path / f"a.{kind}"
+    if kind == "zarr":
+        dataset.to_zarr(path, consolidated=False, zarr_format=2, encoding=encoding)
+    else:
+        engine = "scipy" if kind == "classic" else "h5netcdf"
+        dataset.to_netcdf(path, engine=engine, encoding=encoding)
+    return path
+
+
+def values_of(fields, component=0):
+    return fields.read(0, slice(None))[..., component]
+
+
+@pytest.mark.parametrize("kind", ["nc", "classic", "zarr"])
+@pytest.mark.parametrize("dtype", sorted(FILLS))
+@pytest.mark.parametrize("scale", [None, 0.5])
+def test_values_that_were_never_written(kind, dtype, scale, tmp_path):
+    """Default fill values without an attribute, packed or not."""
+    if kind == "classic" and dtype not in ("f4", "f8", "i2", "i4"):
+        pytest.skip("classic NetCDF has no such type")
+    stored = RANDOM.integers(0, 99, SHAPE).astype(dtype)
+    stored[4:] = FILLS[dtype]
+    about = {"scale_factor": scale} if scale else {}
+    path = saved(grid(u=(DIMS, stored, about)), tmp_path, kind)
+    opened = [nfsgeo.open(path)]
+    for decode in (True, False) if kind != "zarr" else ():
+        engine = "scipy" if kind == "classic" else "h5netcdf"
+        whole = xarray.open_dataset(path, engine=engine, mask_and_scale=decode)
+        opened.append(nfsgeo.from_xarray(whole))
+    for fields in opened:
+        found = values_of(fields)
+        assert np.isnan(found[:, 4:]).all()
+        wanted = stored[:4].reshape(4, 3, 4).transpose(2, 1, 0).reshape(12, 4)
+        np.testing.assert_allclose(found[:, :4], wanted * (scale or 1.0))
+
+
+@pytest.mark.parametrize(
+    ("about", "missing"),
+    [({"_FillValue": np.int16(7)}, False), ({"missing_value": np.int16(7)}, True)]
+    + [({"_Unsigned": "true"}, False), ({"valid_min": np.int16(-32768)}, True)],
+)
+def test_default_fill_values_beside_attributes(about, missing, tmp_path):
+    """As the netCDF library masks them: unless there is a _FillValue or _Unsigned."""
+    stored = np.ones(SHAPE, "i2")
+    stored[0] = -32767
+    dataset = grid(u=(DIMS, stored))
+    dataset["u"].attrs = about
+    path = tmp_path / "a.nc"
+    dataset.to_netcdf(path, engine="h5netcdf")
+    assert np.isnan(values_of(nfsgeo.open(path))[:, 0]).all() == missing
+
+
+@pytest.mark.parametrize("filled", [True, False])
+def test_bytes_are_masked_where_the_file_fills_them(filled, tmp_path):
+    stored = RANDOM.integers(0, 99, SHAPE).astype("i1")
+    stored[0] = -127
+    path = saved(grid(v=(DIMS, stored.astype("f4"))), tmp_path)
+    with h5py.File(path, "a") as file:
+        u = file.create_dataset("u", data=stored, fillvalue=-127 if filled else None)
+        for number, dim in enumerate(DIMS):
+            u.dims[number].attach_scale(file[dim])
+    with nfsgeo.open(path, columns={"field": "u"}) as fields:
+        assert np.isnan(values_of(fields)[:, 0]).all() == filled
+
+
+def test_integers_stay_categories(tmp_path):
+    """A land mask of integers, of which none is the default fill value."""
+    about = {"flag_values": np.array([0, 1], "i4"), "flag_meanings": "sea land"}
+    mask = RANDOM.integers(0, 2, SHAPE[1:]).astype("i4")
+    dataset = grid(u=(DIMS, RANDOM.random(SHAPE)), mask=(DIMS[1:], mask, about))
+    fields = nfsgeo.open(saved(dataset, tmp_path))
+    assert fields.categories == {"mask": {0: "sea", 1: "land"}}
+
+
+@pytest.mark.parametrize("fill", [1e20, 1e37, -1e34, 9.969209968386869e36, -999.0])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("told", [True, False])
+def test_places_that_were_never_written(fill, dtype, told, tmp_path, caplog, one_line):
+    """Coordinates of models that leave land out; -999 only where an attribute says."""
+    x, y = np.meshgrid(np.arange(6.0), np.arange(5.0))
+    u = RANDOM.random((4, 5, 6)).astype(dtype)
+    x, y = x.astype(dtype), y.astype(dtype)
+    x[0, :2] = y[0, :2] = u[:, 0, :2] = fill
+    about = {"_FillValue": np.dtype(dtype).type(fill)} if told else {"_FillValue": None}
+    names = {"x": (("j", "i"), x), "y": (("j", "i"), y), "u": (("time", "j", "i"), u)}
+    dataset = xarray.Dataset(names, {"time": np.arange(4.0)}).set_coords(["x", "y"])
+    path = saved(dataset, tmp_path, **dict.fromkeys("xyu", about))
+    fields = nfsgeo.open(path)
+    known = told or fill != -999
+    assert len(fields.coordinates()) == (28 if known else 30)
+    assert (fields.extent.max() == 5) and (np.nanmax(values_of(fields)) < 2)
+    assert ("left out 2 of 30 points" in caplog.text) == known
+    x[:] = fill
+    if known:
+        path = saved(dataset, tmp_path, **dict.fromkeys("xyu", about))
+        assert "none of whose values was written" in one_line(nfsgeo.open, path)
+
+
+def test_axes_and_times_that_were_never_written(tmp_path, caplog, one_line):
+    fill = FILLS["f8"]
+    dataset = grid(u=(DIMS, RANDOM.random(SHAPE))).assign_coords(time=np.arange(6.0))
+    dataset["time"].attrs["units"] = "hours since 2026-01-01"
+    late = dataset.assign_coords(
+        time=("time", [0, 1, 2, 3, fill, fill], dataset.time.attrs)
+    )
+    fields = nfsgeo.open(saved(late, tmp_path))
+    assert fields.read(0, slice(None)).shape == (12, 4, 1)
+    assert "2 of 6 time steps" in caplog.text
+    holed = dataset.assign_coords(lon=[0.0, 1, fill, 3])
+    assert "1 of 4 values of lon missing" in one_line(
+        nfsgeo.open, saved(holed, tmp_path)
+    )
+
+
+def analysis():
+    t, u = np.zeros((6, 2, 3, 4)), np.zeros(SHAPE)
+    dataset = grid(
+        temperature=(("time", "level", "lat", "lon"), t + RANDOM.random(t.shape)),
+        msl=(DIMS, u + RANDOM.random(SHAPE)),
+        wind=(("time", "lat", "lon_u"), RANDOM.random((6, 3, 5))),
+        count=("time", np.arange(6)),
+        elev=(DIMS[1:], RANDOM.random(SHAPE[1:])),
+    )
+    return dataset.assign_coords(level=[500, 850])
+
+
+@pytest.mark.parametrize("kind", ["nc", "zarr", "memory"])
+@pytest.mark.parametrize(
+    ("columns", "shape"),
+    [
+        ({"field": "msl"}, (1, 12, 2)),
+        ({"field": ["temperature"], "sample": "level"}, (2, 12, 2)),
+        ({"field": "temperature", "z": "level"}, (1, 24, 3)),
+    ],
+)
+def test_a_choice_of_fields_leaves_out_what_else_changes(
+    kind, columns, shape, tmp_path
+):
+    dataset = analysis()
+    if kind == "memory":
+        fields = nfsgeo.from_xarray(dataset, columns=columns)
+    else:
+        fields = nfsgeo.open(saved(dataset, tmp_path, kind), columns=columns)
+    assert fields.component_names == [*np.ravel(columns["field"])]
+    assert fields.static_names == ["elev"] and not fields.forcing_names
+    assert (fields.num_samples, *fields.coordinates().shape) == shape
+
+
+def test_no_question_contradicts_a_choice(one_line):
+    """Of levels, an axis comes first; of members and lead times what they are."""
+    call, dataset = nfsgeo.from_xarray, analysis()
+    message = one_line(call, dataset, columns={"field": "temperature"})
+    assert "z=level, or sample=level" in message and "field=" not in message
+    assert "ignore=" not in message and "msl" not in message
+    two = analysis()[["temperature", "msl"]]
+    assert "field=msl or field=temperature" in one_line(call, two)
+    members = two[["msl"]].expand_dims(number=[1, 2])
+    assert "z=" not in one_line(call, members)
+    lead = two[["msl"]].expand_dims(step=np.arange(2).astype("m8[h]").astype("m8[ns]"))
+    assert "time=step,sample=time" in one_line(call, lead)
+    old = two[["msl"]].expand_dims(expver=[1, 5])
+    assert "combine_first" in one_line(call, old)
+
+
+def moorings(flags, **about):
+    temp = np.random.default_rng(1).normal(12, 2, (48, 6))
+    bad = flags == 4
+    temp[bad] = 99.0
+    owner = {"ancillary_variables": "TEMP_QC"} if about else {}
+    variables = {
+        "TEMP": (("time", "station"), temp, owner),
+        "PSAL": (("time", "station"), temp + 1),
+        "TEMP_QC": (("time", "station"), flags, about),
+    }
+    times = TIMES[0] + np.arange(48) * np.timedelta64(1, "h")
+    places = {
+        "lat": ("station", RANDOM.random(6)),
+        "lon": ("station", RANDOM.random(6)),
+    }
+    return xarray.Dataset(variables, {"time": times, **places}), bad
+
+
+FLAGS = np.where(np.random.default_rng(2).random((48, 6)) < 0.1, 4, 1).astype("i1")
+MEANT = {"flag_meanings": "good probably_good probably_bad bad missing"}
+VALUES = {**MEANT, "flag_values": np.array([1, 2, 3, 4, 9], "i1")}
+
+
+@pytest.mark.parametrize(
+    ("flags", "about", "mask"),
+    [
+        (FLAGS, VALUES, "TEMP_QC"),
+        (FLAGS, {**VALUES, "standard_name": "x status_flag"}, "TEMP_QC:3:4"),
+        (FLAGS, VALUES, "TEMP_QC:bad"),
+        (FLAGS, {}, "TEMP_QC:4"),
+        (FLAGS.astype("S1"), {}, "TEMP_QC:4:9"),
+        (FLAGS.astype("S1"), {**MEANT, "flag_values": "1, 2, 3, 4, 9"}, "TEMP_QC"),
+        (np.where(FLAGS == 4, "B", "A").astype("S1"), {}, "TEMP_QC:B"),
+        (
+            np.where(FLAGS == 4, 6, 1).astype("i1"),
+            {"flag_masks": np.array([1, 2, 4], "i1"), "flag_meanings": "day sun cloud"},
+            "TEMP_QC:cloud",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["nc", "memory"])
+def test_flags_are_left_out_and_mask(flags, about, mask, kind, tmp_path, caplog):
+    dataset, bad = moorings(FLAGS, **about)
+    dataset["TEMP_QC"] = (("time", "station"), flags, about)
+
+    def opened(columns=None):
+        if kind == "memory":
+            return nfsgeo.from_xarray(dataset, columns=columns)
+        return nfsgeo.open(saved(dataset, tmp_path), columns=columns)
+
+    fields = opened()
+    assert fields.component_names == ["TEMP", "PSAL"]
+    assert values_of(fields).max() == 99 and "left out TEMP_QC (flags" in caplog.text
+    fields = opened({"mask": mask})
+    assert fields.component_names == ["TEMP", "PSAL"]
+    assert "TEMP missing where TEMP_QC is" in caplog.text
+    np.testing.assert_array_equal(np.isnan(values_of(fields)), bad.T)
+    assert not np.isnan(values_of(fields, 1)).any()
+    again = nfsgeo.open(fields.write(tmp_path / "b.nc"))
+    np.testing.assert_array_equal(np.isnan(values_of(again)), bad.T)
+
+
+@pytest.mark.parametrize(
+    ("about", "mask", "words"),
+    [
+        ({}, "TEMP_QC", "to be told which flags"),
+        (VALUES, "TEMP_QC:worst", "1 good, 2 probably_good"),
+        (VALUES, "PRES_QC", "no column 'PRES_QC'"),
+    ],
+)
+def test_masks_that_do_not_tell_what_is_bad(about, mask, words, one_line):
+    dataset, _ = moorings(FLAGS, **about)
+    assert words in one_line(nfsgeo.from_xarray, dataset, columns={"mask": mask})
+
+
+def test_what_else_is_no_quantity(caplog):
+    about = {"standard_name": "sea_water_temperature standard_error"}
+    dataset = grid(
+        u=(DIMS, RANDOM.random(SHAPE)),
+        u_error=(DIMS, RANDOM.random(SHAPE), about),
+        nobs=(DIMS, np.ones(SHAPE), {"standard_name": "x number_of_observations"}),
+        start=("time", np.arange(6), {"units": "hours since 2026-01-01"}),
+        lat_bnds=(("lat", "two"), RANDOM.random((3, 2))),
+    )
+    fields = nfsgeo.from_xarray(dataset)
+    assert fields.component_names == ["u"] and not fields.static_names
+    assert "left out u_error, nobs, start, lat_bnds" in caplog.text
+    fields = nfsgeo.from_xarray(dataset, columns={"field": "u_error"})
+    assert fields.component_names == ["u_error"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "read"),
+    [
+        ([350, 355, 0, 5, 10], [350, 355, 360, 365, 370]),
+        ([170, 175, -180, -175], [170, 175, 180, 185]),
+        ([10, 5, 0, 355, 350], [350, 355, 360, 365, 370]),
+        ([0, 5, 10, 350, 355], [350, 355, 360, 365, 370]),
+        ([0, 10, 20], [0, 10, 20]),
+        ([100, 140, 180, -140, -100], [100, 140, 180, 220, 260]),
+        ([*range(180, 360, 30), *range(0, 180, 30)], [*range(-180, 180, 30)]),
+    ],
+)
+@pytest.mark.parametrize("dims", [("lon",), ("y", "x")])
+def test_longitudes_that_go_on(stored, read, dims, caplog):
+    """Across Greenwich or the date line, of an axis or of each point; values follow."""
+    num, domain = len(stored), None
+    if max(read) - min(read) > 180:
+        low = min(read)
+        domain = nfsgeo.Domain((low, 49.0), (low + 360.0, 53.0), (True, False))
+        if len(dims) > 1:
+            pytest.skip("points over more than half of the globe stay where they are")
+    u = np.broadcast_to(np.array(stored, float), (2, 3, num)).copy()
+    lat = np.array([50.0, 51, 52])
+    lon, name = np.array(stored, float), {"units": "degrees_east"}
+    axes = {"time": [0.0, 1.0], "lat": lat, "lon": ("lon", lon, name)}
+    data = xarray.Dataset({"u": (("time", "lat", "lon"), u)}, axes)
+    if len(dims) > 1:
+        x, y = np.meshgrid(lon, lat)
+        places = {"lon": (("j", "i"), x, name), "lat": (("j", "i"), y)}
+        data = xarray.Dataset(
+            {"u": (("time", "j", "i"), u)}, {"time": [0.0, 1], **places}
+        )
+    fields = nfsgeo.from_xarray(data, domain=domain)
+    x = fields.coordinates()[:, 0]
+    assert np.unique(x).tolist() == sorted(read)
+    np.testing.assert_array_equal(x % 360, values_of(fields)[:, 0] % 360)
+    assert ("longitudes are read as" in caplog.text) == ({*stored} != {*read})
+
+
+@given(start=st.integers(-180, 359), num=st.integers(2, 36), step=st.integers(1, 5))
+@settings(max_examples=60)
+def test_longitudes_of_a_region_stay_together(start, num, step):
+    """In either convention, in any order, a region keeps its extent."""
+    whole = start + step * np.arange(num)
+    for low in (-180, 0):
+        stored = xarray.DataArray((whole - low) % 360 + low).astype(float)
+        read = unwrapped("a", stored).values
+        assert np.ptp(read) == step * (num - 1)
+        np.testing.assert_array_equal((read - stored.values) % 360, 0)
+
+
+@pytest.mark.parametrize("calendar", ["noleap", "365_day", "all_leap", "360_day"])
+@pytest.mark.parametrize(("step", "months"), [(1, False), (30.4375, True)])
+def test_calendars_of_climate_models(calendar, step, months, tmp_path, caplog):
+    """Days of the calendar are equal steps; months are dates, or 30 days."""
+    begins = np.cumsum([0, 31, 28 + (calendar == "all_leap"), 31, 30, 31])
+    days = 14.5 + (np.arange(6) * 30 if calendar == "360_day" else begins)
+    time = days if months else np.arange(6.0)
+    dataset = grid(u=(DIMS, RANDOM.random(SHAPE)))
+    about = {"units": "days since 2001-01-01", "calendar": calendar}
+    dataset = dataset.assign_coords(time=("time", time, about))
+    fields = nfsgeo.open(saved(dataset, tmp_path))
+    if months and calendar != "360_day":
+        wanted = np.array([f"2001-0{k}-15T12" for k in range(1, 7)], "M8[s]")
+        assert fields.times.tolist() == wanted.astype(float).tolist()
+    else:
+        year = {"360_day": 360, "all_leap": 366}.get(calendar, 365)
+        np.testing.assert_allclose(fields.times, 31 * year + time)
+        assert fields.time_unit == "days" and calendar in caplog.text
+
+
+def test_objects_of_cftime():
+    cftime = pytest.importorskip("cftime")
+    time = cftime.num2date(np.arange(6), "days since 1850-01-01", "noleap")
+    dataset = grid(u=(DIMS, RANDOM.random(SHAPE))).assign_coords(time=time)
+    assert np.diff(nfsgeo.from_xarray(dataset).times).tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"GRIB\0\0\0\2" + bytes(99), "cfgrib"),
+        (b"\x0e\x03\x13\x01" + bytes(99), "an HDF4 file"),
+    ],
+)
+def test_files_that_are_taken_for_netcdf(content, words, tmp_path, one_line):
+    (tmp_path / "a.nc").write_bytes(content)
+    assert words in one_line(nfsgeo.open, tmp_path / "a.nc")
+
+
+def test_packages_that_files_take(tmp_path, one_line, monkeypatch):
+    monkeypatch.setattr("nfsgeo.data.io.netcdf.find_spec", lambda name: None)
+    (tmp_path / "a.nc").write_bytes(b"CDF\x05" + bytes(99))
+    message = one_line(nfsgeo.open, tmp_path / "a.nc")
+    assert "CDF-5" in message and "nccopy -k nc4" in message
+    path = saved(grid(u=(DIMS, RANDOM.random(SHAPE))), tmp_path)
+    with h5py.File(path, "a") as file:  # as netCDF-C 4.9 compresses
+        about = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        about.set_chunk(SHAPE)
+        about.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, (3,))
+        space = h5py.h5s.create_simple(SHAPE)
+        h5py.h5d.create(file.id, b"v", h5py.h5t.NATIVE_FLOAT, space, about)
+    monkeypatch.setattr("nfsgeo.data.io.array_files.find_spec", lambda name: None)
+    message = one_line(nfsgeo.open, path)
+    assert "zstd" in message and "pip install hdf5plugin" in message
+
+
+def test_groups_are_named(tmp_path, one_line):
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file.attrs["_NCProperties"] = "version=2"
+        file.create_dataset("PRODUCT/no2", data=np.ones(3))
+    message = one_line(nfsgeo.open, tmp_path / "a.nc")
+    assert 'group="PRODUCT"' in message
