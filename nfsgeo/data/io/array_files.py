@@ -237,7 +237,7 @@ def decoded(variable: Variable) -> Variable:
     copy.encoding = {k: v for k, v in copy.encoding.items() if k not in copy.attrs}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return decode_cf_variable("", copy, decode_times=False)
+        return decode_cf_variable("", copy, decode_times=False, concat_characters=False)
 
 
 def check_filters(path: Path, arrays: Sequence[h5py.Dataset]) -> None:
