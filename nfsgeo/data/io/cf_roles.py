@@ -13,7 +13,7 @@ from xarray import DataArray, Dataset
 
 from nfsgeo.data.conventions import SPACE, role_of
 from nfsgeo.data.io.format import left_out
-from nfsgeo.data.io.roles import UNWRAPPED, roles_of
+from nfsgeo.data.io.roles import roles_of
 from nfsgeo.errors import UserError
 
 __all__ = ["LARGE", "check_dims", "coordinate_roles", "dimension", "is_coordinate"]
@@ -68,6 +68,16 @@ def coordinate_roles(
         best = [n for n in several if n in told] or several
         fitting[role] = best if told.isdisjoint(user_roles.values()) else several
     roles = {n: role for n, role in roles.items() if n in fitting.get(role, ())}
+    bare = [str(d) for d in dataset.dims if d not in {*dataset.variables, *roles}]
+    if "x" not in {*roles.values(), *user_roles} and bare:
+        places = zip(SPACE, reversed(bare), strict=False)
+        dims = ",".join(f"{axis}={dim}" for axis, dim in places)
+        raise UserError(
+            f"{path} with {', '.join(bare)} without coordinates",
+            "coordinates x[, y[, z]]",
+            "name variables that hold them, --columns x=NAME,y=NAME, or number the "
+            f"steps along dimensions, --columns {dims}",
+        )
     return roles_of(path, [*map(str, dataset.variables)], user_roles, roles)
 
 
@@ -121,7 +131,8 @@ def still(path: Path, values: DataArray, time: str | None) -> DataArray:
     """A coordinate without the dimension of time, along which it has to be constant."""
     if time and values.dims == (time,) and values.size > 1:
         given = f"{path} with a place of its own at each {time}, by {values.name}"
-        todo = "interpolate profiles or trajectories to points, at common times"
+        todo = "interpolate profiles or trajectories to points, at common times; make "
+        todo += "a table of stations, xarray.open_dataset(...).to_dataframe().to_csv()"
         raise UserError(given, "points that stay where they are", todo)
     first = values.isel({time: 0}, drop=True, missing_dims="ignore")
     if not first.variable.broadcast_equals(values.variable):
@@ -170,9 +181,10 @@ def rising(path: Path, axis: DataArray) -> Any:
         given = f"{path} with {absent} of {here.size} values of {axis.name} missing"
         todo = f"leave these steps along {axis.dims[0]} out, or give their {axis.name}"
         raise UserError(given, "a coordinate for each step along an axis", todo)
-    if axis.attrs.get(UNWRAPPED):
-        return np.argsort(here, kind="stable")
-    return slice(None, None, -1 if here[0] > here[-1] else 1)
+    steps = np.diff(here)
+    if (steps > 0).all() or (steps < 0).all():
+        return slice(None, None, -1 if (steps < 0).any() else 1)
+    return np.argsort(here, kind="stable")
 
 
 def station_names(

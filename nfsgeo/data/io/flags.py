@@ -32,8 +32,10 @@ __all__ = ["flag_attrs", "quantities", "with_masks"]
 logger = logging.getLogger(__name__)
 
 FLAGS_OF = "flags_of"  # attribute of a flag, names of the variables that it is about
-BITS = "flag_masks"
-SUFFIX = r"_?(qc|qa|qf|q?flags?|quality|quality_?(flags?|level|control)|qartod_\w+)"
+BITS, LOOKED_AT = "flag_masks", 8  # time steps
+FLAGGED = "flags: --columns mask=NAME makes missing what one marks as bad, field=NAME "
+FLAGGED += "predicts it"
+SUFFIX = r"_?(qc|qa|qf|q?flags?|quality_?(flags?|level|control)|qartod_\w+)"
 SUFFIX += r"(_(agg|tests?|executed|results|flags?|level))?"
 NAME = re.compile(rf"(?i)(?P<stem>.*?){SUFFIX}|(qc|qa|qf|flag)_(?P<of>.+)")
 STATUS = re.compile(r".*(status|quality)_flag")
@@ -142,17 +144,35 @@ def with_masks(
         which = f"{', '.join(targets)} missing where {name} is {meaning}"
         logger.warning("%s: %s", fields.path, which)
         fields = replace(fields, dataset=dataset.assign(changed).drop_vars(name))
+    named = {str(name) for names in columns.values() for name in np.ravel(names)}
+    flags = [n for n in fields.component_names if n not in named and _marks(fields, n)]
+    if flags:
+        left_out(fields.path, [f"{', '.join(flags)} ({FLAGGED})"])
+        fields = replace(fields, dataset=fields.dataset.drop_vars(flags))
     return fields, {kind: names for kind, names in columns.items() if kind != MASK}
+
+
+def _marks(fields: Fields, name: str) -> bool:
+    """Whether a field of whole numbers has the name of another one with ``_qc``."""
+    if "nfsgeo_layout" in fields.dataset.attrs or not _owner(fields, name):
+        return False
+    values = fields.read_values([name], 0, slice(0, LOOKED_AT))
+    return bool(np.all((values == np.round(values)) | np.isnan(values)))
 
 
 def _targets(fields: Fields, name: str) -> list[str]:
     """The fields that a flag is about: by attributes, by its name, or else all."""
     if about := fields.dataset[name].attrs.get(FLAGS_OF):
         return str(about).split()
+    owner, names = _owner(fields, name), fields.component_names
+    return [owner] if owner else [n for n in names if not NAME.fullmatch(n)]
+
+
+def _owner(fields: Fields, name: str) -> str:
+    """The field with the name of a flag, without ``_qc``; empty where there is none."""
     match = NAME.fullmatch(name)
     stem = (match["stem"] or match["of"] or "") if match else ""
-    names = fields.component_names
-    return [stem] if stem in names else [n for n in names if not NAME.fullmatch(n)]
+    return stem if stem in fields.component_names else ""
 
 
 def _conditions(
@@ -227,11 +247,12 @@ def quantities(
     told = [v.encoding.get(key, "") for v in dataset.variables.values() for key in keys]
     terms = {*re.findall(r": *(\w+)", " ".join(map(str, told)))} & {*dataset.coords}
     others = [*unread["other"], *(n for n in sorted(terms) if dataset[n].ndim > 1)]
-    flags = "flags: mask=NAME makes missing what one marks as bad"
-    lines = [
-        f"{', '.join(names)} ({why}, --columns field=NAME predicts one)"
-        for names, why in ((unread["flag"], flags), (others, "no fields by CF"))
-        if names
-    ]
+    other = "no fields by CF, --columns field=NAME predicts one"
+    reasons = (unread["flag"], FLAGGED), (others, other)
+    lines = [f"{', '.join(names)} ({why})" for names, why in reasons if names]
     left_out(path, lines)
+    if unread["flag"] and not any(v.dtype.kind in "biuf" for v in rest.values()):
+        given = f"{path} with no fields beside flags, {unread['flag'][0]}"
+        todo = f"say it, --columns field={unread['flag'][0]}"
+        raise UserError(given, "a field to predict, or to be told that one is", todo)
     return rest

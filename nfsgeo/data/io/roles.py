@@ -46,7 +46,6 @@ Columns = Mapping[str, str | Names]  # the column of each role, and those of eac
 
 logger = logging.getLogger(__name__)
 
-UNWRAPPED = "unwrapped"  # attribute of longitudes that were read further
 STEPS = 8  # read at once in search of what never changes
 
 
@@ -131,7 +130,6 @@ def mark_longitude(fields: Fields, name: str) -> Fields:
         x = fields.dataset["x"]
         x.attrs["standard_name"] = "longitude"
         if fields.axes is None and (whole := unwrapped(fields.path, x)) is not x:
-            whole.attrs.pop(UNWRAPPED)
             dataset = fields.dataset.assign_coords(x=whole.variable)
             fields = replace(fields, dataset=dataset)
     return fields
@@ -140,25 +138,26 @@ def mark_longitude(fields: Fields, name: str) -> Fields:
 def unwrapped(path: Path, longitudes: DataArray) -> DataArray:
     """Longitudes that go on after 360 or 180 degrees, 350, 355, 360 for 350, 355, 0.
 
-    Those within half of the globe become an interval, and an axis around the globe
-    rises or falls throughout; a line tells of it. Others are as they are.
+    Those within half of the globe become an interval, and so does an axis that rises or
+    falls throughout but not around the globe; a line tells of it.
     """
     here = np.asarray(longitudes.values, float)
     ends = np.unique(here[np.isfinite(here)])
     gaps, whole = np.diff(ends), here
     usual = len(ends) > 1 and ends[0] >= -180 and ends[-1] <= 180 + 180 * (ends[0] >= 0)
-    if usual and gaps.max() > 180:
+    if usual and gaps.max() > 180 and ends[-1] - ends[0] < 360:
         whole = np.where(here <= ends[gaps.argmax()], here + 360, here)
     elif usual and here.ndim == 1 and np.ptp(np.sign(np.diff(here))):
         further = np.unwrap(here, period=360)
-        steps = np.sign(np.diff(further))
-        if steps.all() and not np.ptp(steps) and np.ptp(further) < 360:
-            whole = further - 360 * (further.min() >= 180 and further.max() > 360)
+        steps = np.diff(further)
+        throughout = (steps > 0).all() or (steps < 0).all()
+        if throughout and np.ptp(further) + abs(steps).min() < 360:
+            whole = further
     if whole is here:
         return longitudes
     low, high = np.nanmin(whole), np.nanmax(whole)
     logger.warning("%s: longitudes are read as %g to %g", path, low, high)
-    return longitudes.copy(data=whole).assign_attrs({UNWRAPPED: 1})
+    return longitudes.copy(data=whole)
 
 
 def with_kinds(
