@@ -150,6 +150,7 @@ def within_range(variable: Variable) -> Variable:
 
     The range is one of stored values, or if its ends are floats, of unpacked ones.
     """
+    variable = _without_sign(variable)
     about, done = variable.attrs, variable.encoding  # by xarray
     apart = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
     ends: Any = np.hstack(about.get("valid_range", apart))
@@ -172,6 +173,23 @@ def within_range(variable: Variable) -> Variable:
     masked = deferred([*variable.dims], variable.shape, kind, read)
     masked.attrs, masked.encoding = dict(about), variable.encoding
     return masked
+
+
+def _without_sign(variable: Variable) -> Variable:
+    """Integers of the attribute ``_Unsigned`` in a type without a sign, lazily."""
+    about = dict(variable.attrs)
+    if variable.dtype.kind != "i" or str(about.pop("_Unsigned", "")).lower() != "true":
+        return variable
+    kind = np.dtype(f"u{variable.dtype.itemsize}")
+    for key in about.keys() & {*FILLS, *RANGE}:
+        if np.asarray(about[key]).dtype.kind == "i":
+            about[key] = np.asarray(about[key]).astype(kind)[()]
+    read = partial(_viewed, variable, kind)
+    return deferred([*variable.dims], variable.shape, kind, read, about)
+
+
+def _viewed(variable: Variable, kind: np.dtype[Any], key: Key) -> NDArray[Any]:
+    return np.asarray(variable[key].values).astype(kind)
 
 
 def _within(variable: Variable, low: Any, high: Any, key: Key) -> NDArray[Any]:

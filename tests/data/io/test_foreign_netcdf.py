@@ -80,6 +80,17 @@ def test_default_fill_values_beside_attributes(about, missing, tmp_path):
     assert np.isnan(values_of(nfsgeo.open(path))[:, 0]).all() == missing
 
 
+def test_ranges_of_integers_without_a_sign(tmp_path):
+    """As the netCDF library reads ``_Unsigned``: -1 of 16 bits is 65535."""
+    stored = np.arange(72, dtype="i2").reshape(SHAPE)
+    stored[0], stored[1] = -1, -2
+    dataset = grid(u=(DIMS, stored, {"_Unsigned": "true", "valid_max": np.int16(-2)}))
+    dataset["u"].attrs["_FillValue"] = np.int16(70)
+    dataset.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    found = values_of(nfsgeo.open(tmp_path / "a.nc"))
+    assert np.isnan(found).sum() == 13 and (found[:, 1] == 65534).all()
+
+
 @pytest.mark.parametrize("filled", [True, False])
 def test_bytes_are_masked_where_the_file_fills_them(filled, tmp_path):
     stored = RANDOM.integers(0, 99, SHAPE).astype("i1")
