@@ -113,7 +113,7 @@ def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "Columns of a table, arrays of a mesh, or variables of NetCDF or Zarr, by "
             "what they are: sample, time, x, y or z, where their names do not tell, an "
             "empty name where none is; and the names of those that are static inputs, "
-            "a field, or to ignore.",
+            "a field, to ignore, or flags that mask bad values.",
         ),
         option("--times", TIMES, "Time of each time step, not those in the files."),
         option(
