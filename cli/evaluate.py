@@ -27,7 +27,7 @@ PLACES = {"file": "among the others", "off-grid": "between the points of the fil
 
 @verb
 @click.argument("run", type=Path)
-@option("--data", Path, "Another file to score.")
+@option("--data", Path, "Another file to score, or the run's own where it has moved.")
 @option("--part", ["all", "test"], "All samples of that file, or its test part.")
 @option(
     "--unseen factors",
@@ -49,7 +49,8 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
     """Compute the errors of a run and of the baselines.
 
     They are in the units of the data. Without --data these are errors on the test
-    samples of the run, at its points.
+    samples of the run, at its points; likewise with --data where that file holds the
+    data of the run, and is not scored as a whole by --part all.
 
     Examples:
       nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
@@ -61,7 +62,8 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
 
     with progress_bar() as progress:
         summary = evaluate_run(run, progress=progress, **options)
-    if options["data"] is None:
+    moved = summary["scored"].get("data_of_run") and options["part"] != "all"
+    if options["data"] is None or moved:
         write_report(run)
     lines = [error_table(summary)]
     if options["steps"]:

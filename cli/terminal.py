@@ -91,6 +91,16 @@ def _columns(given: str, text: str) -> dict[str, Any]:
     return columns
 
 
+def _time_axis(given: str, text: str) -> int | str | None:
+    """``none``, ``ask``, or the number of an axis."""
+    if text in ("none", "ask"):
+        return None if text == "none" else text
+    if text.lstrip("-").isdigit():
+        return int(text)
+    raise UserError(given, "the number of an axis, or none", "for example 1")
+
+
+TIME_AXIS = Text("AXIS|none", _time_axis)
 TIMES = Text("START:STOP:STEP|T,T,...", _times)
 COLUMNS = Text("ROLE=NAME,...", _columns)
 DEVICE = option(
@@ -115,6 +125,13 @@ def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "empty name where none is; and the names of those that are static inputs, "
             "a field, to ignore, or flags that mask bad values.",
         ),
+        option(
+            "--time-axis",
+            TIME_AXIS,
+            "The axis of x, y and forcing of graphs of PyTorch Geometric that is time, "
+            "from 0, or none, where the number of times t does not tell.",
+            default="ask",
+        ),
         option("--times", TIMES, "Time of each time step, not those in the files."),
         option(
             "--series",
@@ -135,7 +152,7 @@ def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None
 
     if ((folder := sources[0]) / "config.yaml").is_file():
         beside = [str(source) for source in sources[1:]]
-        beside += [f"--{k}" for k, value in options.items() if value is not None]
+        beside += [f"--{k}" for k, v in options.items() if v not in (None, "ask")]
         if beside:
             what = f"{', '.join(beside)} beside the run {folder}"
             raise UserError(what, "a run alone", "leave them out, or the run")
@@ -271,6 +288,8 @@ def _scored(summary: Mapping[str, Any]) -> str:
     text = f"Scored {windows}{samples} at {share('points')} points each."
     if scored["tied"]:
         text += f" {summary['model']} is tied to the points of training."
+    if scored.get("data_of_run") and scored["part"] == "test":
+        text += " The file holds the data of the run: this is the run's test part."
     if num := scored["trained_on"]:
         them = "it" if scored["of_samples"] == 1 else f"{num} of them"
         text += f" The run was trained or validated on {them}."

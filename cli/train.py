@@ -15,6 +15,8 @@ from nfsgeo_cli.terminal import error_table, option, progress_bar, report, verb
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
 
+MAY_CHANGE = {"data", "test_file", "epochs"}  # of a run that goes on
+
 
 @partial(verb, kind=SettingsCommand)
 @option("--config", Path, "YAML file, like config.yaml of a run.")
@@ -31,13 +33,15 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
       nfsgeo train --model nfs
       nfsgeo train --model nfs --data ns.nc --points 4096 --n-out 40 --out runs/x
       nfsgeo train --resume runs/x
+      nfsgeo train --resume runs/x --data moved/ns.nc
     """
     chosen = {name: value for name, value in options.items() if value not in (None, ())}
-    if resume is not None and chosen:
+    if resume is not None and (others := [*(chosen.keys() - MAY_CHANGE)]):
         raise UserError(
-            f"--resume with --{next(iter(chosen)).replace('_', '-')}",
-            "--resume alone, since a run keeps its configuration",
-            "leave the option out or begin a new run",
+            f"--resume with --{min(others).replace('_', '-')}",
+            "no more than --data, --test-file or --epochs: a run keeps its settings",
+            "leave the option out, or begin a new run, such as --config "
+            f"{resume}/config.yaml --start-from {resume} --out NEW",
         )
     from nfsgeo.evaluation import evaluate_run
     from nfsgeo.report import write_report
@@ -54,7 +58,8 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
 
     with progress_bar() as progress:
         if resume is not None:
-            experiment, paths = resume_run(resume, progress)
+            changed = {name: chosen.get(name) for name in MAY_CHANGE}
+            experiment, paths = resume_run(resume, progress, **changed)
         else:
             # Everything is checked before the folder of the run is made.
             RunPaths.check_free(options["out"])

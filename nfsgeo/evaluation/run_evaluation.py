@@ -26,8 +26,9 @@ from nfsgeo.training import Experiment, RunPaths
 from nfsgeo.training.artifacts import write_arrays, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.run import is_finished
+from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
-from nfsgeo.training.source import open_as
+from nfsgeo.training.source import check_in_place, open_as
 from nfsgeo.training.trainer import read_history
 
 __all__ = ["BY_TIME_STEP", "SERIES", "evaluate_run"]
@@ -61,15 +62,16 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Compute the errors of a run on its test samples, or on a named file.
 
-    On the run's own data this writes ``summary.json``, ``evaluation.npz`` and, with
-    ``factors``, ``unseen.csv``. On another file nothing is written, and the errors are
-    over all samples unless ``part`` says otherwise, and at all points unless the model
-    is tied to those of training, ``factors`` ask for meshes around them, or a grid is
-    to ``calibrate`` bands.
+    On the run's own data, also where they have moved, this writes ``summary.json``,
+    ``evaluation.npz`` and, with ``factors``, ``unseen.csv``. On another file nothing is
+    written, and the errors are over all samples unless ``part`` says otherwise, and at
+    all points unless the model is tied to those of training, ``factors`` ask for meshes
+    around them, or a grid is to ``calibrate`` bands.
 
     Args:
         run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
-        data: Another file to score.
+        data: Another file to score. A file with the content of the run's own data is
+            these at another place, of which the test part of the run is scored.
         part: ``"all"`` samples of that file, or its ``"test"`` part.
         factors: Also evaluate on unseen meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
@@ -94,7 +96,8 @@ def evaluate_run(
         where the file has other points than the model sees, and ``"by_node_type"`` the
         model's errors at the points of each type where there are types, by its meaning
         or number. ``"scored"`` says how many
-        samples and points they are over. With ``factors``, ``"unseen"`` holds the
+        samples and points they are over, with ``"data_of_run"`` where ``data`` are the
+        run's own. With ``factors``, ``"unseen"`` holds the
         errors on larger meshes, and ``"unseen_points"`` where their further points lie.
         With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. Further
         entries are the scores of the run's
@@ -122,11 +125,23 @@ def evaluate_run(
             f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
         )
     task = forecaster.task
+    of_run: RunData | None = None
     if own and experiment is not None:
         used = experiment.used
+    elif data is None:
+        check_in_place(trained.data, paths.root)
+        used = loaded.data()
     else:
-        file = None if data is None else open_as(trained.data, saved_path(data))
-        used = loaded.data(file)
+        file = open_as(trained.data, saved_path(data))
+        try:
+            of_run = loaded.data_of_run(file)
+        except UserError:  # its test file is gone
+            if part is None:
+                raise
+        part = part or ("test" if of_run else None)
+        # A model that comes with nfsgeo has no data, and its folder is not written to.
+        own = part == "test" and of_run is not None and trained.data.file is not None
+        used = of_run if own and of_run is not None else loaded.data(file)
     if own and task.fingerprint not in ("", used.file.fingerprint()):
         raise UserError(
             f"{used.file.path}, which has changed since training",
@@ -142,7 +157,9 @@ def evaluate_run(
     references = References(scored, boosting=boosting)
     scores = score(scored, references, progress=progress)
     summary = _costs(paths, scored)
-    summary["scored"] = describe_scored(named, scores.windows, part, scores.points)
+    summary["scored"] = describe_scored(
+        named, scores.windows, part, scores.points, of_run
+    )
     summary |= scores.summary()
     summary |= unobserved_errors(scored, references)
     if steps is not None:
@@ -164,7 +181,7 @@ def evaluate_run(
             scored, factors, repeats, at=unseen_at, progress=progress
         )
         summary |= {"unseen": spread(rows), "unseen_points": points}
-    if own:
+    if own and not calibrate:
         _write(paths, used.file, scores, _station_series(scored))
         if rows:
             write_rows(paths.unseen, COLUMNS, rows)

@@ -11,8 +11,8 @@ from nfsgeo.data.splits import SPLITS
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
-from nfsgeo.training.run_data import RunData, samples_of
-from nfsgeo.training.source import open_source, with_parts
+from nfsgeo.training.run_data import RunData
+from nfsgeo.training.source import open_source
 
 __all__ = ["Part", "describe_scored", "scoped"]
 
@@ -81,32 +81,36 @@ def scoped(
 
 
 def describe_scored(
-    used: RunData, test: WindowDataset, part: Part, points: tuple[int, int]
+    used: RunData,
+    test: WindowDataset,
+    part: Part,
+    points: tuple[int, int],
+    of_run: RunData | None = None,
 ) -> dict[str, Any]:
     """Return the entry ``"scored"`` of a summary.
 
     ``"points"`` is one number, or the smallest and the largest where samples differ;
     ``"of_points"`` is the number in the file, None if points lie between these.
     ``"trained_on"`` counts samples that the run was trained or validated on, and
-    ``"windows"`` the scored windows, if samples have several.
+    ``"windows"`` the scored windows, if samples have several. ``"data_of_run"`` is
+    there, and true, where a named file holds the data of the run.
 
     Args:
         used: The file with the configuration of the run.
         test: The windows that were scored.
         part: The part of the file.
         points: Smallest and largest number of points of a sample.
+        of_run: The data of the run, where the file was named and holds them.
     """
     file, samples = test.file, np.unique(test.samples).tolist()
     scored: dict[str, Any] = {"part": part, "samples": len(samples)}
     scored |= {"of_samples": file.num_samples, "points": _span(points)}
     between, trained = test.mesh(samples[0]).index is None, 0
     scored["of_points"] = None if between else _span(map(file.num_points, samples))
-    data = used.config.data
-    if part == "all" and data.file == file.path.resolve():
-        split = with_parts(data.changed(known=[]), used.file)
-        parts = [samples_of(data, split, name) for name in ("train", "valid")]
+    if part == "all" and of_run is not None:
+        parts = [of_run.samples(name) for name in ("train", "valid")]
         trained = len(np.unique(np.concatenate(parts)))
-    scored |= {"trained_on": trained}
+    scored |= {"trained_on": trained} | ({"data_of_run": True} if of_run else {})
     scored["tied"] = not MODELS[used.config.model.name].unseen_meshes
     return scored | ({"windows": len(test)} if len(test) > len(samples) else {})
 

@@ -15,13 +15,14 @@ from nfsgeo.config.errors import explained
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Observation
 from nfsgeo.data.windows import Connect, WindowDataset, batches
+from nfsgeo.errors import UserError
 from nfsgeo.evaluation.additions import Addition, additions_of
 from nfsgeo.forecast import Forecaster, matched, rollout
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
-from nfsgeo.training.source import open_source
+from nfsgeo.training.source import open_source, relocated, with_parts
 
 __all__ = ["LoadedRun", "ScoredModel", "open_run", "points_of", "predictions"]
 
@@ -117,6 +118,33 @@ class LoadedRun:
         """Return a file, or that of training, in the terms of the run."""
         file = open_source(self.config.data) if file is None else file
         return RunData(self.config, matched(file, self.forecaster.task))
+
+    def data_of_run(self, file: Fields) -> RunData | None:
+        """Return the data of the run if a file holds them, wherever it is.
+
+        Its content is compared, not its name. The parts are those of the run.
+
+        Args:
+            file: The file.
+
+        Raises:
+            UserError: The run has a test file, too, which is nowhere to be found.
+        """
+        fingerprint = self.forecaster.task.fingerprint
+        if not fingerprint:
+            return None
+        data = relocated(self.config.data, file.path)
+        if data.test_file is not None and not data.test_file.exists():
+            raise UserError(
+                f"{file.path} without {data.test_file}, the test file of the run",
+                "both, to tell whether they are the data of the run",
+                "put it beside the other, or score all samples: --part all",
+            )
+        try:
+            used = self.data(with_parts(data, file))
+        except UserError:  # other fields, or too few samples
+            return None
+        return used if used.file.fingerprint() == fingerprint else None
 
 
 def open_run(run: Run, device: str | None = None) -> LoadedRun:

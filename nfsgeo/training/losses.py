@@ -3,8 +3,8 @@ r"""Training losses by name.
 A loss is a function ``loss(prediction, target, points)`` of normalised fields
 ``[M, n_t, C]``, standardised by the training data, at :class:`LossPoints`. To add one,
 write the function and name it in :data:`LOSSES`. Each is a mean over the batch of one
-device. Data-parallel training averages the gradients of the devices, so that a device
-whose meshes have fewer points has the same weight as the others.
+device. Data-parallel training averages the gradients of the devices, weighted by their
+numbers of samples: a device whose meshes have fewer points has no less weight.
 """
 
 from __future__ import annotations

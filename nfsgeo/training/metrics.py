@@ -10,7 +10,7 @@ from torchmetrics import Metric
 
 from nfsgeo.measures import MEASURES
 
-__all__ = ["FieldErrors", "errors_by_sample"]
+__all__ = ["FieldErrors", "MeanLoss", "errors_by_sample"]
 
 # Smallest root mean square that an error is relative to, in standard deviations.
 FLOOR = 1e-3
@@ -166,3 +166,33 @@ class FieldErrors(Metric):
         """Return the number of samples without a relative error, by component."""
         counts = dict(zip(MEASURES, self.count, strict=True))
         return [int(n) for n in (counts["mae"] - counts["rel_l2"]).flatten()]
+
+
+class MeanLoss(Metric):
+    """Mean of the losses of batches over the samples of all devices.
+
+    Lightning's own means average numbers of samples over devices as whole numbers.
+    """
+
+    full_state_update = False
+    total: Tensor
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("total", "count"):
+            self.add_state(name, torch.zeros((), dtype=DOUBLE), dist_reduce_fx="sum")
+
+    def update(self, loss: Tensor, num_samples: int) -> None:
+        """Add a batch.
+
+        Args:
+            loss: Its loss, a number.
+            num_samples: How many samples it has that count.
+        """
+        self.total = self.total + loss.detach().double() * num_samples
+        self.count = self.count + num_samples
+
+    def compute(self) -> Tensor:
+        """Return the mean; NaN before the first sample."""
+        return self.total / self.count

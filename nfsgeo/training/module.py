@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule, LightningModule, seed_everything
 from torch import Tensor, nn, optim
@@ -20,7 +19,7 @@ from nfsgeo.data.windows import Connect, ConnectedBatches, WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Criterion, Forecaster
 from nfsgeo.training.losses import Loss, LossPoints, mse
-from nfsgeo.training.metrics import FieldErrors
+from nfsgeo.training.metrics import FieldErrors, MeanLoss
 
 __all__ = ["TrainingModule", "WindowData", "make_optimiser", "make_schedule"]
 
@@ -54,21 +53,38 @@ class WindowData(LightningDataModule):
         # Worker processes know it as well: they are started in every epoch.
         train.turn = running.current_epoch
         order = epoch_order(self.seed, running.current_epoch).permutation(len(train))
-        # The first samples are repeated if devices do not divide them evenly.
-        num = -(-len(train) // running.world_size) * running.world_size
-        order = np.resize(order, num)[running.global_rank :: running.world_size]
-        return self._loader("train", order.tolist())
+        step = self.batch_size * running.world_size
+        steps = (order[first : first + step] for first in range(0, len(order), step))
+        device, num = running.global_rank, running.world_size
+        return self._loader("train", [chunk[device::num].tolist() for chunk in steps])
 
     def val_dataloader(self) -> DataLoader:
-        # No sample is repeated, so that errors do not depend on the devices.
-        first, step = self.trainer.global_rank, self.trainer.world_size
-        return self._loader("valid", range(first, len(self.parts["valid"]), step))
+        # Whole batches: losses at points of several meshes depend on their mixture.
+        num, size = len(self.parts["valid"]), self.batch_size
+        batches = [[*range(k, min(k + size, num))] for k in range(0, num, size)]
+        own = batches[self.trainer.global_rank :: self.trainer.world_size]
+        return self._loader("valid", own)
 
-    def _loader(self, part: str, order: Sequence[int]) -> DataLoader:
+    def num_samples(self, part: str, batch_idx: int) -> tuple[int, int]:
+        """Return how many samples of a batch count, on this device and on all.
+
+        A device that is left without samples computes on one that does not count.
+
+        Args:
+            part: ``"train"`` or ``"valid"``.
+            batch_idx: Number of the batch on this device.
+        """
+        device, num = self.trainer.global_rank, self.trainer.world_size
+        size = self.batch_size
+        left = len(self.parts[part]) - batch_idx * size * num
+        step = range(max(0, min(left, size * num)))
+        own = step[device::num] if part == "train" else step[device * size :][:size]
+        return len(own), len(step)
+
+    def _loader(self, part: str, batches: list[list[int]]) -> DataLoader:
         return DataLoader(
             self.parts[part],
-            batch_size=self.batch_size,
-            sampler=order,
+            batch_sampler=[batch or [0] for batch in batches or [[]]],
             num_workers=self.workers,
             collate_fn=self.collate[part],
         )
@@ -101,6 +117,7 @@ class TrainingModule(LightningModule):
         self.forecaster, self.optimiser_section = forecaster, optimiser
         self.loss, self.seed = loss, seed
         self.errors = FieldErrors(**forecaster.task.statistics)
+        self.train_loss, self.valid_loss = MeanLoss(), MeanLoss()
         self._losses: list[tuple[Tensor, Tensor]] = []
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
@@ -109,44 +126,69 @@ class TrainingModule(LightningModule):
         if batch_idx == 0:
             words = self.seed, self.current_epoch, self.global_rank
             seed_everything(derived_seed(*words), verbose=False)
+        if self.trainer.world_size > 1 and self.trainer.datamodule is not None:
+            own, whole = self.trainer.datamodule.num_samples("train", batch_idx)
+            # Lightning averages gradients over devices, each with the same weight.
+            batch.counted, batch.share = own, own * self.trainer.world_size / whole
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         loss = self.forecaster.loss(batch, self._criterion(batch))
         self._losses.append((loss.detach(), batch.sample))
         self.log("train_loss_step", loss)
-        self.log(
-            "train_loss",
-            loss,
-            batch_size=batch.num_graphs,
-            on_step=False,
-            on_epoch=True,
-            sync_dist=True,
-        )
-        return loss
+        self.train_loss.update(loss, batch.get("counted", batch.num_graphs))
+        self.log("train_loss", self.train_loss, on_step=False, on_epoch=True)
+        return loss * batch.get("share", 1.0)
+
+    def on_validation_batch_start(
+        self, batch: Batch, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        if self.trainer.world_size > 1 and self.trainer.datamodule is not None:
+            batch.counted, _ = self.trainer.datamodule.num_samples("valid", batch_idx)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         loss, prediction = self.forecaster.validate(batch, self._criterion(batch))
         self._losses.append((loss, batch.sample))
         self._check_losses()
-        self.errors.update(prediction, batch.y, batch.batch)
-        self.log("valid_loss", loss, batch_size=batch.num_graphs, sync_dist=True)
+        counted = batch.get("counted", batch.num_graphs)
+        self.valid_loss.update(loss, counted)
+        if counted:
+            self.errors.update(prediction, batch.y, batch.batch)
 
     def on_validation_epoch_end(self) -> None:
+        self.log("valid_loss", self.valid_loss.compute())
         for name, error in self.errors.compute().items():
             self.log(f"valid_{name}", error, prog_bar=name == "rmse")
         self.errors.reset()
+        self.valid_loss.reset()
 
     def configure_optimizers(self) -> Any:
         optimiser = make_optimiser(self.parameters(), self.optimiser_section)
-        epochs = self.trainer.max_epochs
-        steps = math.ceil(self.trainer.estimated_stepping_batches / epochs)
         schedule = make_schedule(
-            optimiser, self.optimiser_section, epochs=epochs, steps_per_epoch=steps
+            optimiser,
+            self.optimiser_section,
+            epochs=self.trainer.max_epochs,
+            steps_per_epoch=self._steps_per_epoch,
         )
         return [optimiser], [{"scheduler": schedule, "interval": "step"}]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["nfsgeo"] = self.forecaster.description()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        # Another number of devices takes another number of steps in an epoch.
+        epochs = checkpoint["epoch"] + 1
+        steps = epochs * self._steps_per_epoch
+        for state in checkpoint["lr_schedulers"]:
+            if state["last_epoch"] != steps:
+                for key in ("total_steps", "_schedule_phases", "step_size"):
+                    state.pop(key, None)
+                state |= {"last_epoch": steps, "_step_count": steps + 1}
+
+    @property
+    def _steps_per_epoch(self) -> int:
+        """Number of steps of the optimiser in an epoch."""
+        running = self.trainer
+        return math.ceil(running.estimated_stepping_batches / running.max_epochs)
 
     def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
         # Checking every loss would wait for the device in every step.

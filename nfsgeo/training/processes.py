@@ -133,6 +133,6 @@ def quiet_lightning() -> Iterator[None]:
 
 def _silence() -> None:
     warnings.filterwarnings("ignore", category=PossibleUserWarning)
-    warnings.filterwarnings("ignore", module=r"(lightning|torch)\b.*")
+    warnings.filterwarnings("ignore", module=r"(lightning|torch|torchmetrics)\b.*")
     for logger in LOGGERS:
         logger.setLevel(logging.ERROR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from nfsgeo.training.processes import (
     quiet_lightning,
 )
 from nfsgeo.training.run_paths import RunPaths
+from nfsgeo.training.source import check_in_place, relocated
 from nfsgeo.training.trainer import LOGGERS, History, make_trainer
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
@@ -53,25 +55,53 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
 
 
 def resume_run(
-    folder: Path, progress: Progress = silent
+    folder: Path,
+    progress: Progress = silent,
+    *,
+    data: Path | None = None,
+    test_file: Path | None = None,
+    epochs: int | None = None,
 ) -> tuple[Experiment, RunPaths]:
     """Prepare the experiment of a run folder again.
 
     Args:
         folder: The folder.
         progress: Called as in :func:`nfsgeo.training.prepare`.
+        data: Where the data of the run are now, if they have moved; kept in the run.
+        test_file: Where ``data.test_file`` is now; None for beside ``data``.
+        epochs: Another number of epochs, kept in the run, unless the schedule of the
+            learning rate ends with the last epoch.
 
     Raises:
         UserError: The folder holds no run, its data are gone, or its checkpoint is
             damaged or of another model or other data.
     """
     paths = RunPaths.existing(folder)
-    config = read_config(paths.config)
+    before = config = read_config(paths.config)
+    if data is not None or test_file is not None:
+        for path in (path for path in (data, test_file) if path and not path.exists()):
+            raise UserError(f"{path}", "an existing file", "check the name")
+        file = data or config.data.file or Path()
+        config = config.changed(data=relocated(config.data, file, test_file))
+    check_in_place(config.data, folder)
+    if epochs not in (None, config.trainer.epochs):
+        if config.optimiser.schedule == "one-cycle":
+            run = shlex.quote(str(folder))
+            raise UserError(
+                f"--resume {folder} with --epochs {epochs}",
+                f"the {config.trainer.epochs} epochs with which its schedule ends",
+                f"train on in a new run: nfsgeo train --config {run}/config.yaml "
+                f"--start-from {run} --epochs {epochs} --out {run}-longer",
+            )
+        config = config.changed(trainer=config.trainer.changed(epochs=epochs))
+    kept = config
     if paths.last.exists():  # whose weights are later than those of start_from
         config = config.changed(model=config.model.changed(start_from=None))
     experiment = prepare(config, progress)
     # A damaged checkpoint is refused before anything is announced.
     _last_checkpoint(experiment, paths)
+    if kept != before:
+        write_yaml(paths.config, kept.model_dump(mode="json"))
     return experiment, paths
 
 

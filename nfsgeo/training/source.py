@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import nfsgeo.data
 from nfsgeo.config import DataSection
@@ -16,7 +16,9 @@ from nfsgeo.data.splits import published_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["open_as", "open_source", "with_parts"]
+__all__ = ["check_in_place", "open_as", "open_source", "relocated", "with_parts"]
+
+DEMONSTRATION = "navier-stokes-64-20-360-seed0.nc"  # its name in the cache
 
 
 def open_source(data: DataSection, progress: Progress = silent) -> Fields:
@@ -32,15 +34,17 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
     Raises:
         UserError: The file cannot be read, or the parts do not fit to it.
     """
-    path = data.file or generate(
-        "navier-stokes",
-        None,
-        samples=360,
-        resolution=64,
-        num_steps=20,
-        workers=os.cpu_count() or 1,
-        progress=progress,
-    )
+    path = data.file
+    if path is None or (path.name == DEMONSTRATION and not path.exists()):
+        path = generate(
+            "navier-stokes",
+            None,
+            samples=360,
+            resolution=64,
+            num_steps=20,
+            workers=os.cpu_count() or 1,
+            progress=progress,
+        )
     return with_parts(data, nfsgeo.data.open(path, columns=data.columns))
 
 
@@ -70,6 +74,54 @@ def with_parts(data: DataSection, fields: Fields) -> Fields:
     elif split is not None:
         fields = fields.with_split(_parts(split, fields))
     return fields.with_known(data.known) if data.known else fields
+
+
+def relocated(
+    data: DataSection, file: Path, test_file: Path | None = None
+) -> DataSection:
+    """Return the settings of data that have moved.
+
+    Args:
+        data: Settings of the data.
+        file: Where ``data.file`` is now.
+        test_file: Where ``data.test_file`` is now; None for where it was or, if it is
+            not there, beside ``file`` under its name.
+    """
+    places = data.columns or {}
+    changes: dict[str, Path | None] = {"test_file": test_file or data.test_file}
+    table = str(places.get("points", ""))
+    found = _beside(Path(table), file) if table else None
+    if test_file is None and data.test_file is not None:
+        changes["test_file"] = _beside(data.test_file, file)
+    columns = {**places, "points": str(found)} if found else data.columns
+    return data.changed(file=file.resolve(), columns=columns, **changes)
+
+
+def _beside(path: Path, file: Path) -> Path:
+    """A path, or a file of its name beside another one if nothing else exists."""
+    near = file.parent / PureWindowsPath(path).name  # of either system
+    return near.resolve() if near.exists() and not path.exists() else path
+
+
+def check_in_place(data: DataSection, run: Path) -> None:
+    """Make sure that the data of a run are where they were.
+
+    Args:
+        data: Settings of the data.
+        run: The folder of the run.
+
+    Raises:
+        UserError: They are not.
+    """
+    for path in (data.file, data.test_file):
+        if path and not path.exists() and path.name != DEMONSTRATION:
+            say = "of nfsgeo train --resume, or evaluate"
+            test = " --test-file FILE" * (path == data.test_file)
+            raise UserError(
+                f"{path}, data of the run {run}, which are not there",
+                "the data that the run was trained on",
+                f"say where they are now: --data FILE{test} {say}, or put them back",
+            )
 
 
 def open_as(data: DataSection, path: Path) -> Fields:

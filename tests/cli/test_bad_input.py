@@ -36,7 +36,7 @@ def spoilt(waves: Path, path: Path, spoil: Callable[[h5py.File], None]) -> Path:
         ("train --data WAVES --model fno --grid 12", "--grid 12|give --grid 8"),
         ("train --data WAVES --out file/run", "file"),
         ("train --data WAVES --out RUN", "a folder that is new or empty|--resume"),
-        ("train --resume RUN --epochs 3", "--epochs|alone"),
+        ("train --resume RUN --epochs 3", "--epochs 3|train --config"),
         ("train --resume .", "a run folder"),
         ("evaluate RUN --part all", "--data FILE"),
         ("evaluate RUN --data cube.nc", "cube.nc"),

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from click.testing import Result
@@ -24,14 +25,25 @@ def lines(result: Result) -> list[str]:
 
 def test_a_named_file_is_scored_whole(nfsgeo, run, waves):
     Path("other.nc").write_bytes(waves.read_bytes())
+    with h5py.File("other.nc", "r+") as file:
+        file["u"][0] *= 2
     other = ("evaluate", run, "--data", "other.nc")
     for part, told in (("all", "all 20 samples"), ("test", "4 of 20 samples")):
         shown = lines(nfsgeo(*other, "--part", part))
         assert f"Scored {told} at all 256 points each." in shown
     found = json.loads(nfsgeo(*other, "--json").stdout)
     assert found["scored"]["samples"] == 20
-    shown = " ".join(lines(nfsgeo("evaluate", run, "--data", waves)))
-    assert "trained or validated on 12 of them." in " ".join(shown.split())
+
+
+def test_the_data_of_the_run_at_another_place(nfsgeo, run, waves):
+    """Training samples are scored only where that is said."""
+    own = lines(nfsgeo("evaluate", run))
+    Path("moved.nc").write_bytes(waves.read_bytes())
+    shown = lines(nfsgeo("evaluate", run, "--data", "moved.nc"))
+    assert shown[: len(own) - 1] == own[:-1]
+    assert "The file holds the data of the run" in " ".join(shown)
+    shown = lines(nfsgeo("evaluate", run, "--data", "moved.nc", "--part", "all"))
+    assert "trained or validated on 12 of them." in " ".join(" ".join(shown).split())
 
 
 def test_the_own_file_is_scored_on_its_test_part(nfsgeo, run):

@@ -4,7 +4,9 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial import Delaunay
+from torch_geometric.data import Data
 
 from nfsgeo.data import open as open_file
 
@@ -50,3 +52,22 @@ def test_train_on_meshes_of_different_sizes(nfsgeo, tmp_path):
     with open_file(tmp_path / "p.nc") as predicted:
         sizes = [predicted.num_points(s) for s in range(predicted.num_samples)]
     assert sorted(sizes) == SIZES
+
+
+def test_graphs_are_told_apart_by_the_axis_of_time(nfsgeo):
+    torch.manual_seed(0)
+    graphs = [
+        Data(pos=torch.rand(n, 2), x=torch.rand(n, 3), y=torch.rand(n, 3))
+        for n in (5, 6)
+    ]
+    torch.save(graphs, "g.pt")
+    refused = nfsgeo("convert", "g.pt", "--out", "g.nc")
+    assert refused.exit_code == 2 and "--time-axis none" in refused.stderr
+    assert nfsgeo("info", "g.pt", "--time-axis", "none").exit_code == 0
+    answers = {"none": (1, 3), "1": (6, 1)}
+    for axis, (steps, components) in answers.items():
+        times = ("--times", "0:5:1") if steps > 1 else ()
+        options = ("--out", f"{axis}.nc", "--time-axis", axis, *times)
+        assert nfsgeo("convert", "g.pt", *options).exit_code == 0
+        with open_file(f"{axis}.nc") as fields:
+            assert (len(fields.times), fields.components) == (steps, components)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -21,9 +22,11 @@ WHOLE = {"part": "all", "samples": 20, "of_samples": 20, "trained_on": 0} | {
 
 @pytest.fixture
 def others(waves: Path) -> Path:
-    """The waves under another name."""
+    """Waves like those of the run, one of them of another size."""
     path = Path("others.nc")
     path.write_bytes(waves.read_bytes())
+    with h5py.File(path, "r+") as file:
+        file["u"][0] *= 2
     return path
 
 

@@ -1,6 +1,7 @@
 """The training step around a forecaster, its optimiser, schedule and samples."""
 
 from collections.abc import Callable
+from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from nfsgeo.config import OptimiserSection
+from nfsgeo.config import DataSection, OptimiserSection
 from nfsgeo.data.windows import ConnectedBatches
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
@@ -179,25 +180,50 @@ class Numbers(list[int]):
     turn = 0
 
 
-def order(seed: int, epoch: int, device: int = 0, num_devices: int = 1) -> list[int]:
-    parts: Any = {"train": Numbers(range(10))}
-    data = WindowData(parts, Any, RunConfig(seed=seed))
-    names = ("current_epoch", "global_rank", "world_size")
-    values = (epoch, device, num_devices)
-    data.trainer = SimpleNamespace(**dict(zip(names, values, strict=True)))
-    return list(data.train_dataloader().sampler)
+def steps(part: str, num: int, devices: int = 1, **seeds: int) -> list[list[list[int]]]:
+    """The windows that count of each step and device."""
+    parts: Any = {part: Numbers(range(num))}
+    found = []
+    for device in range(devices):
+        section = DataSection(batch_size=2)
+        config = RunConfig(seed=seeds.get("seed", 0), data=section)
+        data = WindowData(parts, Any, config)
+        data.trainer = SimpleNamespace(
+            current_epoch=seeds.get("epoch", 0),
+            global_rank=device,
+            world_size=devices,
+        )
+        loader = data.train_dataloader() if part == "train" else data.val_dataloader()
+        batches: Any = loader.batch_sampler
+        counts = [data.num_samples(part, k)[0] for k in range(len(batches))]
+        found.append([batch[:n] for batch, n in zip(batches, counts, strict=True)])
+        assert all(batches)
+    return [list(step) for step in zip_longest(*found, fillvalue=[])]
+
+
+def order(num: int, devices: int, **seeds: int) -> list[int]:
+    return [n for step in steps("train", num, devices, **seeds) for n in sum(step, [])]
 
 
 def test_the_order_is_that_of_the_seed_and_the_epoch():
-    assert sorted(order(0, 0)) == list(range(10))
-    assert order(0, 3) == order(0, 3)
-    assert order(0, 3) != order(0, 4)
-    assert order(0, 1) != order(1, 0)
+    assert sorted(order(10, 1)) == list(range(10))
+    assert order(10, 1, epoch=3) == order(10, 1, epoch=3)
+    assert order(10, 1, epoch=3) != order(10, 1, epoch=4)
+    assert order(10, 1, epoch=1) != order(10, 1, seed=1)
 
 
-@pytest.mark.parametrize("num_devices", [2, 3, 4])
-def test_devices_divide_the_order_evenly(num_devices):
-    parts = [order(0, 0, device, num_devices) for device in range(num_devices)]
-    assert len({len(part) for part in parts}) == 1
-    together = [sample for step in zip(*parts, strict=True) for sample in step]
-    assert together[:10] == order(0, 0)
+@pytest.mark.parametrize("devices", [2, 3, 4])
+@pytest.mark.parametrize("num", [1, 2, 5, 7, 8, 10])
+def test_devices_share_the_windows_of_a_step(num, devices):
+    """None is left out, none counts twice, and all devices take as many steps."""
+    alone = order(num, 1)
+    made = steps("train", num, devices)
+    assert len(made) == -(-num // (2 * devices))
+    for step, windows in enumerate(made):
+        wanted = alone[step * 2 * devices :][: 2 * devices]
+        assert sorted(sum(windows, [])) == sorted(wanted)
+        sizes = [*map(len, windows)]
+        assert max(sizes) - min(sizes) <= 1
+    whole = sum(steps("valid", num), [])
+    shared = sum(steps("valid", num, devices), [])
+    assert sorted(batch for batch in shared if batch) == sorted(whole)

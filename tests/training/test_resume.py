@@ -1,20 +1,35 @@
 """Runs that were cut short come out as if they had not been."""
 
+import json
 import re
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import h5py
+import numpy as np
 import pytest
 import torch
 import yaml
 
+import nfsgeo
+from nfsgeo.data.generation import generate
 from nfsgeo.evaluation import evaluate_run
-from nfsgeo.training import RunPaths
+from nfsgeo.files import cache_folder
+from nfsgeo.training import (
+    RunPaths,
+    begin_run,
+    fit,
+    load_config,
+    prepare,
+    read_config,
+    resume_run,
+)
 from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.source import DEMONSTRATION
 from nfsgeo.training.trainer import read_history
 
 KILLED = """
@@ -118,6 +133,102 @@ def test_settings_that_have_changed_are_refused(train, resume, refuses):
         refuses(rf"{key} {given}: expected .*the run began", resume, run.root)
     run.config.write_text(config.replace("patience: null", "patience: 9"))
     assert len(resume(run.root).rows()) == 2
+
+
+def moved(run: RunPaths, old: Path, new: str) -> str:
+    """Data of a run under another name."""
+    run.config.write_text(run.config.read_text().replace(str(old), new))
+    return new
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["/home/other/data/waves.nc", "C:\\Users\\other\\waves.nc", "~other/waves.nc"],
+)
+def test_data_that_have_moved(run, waves, resume, refuses, place):
+    """To another machine, whose name of them need not be a path here."""
+    shutil.copy(waves, "here.nc")
+    before = evaluate_run(run.root)
+    history = run.metrics.read_bytes()
+    moved(run, waves, place)
+    for call in (resume, evaluate_run):
+        refuses("which are not there.*--data FILE", call, run.root)
+    found = evaluate_run(run.root, data="here.nc")
+    assert found["test"] == before["test"] and found["scored"].pop("data_of_run")
+    assert found["scored"] == before["scored"]
+    assert json.loads(run.summary.read_text())["data"] == "here.nc"
+    whole = evaluate_run(run.root, data="here.nc", part="all")["scored"]
+    assert (whole["samples"], whole["trained_on"]) == (20, 16)
+    other = Path("other.nc")
+    shutil.copy(waves, other)
+    with h5py.File(other, "r+") as file:
+        file["u"][0] *= 2
+    assert evaluate_run(run.root, data=other)["scored"]["trained_on"] == 0
+    config = run.config.read_bytes()
+    refuses("last.ckpt of other data than", resume_run, run.root, data=other)
+    assert run.config.read_bytes() == config
+    experiment, paths = resume_run(run.root, data=Path("here.nc"))
+    fit(experiment, paths)
+    assert read_config(run.config).data.file == Path("here.nc").resolve()
+    assert run.metrics.read_bytes() == history
+    assert evaluate_run(run.root)["test"] == before["test"]
+
+
+def test_a_folder_and_a_test_file_that_have_moved(tiny, waves, refuses):
+    """The parts are those of the run: of its settings, and its test file."""
+    Path("old/parts").mkdir(parents=True)
+    with nfsgeo.open(waves) as file:
+        u = np.stack([file.read(k, slice(None)) for k in range(20)])
+        place = {"pos": file.coordinates(), "t": file.times, "domain": file.domain}
+        for name, some in (("parts/a", u[:6]), ("parts/b", u[6:12]), ("test", u[12:])):
+            nfsgeo.from_arrays(some, **place).write(Path(f"old/{name}.nc"))
+    chosen = tiny | {"trainer.epochs": 1, "data.split": [8, 4, 0]}
+    chosen |= {"data.test_file": "old/test.nc", "data.points": 64}
+    run = nfsgeo.fit(nfsgeo.prepare("old/parts", chosen), "run")
+    before = nfsgeo.evaluate(run)
+    assert before["scored"]["samples"] == 8
+    Path("old").rename("new")
+    shutil.move("new/test.nc", "test.nc")
+    refuses("the test file of the run", nfsgeo.evaluate, run, data="new/parts")
+    shutil.move("test.nc", "new/test.nc")
+    found = nfsgeo.evaluate(run, data="new/parts")
+    assert found["test"] == before["test"] and found["scored"]["samples"] == 8
+    whole = nfsgeo.evaluate(run, data="new/parts", part="all")["scored"]
+    assert (whole["samples"], whole["trained_on"]) == (12, 12)
+    resume_run(run.root, data=Path("new/parts"))
+    assert nfsgeo.evaluate(run)["test"] == before["test"]
+
+
+def test_data_that_a_run_made_are_made_again(run, waves, monkeypatch):
+    """In the cache, which may be that of another user or empty."""
+    moved(run, waves, "/home/other/.cache/nfsgeo/navier-stokes-64-20-360-seed0.nc")
+    monkeypatch.setattr("nfsgeo.training.source.generate", lambda *_, **__: waves)
+    assert evaluate_run(run.root)["scored"]["samples"] == 4
+
+
+def test_the_name_of_data_that_are_made_again():
+    path = cache_folder() / DEMONSTRATION
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    settings: dict[str, Any] = {"samples": 360, "resolution": 64, "num_steps": 20}
+    assert generate("navier-stokes", None, **settings) == path
+    path.unlink()
+
+
+def test_a_run_is_trained_longer(train, run, refuses):
+    """By --resume unless the schedule ends with the run, else as the message says."""
+    words = "train --config .*config.yaml --start-from .* --epochs 4 --out"
+    refuses(words, resume_run, run.root, epochs=4)
+    overrides = {"model.start_from": str(run.root), "trainer.epochs": 3}
+    longer = prepare(load_config(run.config, overrides))
+    fit(longer, begin_run(longer, Path("longer")))
+    assert len(read_history(RunPaths(Path("longer")).metrics)) == 3
+    constant = {"optimiser.schedule": "constant", "trainer.epochs": 1}
+    paths = train("constant", constant).paths
+    experiment, paths = resume_run(paths.root, epochs=2)
+    fit(experiment, paths)
+    assert len(read_history(paths.metrics)) == 2
+    assert read_config(paths.config).trainer.epochs == 2
 
 
 def test_data_that_have_changed_are_noticed(train, resume, waves, refuses):

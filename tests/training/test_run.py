@@ -10,6 +10,7 @@ from lightning.pytorch import Callback
 
 import nfsgeo
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Residual
 from nfsgeo.training import RunPaths, begin_run, load_config, prepare
@@ -98,13 +99,45 @@ def test_folders_are_numbered(waves, tiny):
 
 
 @pytest.mark.slow
-def test_two_devices_take_the_steps_of_one(train):
-    # The same four samples make a step, in one batch or in two halves.
-    even = {"data.max_train": 8, "trainer.epochs": 2, "trainer.device": "cpu"}
-    one = train("one", even | {"data.batch_size": 4})
-    two = train("two", even | {"data.batch_size": 2, "trainer.devices": 2})
-    for alone, shared in zip(one.rows(), two.rows(), strict=True):
-        assert alone == pytest.approx(shared, rel=1e-4)
+@pytest.mark.parametrize(
+    ("devices", "windows"), [(2, (8, 3)), (2, (7, 1)), (3, (7, 4))]
+)
+def test_devices_take_the_steps_of_one(train, devices, windows):
+    """The same samples make a step, in one batch or in parts of several sizes."""
+    chosen: dict[str, Any] = {"trainer.epochs": 2, "trainer.device": "cpu"}
+    chosen["data.split"] = [*windows, 1]
+    one = train("one", chosen | {"data.batch_size": 2 * devices})
+    shared = {"data.batch_size": 2, "trainer.devices": devices}
+    two = train("two", chosen | shared)
+    for alone, together in zip(one.rows(), two.rows(), strict=True):
+        assert alone == pytest.approx(together, rel=1e-4)
+    scores = [evaluate_run(run.paths)["test"] for run in (one, two)]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-4)
+
+
+class StopAfter(Callback):
+    """Stops after the second epoch, as if the rest had not been asked for."""
+
+    def on_train_epoch_end(self, trainer: Any, *_: Any) -> None:
+        trainer.should_stop = trainer.current_epoch == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [(1, 2), (2, 1)])
+def test_a_run_goes_on_with_another_number_of_devices(train, resume, devices):
+    """The learning rate is that of the part of training that is done."""
+    chosen: dict[str, Any] = {"trainer.epochs": 4, "data.split": [8, 2, 2]}
+    chosen |= {"data.batch_size": 2, "trainer.device": "cpu"}
+    before, after = ({"trainer.devices": num} for num in devices)
+    whole = train("whole", chosen | after).rows()
+    run = train("run", chosen | before, StopAfter()).paths
+    config = run.config.read_text()
+    run.config.write_text(
+        config.replace(f"devices: {devices[0]}", f"devices: {devices[1]}")
+    )
+    rows = resume(run.root).rows()
+    rates = [[row["learning_rate"] for row in rows[2:]] for rows in (whole, rows)]
+    assert rates[0] == pytest.approx(rates[1]) and len(rows) == 4
 
 
 @pytest.mark.slow

@@ -221,6 +221,7 @@ def test_a_run_on_one_series_is_evaluated(series, tiny):
     assert scored["windows"] == 8 and scored["samples"] == 1
     copy = Path("copy.nc")
     copy.write_bytes(series.read_bytes())
-    scored = nfsgeo.evaluate(run, data=copy)["scored"]
+    scored = nfsgeo.evaluate(run, data=copy, part="all")["scored"]
     assert (scored["windows"], scored["part"]) == (56, "all")
-    assert nfsgeo.evaluate(run, data=copy, part="test")["scored"]["windows"] == 8
+    for part in ("test", None):
+        assert nfsgeo.evaluate(run, data=copy, part=part)["scored"]["windows"] == 8

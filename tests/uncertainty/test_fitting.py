@@ -164,7 +164,7 @@ def test_samples_of_ones_own_calibrate(banded, run, waves, tmp_path, refuses):
 
 def test_a_grid_calibrates_where_it_is_predicted_from(banded, waves):
     before = RunPaths(banded).bands.read_bytes()
-    found = nfsgeo.evaluate(banded, data=waves, calibrate=True)
+    found = nfsgeo.evaluate(banded, data=waves, part="all", calibrate=True)
     ahead = nfsgeo.predict(banded, waves, "ahead.nc", first=0)
     RunPaths(banded).bands.write_bytes(before)
     assert found["scored"]["points"] == found["n_s"] == ahead.num_points()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from nfsgeo.data.checks import as_real, finite, reading
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.flags import with_masks
+from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.graphs import fields_of_graphs
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.netcdf import fields_of
@@ -152,9 +153,10 @@ def from_xarray(
 
 
 def from_pyg(
-    graphs: Sequence[Data],
+    graphs: Iterable[Data] | Data,
     *,
     series: str | None = None,
+    time_axis: TimeAxis = ASK,
     domain: Domain | None = None,
     known: Sequence[str] = (),
     columns: Columns | None = None,
@@ -169,8 +171,13 @@ def from_pyg(
     graph has ``pos`` and ``x``, and ``y``, ``forcing`` or ``t`` where there are such.
 
     Args:
-        graphs: The samples, or the time steps of one.
+        graphs: The samples, or the time steps of one: a list, a data set, a loader that
+            does not shuffle, or a ``Batch``.
         series: ``"samples"`` or ``"time-steps"``, where it cannot be told.
+        time_axis: The axis of ``x``, ``y`` and ``forcing`` that is time: 1 for (points,
+            time steps, components) or (points, time steps), 2 for (points, components,
+            time steps), None where none is. ``"ask"`` has to be said otherwise only
+            where the number of times ``t`` leaves it open.
         domain: The box and its periodic axes; drawn around the points when None.
         known: Names of fields that are known ahead. Numbers of each graph are inputs
             unless ``columns`` ignore them.
@@ -183,22 +190,23 @@ def from_pyg(
         units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
 
     Raises:
-        UserError: Graphs are batches, differ in their attributes, or can be read in two
-            ways.
+        UserError: Graphs differ in their attributes, or can be read in two ways.
     """
     what = "a list of Data with pos, x and y or t, one for each sample or time step"
     with reading(Path("graphs"), what, "give a list: from_pyg([data, ...])"):
         fields = fields_of_graphs(
             Path("graphs"),
-            list(graphs),
+            graphs,
             series,
             columns,
+            time_axis=time_axis,
             component_names=component_names,
             static_names=static_names,
             forcing_names=forcing_names,
         )
     fields = with_kinds(_with_units(fields, units), columns)
-    todo = "give each graph the times of its x, and of its y, data.t = ..."
+    todo = "give each graph the times of its x, and of its y, data.t = ..., or say "
+    todo += "which axis is time, time_axis=..."
     return with_user_answers(fields, None, domain, known, todo)
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import zipfile
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils.data import DataLoader, SequentialSampler
 
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.conventions import KNOWN, NODE_TYPE, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import FileProbe, Format, left_out
+from nfsgeo.data.io.graph_times import ASK, TimeAxis, in_time
 from nfsgeo.data.io.labelled import numbered, to_fields
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.errors import UserError
@@ -25,32 +27,84 @@ if TYPE_CHECKING:
 
 __all__ = ["GRAPHS", "fields_of_graphs"]
 
-TIMES, READ = ("time", "times"), ("pos", "x", "y", "forcing", "t", "face")
-EDGES = ("edge_attr", "edge_weight")
-LEFT_OUT = ("edge_index", "num_nodes", *EDGES)  # made anew
+logger = logging.getLogger(__name__)
+
+TIMES, READ = ("t", "time", "times"), ("pos", "x", "y", "forcing", "t", "face")
+MADE_ANEW = ("edge_index", "num_nodes")
+PARTS = {f"{part}_mask" for part in ("train", "val", "valid", "test")}
 FACES = {3: "triangle", 4: "quad"}  # by the corners of a column of ``face``
+KINDS = ("samples", "time-steps")
 SERIES = 'give --series {0}, in Python series="{0}"'
+LIST = "a list of Data with pos and x, one for each sample or time step"
 
 
-def _read(path: Path, series: Any = None, columns: Columns | None = None) -> Fields:
+def _read(
+    path: Path,
+    series: Any = None,
+    columns: Columns | None = None,
+    time_axis: tuple[TimeAxis] = (ASK,),
+) -> Fields:
     """The graphs of a file, without running any code that it names."""
     from torch_geometric.data import Data
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import GlobalStorage
+    from torch_geometric.data.separate import separate
+    from torch_geometric.data.storage import BaseStorage, GlobalStorage, NodeStorage
 
     types = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+    types += [BaseStorage, NodeStorage]  # of HeteroData, which a message names then
     with torch.serialization.safe_globals(types):
+        if others := torch.serialization.get_unsafe_globals_in_checkpoint(path):
+            given = f"{path} with {', '.join(sorted(others))}"
+            todo = "save them by torch.save([*dataset], path), or batch.to_data_list()"
+            raise UserError(given, "a list of graphs of Data alone", todo)
         loaded = torch.load(path, map_location="cpu", weights_only=True)
-    graphs = [loaded] if isinstance(loaded, Data) else loaded
-    return fields_of_graphs(path, graphs, series, columns)
+    if isinstance(loaded, tuple) and len(loaded) in (2, 3):  # of InMemoryDataset.save
+        data, slices = loaded[:2]
+        data = Data.from_dict(data) if isinstance(data, dict) else data
+        num = len(next(iter(slices.values()))) - 1
+        loaded = [separate(Data, data, k, slices, decrement=False) for k in range(num)]
+    return fields_of_graphs(path, loaded, series, columns, time_axis=time_axis[0])
+
+
+def graphs_of(path: Path, given: Any) -> list[Data]:
+    """Return graphs of a list, a data set or a loader; batches are taken apart.
+
+    Raises:
+        UserError: They are not ``Data``, or in an order that is drawn.
+    """
+    from torch_geometric.data import Batch, Data
+    from torch_geometric.data.data import BaseData
+
+    drawn = not isinstance(getattr(given, "sampler", None), SequentialSampler)
+    if isinstance(given, DataLoader) and drawn:
+        what, todo = "graphs in order", "give its data set: loader.dataset"
+        raise UserError(f"{path} of a DataLoader whose order is drawn", what, todo)
+    alone = isinstance(given, (BaseData, str, dict)) or not isinstance(given, Iterable)
+    graphs = list[Any]()
+    for graph in [given] if alone else given:
+        try:
+            graphs += graph.to_data_list() if isinstance(graph, Batch) else [graph]
+        except RuntimeError:
+            todo = "give the list of Data that it was made of"
+            raise UserError(f"{path} of a Batch without slices", LIST, todo) from None
+    wrong = [graph for graph in graphs if not isinstance(graph, Data)]
+    if wrong or not graphs:
+        todo = "give a list of Data"
+        if wrong and (names := getattr(wrong[0], "node_types", ())):
+            node = f"graph['{names[0]}']"
+            todo = f"make each Data of one: Data(pos={node}.pos, x={node}.x)"
+        kind = f"a {type(wrong[0]).__name__}" if wrong else "no graph"
+        raise UserError(f"{path} with {kind}", LIST, todo)
+    return graphs
 
 
 def fields_of_graphs(
     path: Path,
-    graphs: Iterable[Data],
+    graphs: Any,
     series: str | None = None,
     columns: Columns | None = None,
     *,
+    time_axis: TimeAxis = ASK,
     component_names: Sequence[str] | None = None,
     static_names: Sequence[str] | None = None,
     forcing_names: Sequence[str] | None = None,
@@ -61,63 +115,76 @@ def fields_of_graphs(
     attribute      content
     =============  =====================================================================
     ``pos``        coordinates, (points, axes)
-    ``x``          (points, time steps, components); without the axis of time, one time
-                   step, or the coefficient where there is a ``y``
+    ``x``          (points, time steps, components), or as the number of times ``t`` or
+                   ``time_axis`` tell, (points, components, time steps) and (points,
+                   time steps); without an axis of time, one time step, or the
+                   coefficient where there is a ``y``
     ``y``          with an axis of time, the time steps after ``x``; else the solution
     ``forcing``    with an axis of time, that of ``x`` and ``y``: known ahead; optional
     ``t``          (time steps), of ``x`` and ``y``; optional
     ``face``       (3, triangles) or (4, quadrilaterals), optional
-    ``node_type``  (points), whole numbers, a static input; optional
-    masks          (points), booleans: static inputs
+    ``node_type``  (points), whole numbers, or (points, types) of zeros and a one: a
+                   static input; optional
+    masks          (points), booleans: static inputs, but for ``train_mask`` and so on
     others         numbers, one for each graph: inputs; in a series all the same. Of
                    (points) or (points, components), where ``columns`` call them static
     =============  =====================================================================
 
     Batches are taken apart. Edges are left out, as nfsgeo makes its own graphs, and a
-    warning tells of their attributes. Whether ``series`` is ``"samples"`` or
-    ``"time-steps"`` has to be said of graphs on the same points that have no axis of
-    time. ``path`` is for messages; names are those of the components of ``y`` or ``x``,
-    of the coefficient ``x`` and of ``forcing``.
+    warning tells of their attributes, of text, and of masks of training and test nodes.
+    Whether ``series`` is ``"samples"`` or ``"time-steps"`` has to be said of graphs on
+    the same points that have no axis of time. ``path`` is for messages; names are those
+    of the components of ``y`` or ``x``, of the coefficient ``x`` and of ``forcing``.
 
     Raises:
         UserError: Also where an attribute would go unread.
     """
-    from torch_geometric.data import Batch
-
-    lists = [g.to_data_list() if isinstance(g, Batch) else [g] for g in graphs]
     user_names = {
         str(name) for names in (columns or {}).values() for name in np.ravel(names)
     }
-    parts = [
-        _arrays(path, k, graph, user_names) for k, graph in enumerate(chain(*lists))
-    ]
-    attributes = {key for graph in chain(*lists) for key in graph.keys()}  # noqa: SIM118
-    left_out(path, sorted(attributes.intersection(EDGES)))
+    named = [len(names) for names in (component_names, static_names) if names]
+    parts, unread, lines = list[dict[str, NDArray[Any]]](), set[str](), set[str]()
+    for number, graph in enumerate(graphs_of(path, graphs)):
+        arrays = _arrays(path, number, graph, user_names, unread)
+        what = f"{path}, graph {number},"
+        part, line = in_time(what, arrays, time_axis, series, named)
+        if "y" in part and part["x"].ndim == 3:
+            part["x"] = np.concatenate([part["x"], part.pop("y")], axis=1)
+        parts.append(part)
+        lines.add(line)
+    for line in lines - {""}:
+        logger.warning("%s: %s", path, line)
+    left_out(path, sorted(unread))
     first, timed = parts[0], [part["x"].ndim == 3 for part in parts]
     shared = all(np.array_equal(part["pos"], first["pos"]) for part in parts)
-    twins = all("y" in p and p["x"].shape == p["y"].shape for p in parts)
-    if series is None and not all(timed) and (twins or (shared and len(parts) > 1)):
+    steady = not any(timed) and shared and len(parts) > 1
+    if series is None and steady and not any("y" in part for part in parts):
         given = f"{path} with {len(parts)} graphs without an axis of time in x"
-        expected = (
-            "to be told whether they are samples, from x to y, or time steps of one"
-        )
-        raise UserError(given, expected, SERIES.format("samples") + ", or time-steps")
-    in_time = series == "time-steps"
-    if in_time and (any(timed) or not shared or "y" in first):
+        expected = "to be told whether they are samples, or time steps of one"
+        times = {float(np.ravel(part["t"])[0]) for part in parts if "t" in part}
+        fitting = len(times) < 2, len(times) != 1  # samples are at the same times
+        kinds = [kind for kind, fits in zip(KINDS, fitting, strict=True) if fits]
+        raise UserError(given, expected, ", or ".join(map(SERIES.format, kinds)))
+    as_steps = series == "time-steps"
+    if as_steps and (any(timed) or not shared or "y" in first):
         wanted = "graphs on the same points, with x without an axis of time and no y"
-        todo = "leave y out, or " + SERIES.format("samples")
+        todo = "leave y out, or " * ("y" in first) + SERIES.format("samples")
         raise UserError(f"{path} as time steps", wanted, todo)
-    same = {*first} - {"x", "forcing", "t"} if in_time else {"t"}
+    same = {*first} - {"x", "forcing", "t"} if as_steps else {"t"}
     for number, part in enumerate(parts):
         odd = part.keys() ^ first.keys()
-        both = same & part.keys() & first.keys()
-        odd |= {name for name in both if not np.array_equal(part[name], first[name])}
+        both = part.keys() & first.keys()
+        odd |= {n for n in same & both if not np.array_equal(part[n], first[n])}
+        odd |= {n for n in both if part[n].shape[1:] != first[n].shape[1:]} - {"face"}
         if odd:
             names = ", ".join("its times" if name == "t" else name for name in odd)
             given = f"{path} with graph {number} that differs from the first in {names}"
-            other = SERIES.format("samples" if in_time else "time-steps")
-            raise UserError(given, "the same in each", f"{other}, if they are such")
-    if in_time:
+            todo = "make them alike, or leave that graph out"
+            if as_steps or not (any(timed) or "y" in first):
+                other = SERIES.format("samples" if as_steps else "time-steps")
+                todo = f"{other}, if they are such"
+            raise UserError(given, "the same in each", todo)
+    if as_steps:
         moving = [name for name in ("x", "forcing") if name in first]
         first = first | {n: np.stack([p[n] for p in parts], 1) for n in moving}
         if "t" in first:
@@ -161,42 +228,69 @@ def _cells(path: Path, part: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
 
 
 def _arrays(
-    path: Path, number: int, graph: Data, static: Collection[str]
+    path: Path, number: int, graph: Data, user_names: Collection[str], unread: set[str]
 ) -> dict[str, NDArray[Any]]:
-    """The attributes of a graph by name, ``x`` and ``y`` with an axis of components.
+    """The attributes of a graph by name; names of those left out go to ``unread``.
 
-    Other attributes at points are masks, node types, or among the names ``static``.
+    Other attributes at points are masks, node types, or among the names of a user.
     """
     attributes: dict[str, NDArray[Any]] = {}
-    stored = graph.to_dict()
+    stored = {k: v for k, v in graph.to_dict().items() if v is not None}
     points = len(stored["pos"]) if torch.is_tensor(stored.get("pos")) else -1
+    edges = graph.num_edges if graph.num_edges != points else -1
     for key, value in stored.items():
-        values, name = np.asarray(on_cpu(value)), "t" if key in TIMES else key
-        if name in LEFT_OUT:
+        name = "t" if key in TIMES else key
+        dense = getattr(value, "layout", torch.strided) == torch.strided
+        if key in MADE_ANEW:
             continue
-        if name in ("x", "y", "forcing") and values.ndim == 1:
-            values = values[:, None]
-        elif name not in READ:
-            numbers, mask = values.dtype.kind in "biuf", values.dtype.kind == "b"
-            at_points = len(values) == points and values.ndim <= 2 if values.ndim else 0
-            if numbers and at_points and (mask or key in static or key == NODE_TYPE):
-                values = values[:, 0] if values.shape[1:] == (1,) else values
-            elif numbers and values.size == 1:
-                values = values.reshape(())
-            else:
-                only = f"attributes {', '.join(READ)}, {NODE_TYPE}, masks of points, "
-                only += "and single numbers"
-                todo = "rename it or leave it out, or call it a static input, "
-                todo += f'columns={{"static": "{key}"}}; take batches apart, '
-                todo += "to_data_list()"
-                raise UserError(f"{path} with {key} in graph {number}", only, todo)
-        attributes[name] = np.atleast_1d(values) if name == "t" else values
+        if not dense or type(value).__name__ == "SparseTensor":  # edges
+            unread.add(key)
+            continue
+        values = np.asarray(on_cpu(value))
+        values = values.astype(np.float32) if values.dtype == np.float16 else values
+        numbers, mask = values.dtype.kind in "biuf", values.dtype.kind == "b"
+        if name in READ:
+            if name in attributes:
+                two = f"{path} with both {key} and another of {', '.join(TIMES)}"
+                raise UserError(f"{two} in graph {number}", "one of them", "delete one")
+            if not numbers and name != "t":
+                given = f"{path} with {key} of type {values.dtype} in graph {number}"
+                todo = "give real and imaginary parts as two components"
+                todo = todo if values.dtype.kind == "c" else f"make data.{key} a tensor"
+                raise UserError(given, "real numbers", todo)
+            attributes[name] = values
+            continue
+        at_points = values.ndim > 0 and len(values) == points
+        chosen = key in user_names or key == NODE_TYPE or (mask and key not in PARTS)
+        at_edges = values.ndim > 0 and ("edge" in key or len(values) == edges)
+        if at_points and numbers and chosen:
+            values = values.reshape(points, -1)
+            values = values[:, 0] if values.shape[1] == 1 else values
+            if key == NODE_TYPE and values.ndim == 2 and (values.sum(1) == 1).all():
+                values = values.argmax(1) if np.isin(values, (0, 1)).all() else values
+            attributes[name] = values
+        elif key in PARTS or values.dtype.kind in "US" or (at_edges and key != "batch"):
+            unread.add(key)
+        elif numbers and values.size == 1:
+            attributes[name] = values.reshape(())
+        else:
+            only = f"attributes {', '.join(READ)}, {NODE_TYPE}, masks of points, "
+            only += "and single numbers"
+            todo = f"delete data.{key}, or call it a static input, --columns "
+            todo += f'static={key}, in Python columns={{"static": "{key}"}}'
+            if key in ("batch", "ptr"):
+                todo = "give the list of graphs that it was made of, to_data_list()"
+            elif not at_points:
+                todo = f"delete data.{key}, or rename it"
+            raise UserError(f"{path} with {key} in graph {number}", only, todo)
     if lost := ", ".join({"pos", "x"} - attributes.keys()):
-        stored = f"{path} with graph {number} without {lost}"
-        raise UserError(stored, "graphs with pos and x", f"set data.{lost}")
-    if "y" in attributes and 3 in (attributes["x"].ndim, attributes["y"].ndim):
-        attributes["x"] = np.concatenate([attributes["x"], attributes.pop("y")], axis=1)
-    return attributes
+        given = f"{path} with graph {number} without {lost}"
+        todo = "set data.pos, coordinates (points, axes), and data.x"
+        raise UserError(given, "graphs with pos and x", todo)
+    shapes = {"t": (-1,), "pos": (len(attributes["pos"]), -1)}  # on a line, perhaps
+    return attributes | {
+        n: attributes[n].reshape(shapes[n]) for n in shapes.keys() & attributes.keys()
+    }
 
 
 def _is_graphs(probe: FileProbe) -> bool:

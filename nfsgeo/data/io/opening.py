@@ -20,6 +20,7 @@ from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
 from nfsgeo.data.io.file_order import FileOrder, as_listed
 from nfsgeo.data.io.flags import with_masks
+from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -41,6 +42,7 @@ def open(
     times: ArrayLike | None = None,
     columns: Columns | None = None,
     at: str | None = None,
+    time_axis: TimeAxis = ASK,
     domain: Domain | None = None,
     known: Sequence[str] = (),
 ) -> Fields:
@@ -68,6 +70,8 @@ def open(
             and ``time`` the times.
         at: Whether the fields of a mesh are those at its ``"points"`` or ``"cells"``;
             has to be said where it has both.
+        time_axis: The axis of ``x``, ``y`` and ``forcing`` of graphs that is time, None
+            where none is, see :func:`nfsgeo.from_pyg`.
         domain: The box and its periodic axes, in place of what the format implies.
         known: Names of fields that are known ahead (forcings), and of parameters that
             are inputs of a model; fields called ``forcing_NAME`` need not be named.
@@ -83,7 +87,8 @@ def open(
             expected = " or ".join(choices[name])
             raise ValueError(f"{name} {value!r}: expected {expected}")
     named, paths, chosen = files_of(sources, warn=True)
-    options = {"columns": columns, "at": at}
+    axis = None if time_axis == ASK else (time_axis,)
+    options = {"columns": columns, "at": at, "time_axis": axis}
     first = _format_of(paths[0], options)
     if len(paths) == 1:
         fields = first.open(paths[0], options | {"series": series})
@@ -95,7 +100,7 @@ def open(
         fields, columns = with_masks(fields, columns)
         fields = with_kinds(fields, columns, roles=first.columns == "roles")
     fields = with_user_answers(fields, times, domain, known)
-    answers = (series, times, options["columns"], at, domain, known or None)
+    answers = (series, times, options["columns"], at, axis, domain, known or None)
     alone = len(named) == 1  # perhaps a folder
     reopens = alone and all(answer is None for answer in answers)
     return replace(fields, path=named[0] if alone else fields.path, reopens=reopens)
@@ -151,7 +156,7 @@ def takes_columns(path: Path) -> bool:
 def check_path(path: Any) -> Path:
     """The path; a UserError where it is something else, such as an array."""
     if isinstance(path, (str, os.PathLike)):
-        return Path(path)
+        return Path(path).expanduser()
     given = f"data of type {type(path).__name__}"
     todo = "make fields of arrays with nfsgeo.from_arrays(u, points, times)"
     raise UserError(given, "the path of a file, or fields", todo)

@@ -8,12 +8,20 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import (
+    Batch,
+    Data,
+    HeteroData,
+    InMemoryDataset,
+    TemporalData,
+)
+from torch_geometric.loader import DataLoader
 
 import nfsgeo.data
 from nfsgeo.data.io.graphs import fields_of_graphs
 from nfsgeo.errors import UserError
 
+T4, T5 = torch.arange(4.0), torch.arange(5.0)
 FAST = settings(max_examples=15)
 
 
@@ -118,10 +126,10 @@ def graph(**attributes: Any) -> Data:
         ([graph(), graph(re=1.0)], "differs from the first in re"),
         ([graph(), graph(t=torch.arange(1.0, 3))], "the first in its times"),
         ([graph(t=None)], "2 time steps and no times"),
-        ([graph(y=torch.zeros(4))], "same number of dimensions"),
+        ([graph(y=torch.zeros(4))], "y of shape (4,) and 2 t"),
         ([graph(batch=torch.tensor([0, 0, 1, 1]))], "to_data_list()"),
         ([Batch.from_data_list([graph(), graph()])], "batch.to_data_list()"),
-        ([graph(forcing=torch.zeros(4, 1, 1))], "sizes for dimension 'time'"),
+        ([graph(forcing=torch.zeros(4, 1, 1))], "t and forcing at the steps of x"),
         ((graph(), {"x": 1}), "torch.save([*dataset], path)"),
     ],
 )
@@ -146,6 +154,197 @@ def test_attributes_at_points_that_are_told(caplog, one_line):
     called = {"static_names": ["k", "q"], "component_names": ["p"]}
     fields = nfsgeo.from_pyg(steady, series="samples", **called)
     assert fields.static_names == ["k", "q"] and fields.component_names == ["p"]
+
+
+N, STEPS = 6, 5
+SERIES = torch.randn(N, STEPS, 1)
+PAIR = torch.randn(N, STEPS, 2)
+AHEAD = torch.randn(N, 3, 1)
+ASKED = "components or time steps; give --time-axis none, or --time-axis 1"
+POS = torch.rand(N, 2)
+
+
+def series_of(t: int | None = STEPS, **attributes: Any) -> list[Data]:
+    times = {} if t is None else {"t": torch.arange(float(t))}
+    return [Data(pos=POS, **times, **attributes) for _ in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("graphs", "options", "expected"),
+    [
+        (series_of(x=SERIES[..., 0]), {}, SERIES),
+        (series_of(x=SERIES[..., 0]), {"series": "samples"}, SERIES),
+        (series_of(x=SERIES.mT), {}, SERIES),
+        (series_of(x=PAIR), {}, PAIR),
+        (series_of(x=PAIR.mT), {}, PAIR),
+        (series_of(x=PAIR.transpose(0, 1)), {"time_axis": 0}, PAIR),
+        (series_of(x=PAIR.mT), {"time_axis": -1}, PAIR),
+        (series_of(8, x=SERIES[..., 0], y=AHEAD[..., 0]), {}, [SERIES, AHEAD]),
+        (series_of(8, x=SERIES.mT, y=AHEAD[..., 0]), {}, [SERIES, AHEAD]),
+        (series_of(8, x=SERIES.mT, y=AHEAD.mT), {"time_axis": 2}, [SERIES, AHEAD]),
+        (series_of(6, x=SERIES[..., 0], y=AHEAD[:, 0, 0]), {}, [SERIES, AHEAD[:, :1]]),
+        (series_of(6, x=PAIR.mT, y=PAIR[:, 0]), {}, [PAIR, PAIR[:, :1]]),
+        (series_of(None, x=SERIES.mT), {"time_axis": 1}, SERIES.mT),
+        (series_of(1, x=SERIES[..., 0]), {"series": "samples"}, SERIES.mT),
+    ],
+)
+def test_the_axis_of_time(graphs, options, expected):
+    """The number of times tells which axis is time, or else a user does."""
+    whole = torch.cat(expected, 1) if isinstance(expected, list) else expected
+    fields = nfsgeo.from_pyg(graphs, **options)
+    assert fields.num_samples == 3
+    np.testing.assert_array_equal(fields.read(2, slice(None)), whole)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "options", "words"),
+    [
+        (series_of(None, x=POS, y=POS), {}, ASKED),
+        (series_of(None, x=POS, y=POS), {"series": "samples"}, ASKED),
+        (series_of(None, x=POS, y=POS[:, 0]), {}, ASKED),
+        (series_of(None, x=POS), {}, ASKED),
+        (series_of(None, x=POS), {"series": "samples"}, ASKED),
+        (series_of(None, x=POS[:, 0], y=POS[:, 0]), {}, ASKED),
+        (series_of(None, x=SERIES.mT), {}, "which axis is time; give --time-axis 2"),
+        (series_of(None, x=POS, y=POS), {"time_axis": 1}, "4 time steps and no times"),
+        (series_of(None, x=PAIR), {"time_axis": None}, "time_axis=None"),
+        (series_of(x=PAIR), {"time_axis": None}, "time_axis=None"),
+        (series_of(x=PAIR), {"time_axis": 3}, "time_axis=3"),
+        (
+            series_of(x=PAIR),
+            {"time_axis": 2},
+            "time_axis=2: expected an axis of 6 points",
+        ),
+        (series_of(x=SERIES[..., 0]), {"series": "time-steps"}, "--series samples"),
+        (series_of(4, x=SERIES[..., 0]), {}, "x of shape (6, 5) and 4 t"),
+        (series_of(8, x=PAIR, y=AHEAD), {}, "8 t: expected an axis"),
+        (series_of(x=SERIES[1:, :, 0]), {}, "an axis of 6 points"),
+        (series_of(None, x=POS[1:, :1]), {}, "an axis of 6 points"),
+        ([*series_of(x=PAIR), *series_of(x=SERIES)], {}, "the first in x"),
+    ],
+)
+def test_axes_that_are_asked_for_or_refused(graphs, options, words, one_line):
+    message = one_line(nfsgeo.from_pyg, graphs, **options)
+    assert words in message
+    for foreign in ("dimension", "concatenate", "tuple", "object"):
+        assert foreign not in message
+
+
+def test_a_reading_of_two_is_told(caplog):
+    """Names of components are an answer, too."""
+    twins = series_of(None, x=POS, y=POS)
+    names = {"component_names": ["p", "q"]}
+    for options in ({"time_axis": None}, names):
+        fields = nfsgeo.from_pyg(twins, **options)
+        assert fields.static_names == ["a_0", "a_1"] and fields.components == 2
+    assert not caplog.messages
+    square = torch.randn(N, STEPS, STEPS)
+    fields = nfsgeo.from_pyg(series_of(x=square))
+    np.testing.assert_array_equal(fields.read(0, slice(None)), square)
+    nfsgeo.from_pyg(series_of(None, x=POS, y=POS[:, 0]), series="samples")
+    for line, words in zip(
+        caplog.messages, ("time_axis=2", "time_axis=1"), strict=True
+    ):
+        assert words in line
+
+
+def test_the_axis_of_time_of_a_file(tmp_path, one_line):
+    graphs = series_of(None, x=POS, y=POS)
+    path = saved(tmp_path / "a.pt", graphs)
+    assert ASKED in one_line(nfsgeo.open, path)
+    steady = nfsgeo.open(path, time_axis=None)
+    assert steady.static_names == ["a_0", "a_1"] and not steady.reopens
+    moving = nfsgeo.open(path, time_axis=1, times=np.arange(4.0))
+    np.testing.assert_array_equal(
+        moving.read(0, slice(None))[..., 0], torch.cat([POS, POS], 1)
+    )
+
+
+def one_hetero() -> HeteroData:
+    graph = HeteroData()
+    graph["cell"].pos, graph["cell"].x = POS, SERIES
+    return graph
+
+
+def in_memory(folder: Path, graphs: list[Data]) -> Path:
+    InMemoryDataset.save(graphs, str(folder / "processed.pt"))
+    return folder / "processed.pt"
+
+
+def test_ways_to_hand_over_graphs(tmp_path, one_line):
+    graphs = [Data(pos=torch.rand(n, 2), x=torch.randn(n, 4), t=T4) for n in (5, 7)]
+    ways: list[Any] = [tuple(graphs), iter(graphs), Batch.from_data_list(graphs)]
+    ways += [DataLoader(graphs, batch_size=2), [Batch.from_data_list(graphs)]]
+    opened = [nfsgeo.from_pyg(way) for way in ways]
+    opened.append(nfsgeo.open(in_memory(tmp_path, graphs)))
+    opened.append(nfsgeo.open(saved(tmp_path / "a.pt", graphs)))
+    for fields in opened:
+        assert fields.num_samples == 2
+        np.testing.assert_array_equal(fields.read(1, slice(None))[..., 0], graphs[1].x)
+    assert nfsgeo.from_pyg(graphs[0]).num_samples == 1
+    unsliced = Batch(pos=POS, x=SERIES, t=T5, batch=torch.zeros(N).long())
+    temporal = TemporalData(src=torch.arange(2), dst=torch.arange(2), t=torch.arange(2))
+    for wrong, words in (
+        (DataLoader(graphs, shuffle=True), "loader.dataset"),
+        (unsliced, "the list of Data that it was made of"),
+        (one_hetero(), "Data(pos=graph['cell'].pos, x=graph['cell'].x)"),
+        (Batch.from_data_list([one_hetero()]), "a HeteroDat"),
+        (temporal, "a TemporalData"),
+        ("a.pt", "a str"),
+        ([graphs], "a list"),
+        ([], "no graph"),
+    ):
+        assert words in one_line(nfsgeo.from_pyg, wrong)
+    path = saved(tmp_path / "b.pt", [one_hetero()])
+    assert "with a HeteroData" in one_line(nfsgeo.open, path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "read"),
+    [(torch.float64, "f8"), (torch.float16, "f4"), (torch.bfloat16, "f4")]
+    + [(torch.int64, "f8"), (torch.bool, "f4")],
+)
+def test_types_of_numbers(kind, read):
+    x = (3 * SERIES[..., 0]).to(kind)
+    x = x.requires_grad_() if kind == torch.float64 else x
+    fields = nfsgeo.from_pyg(series_of(x=x))
+    assert fields.dtype == np.dtype(read)
+    np.testing.assert_array_equal(
+        fields.read(0, slice(None))[..., 0], x.detach().float()
+    )
+
+
+def test_attributes_that_are_left_out_with_a_line(caplog, one_line):
+    edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    masks = {f"{part}_mask": torch.ones(N) > 0 for part in ("train", "val", "test")}
+    more = {"edge_weight": torch.ones(3), "lengths": torch.ones(3), "name": "wing"}
+    types = torch.tensor([0, 4, 5, 6, 0, 4])
+    more |= {"node_type": torch.nn.functional.one_hot(types, 9).float()}
+    graphs = series_of(x=SERIES, edge_index=edges, surf=types > 4, **masks, **more)
+    for item in graphs:
+        item.adj_t = torch.eye(N).to_sparse_csr()
+    fields = nfsgeo.from_pyg(graphs)
+    assert fields.static_names == ["node_type", "surf"] and not fields.scalar_names
+    assert fields.read_static(0)[:, 0].tolist() == types.tolist()
+    assert [*fields.categories] == ["node_type"]
+    left = "adj_t, edge_weight, lengths, name, test_mask, train_mask, val_mask"
+    assert caplog.messages == [f"graphs: left out {left}"]
+    for wrong, words in (
+        ({"x": SERIES + 1j}, "two components"),
+        ({"time": T5}, "both"),
+        ({"u": 0.5}, "named 'u'"),
+    ):
+        attributes = {"x": SERIES, **wrong}
+        assert words in one_line(nfsgeo.from_pyg, series_of(**attributes))
+
+
+def test_graphs_whose_times_say_what_they_are(one_line):
+    steps = [Data(pos=POS, x=POS + k, t=float(k)) for k in range(3)]
+    message = one_line(nfsgeo.from_pyg, steps)
+    assert "--series time-steps" in message and "--series samples" not in message
+    message = one_line(nfsgeo.from_pyg, series_of(1, x=POS))
+    assert "--series samples" in message and "--series time-steps" not in message
+    assert len(nfsgeo.from_pyg(steps, series="time-steps").times) == 3
 
 
 class Planted:
