@@ -9,7 +9,7 @@ from __future__ import annotations
 from nfsgeo.data.io.described_arrays import ARRAYS
 from nfsgeo.data.io.format import FileProbe, Format
 from nfsgeo.data.io.graphs import GRAPHS
-from nfsgeo.data.io.meshes import MESHES, SERIES
+from nfsgeo.data.io.meshes import MESHES, OTHER_MESHES, SERIES
 from nfsgeo.data.io.netcdf import NETCDF, ZARR
 from nfsgeo.data.io.numpy_archives import NPZ
 from nfsgeo.data.io.own_files import is_own, read_own
@@ -36,6 +36,7 @@ FORMATS: tuple[Format, ...] = (
     GRAPHS,
     NPZ,
     MESHES,
+    OTHER_MESHES,
     SERIES,
     NETCDF,
     ZARR,

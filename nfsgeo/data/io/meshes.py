@@ -1,54 +1,69 @@
-"""Meshes that meshio reads, blocks of them, and ParaView's series of them."""
+"""Meshes with fields at their points or cells, blocks of them, and series of them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from html import unescape
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import parse
+from xml.etree.ElementTree import Element, parse
 
+import h5py
 import numpy as np
 
 from nfsgeo.data.checks import missing_values, reading
-from nfsgeo.data.conventions import GHOST, VALID, is_static
+from nfsgeo.data.conventions import GHOST, SPACE, VALID, is_static
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.meshio_files import read_meshio
 from nfsgeo.data.io.roles import Columns
+from nfsgeo.data.io.vtk_files import Mesh, beside, read_vtk
 from nfsgeo.errors import UserError
 
-KINDS = {
-    b"UnstructuredGrid": "vtu",
-    b"PUnstructuredGrid": "pvtu",
-    b"vtkMultiBlockDataSet": "vtm",
-    b"Collection": "pvd",
-}
-LISTS = {"vtm": ("DataSet", "file"), "pvtu": ("Piece", "Source")}  # of other files
+SETS = ("UnstructuredGrid", "PolyData", "StructuredGrid", "RectilinearGrid")
+KINDS = dict.fromkeys((*SETS, "ImageData"), "xml")  # of <VTKFile type="...">
+KINDS |= dict.fromkeys([f"P{name}" for name in KINDS], "pieces")
+KINDS |= dict.fromkeys(("vtkMultiBlockDataSet", "vtkPartitionedDataSet"), "blocks")
+KINDS |= {"vtkPartitionedDataSetCollection": "blocks", "Collection": "pvd"}
+HDF5 = {"VTKHDF": "hdf", "CGNSLibraryVersion": "cgns", "INFOS_GENERALES": "med"}
+OF_VTK = ("xml", "vtk", "hdf", "ensight", "cgns", "pieces", "blocks", "other")
 OF_TIME = ("TimeValue", "TIME", "CYCLE")  # numbers that tell a time step
-BESIDE = ("Points", "connectivity", "offsets", "types")  # arrays that are no fields
-NAMED = re.compile(rb"<DataArray[^>]*?\sName=\"([^\"]*)\"")
+DUPLICATE = 1  # in vtkGhostType: what another piece has
 _SAID = set[tuple[Path, tuple[str, ...]]]()
-AGAIN = "check it, or save it again as .vtu of version 1.0, compressed by ZLib or not"
+A_MESH, AGAIN = "an undamaged mesh", "check it, or save it again as .vtu"
 
 
 def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> Fields:
-    """Read one sample: points, cells and every field, vectors by component.
+    """Read a mesh: points, cells and every field, vectors by component.
 
     An array ``a``, ``a_NAME`` or ``node_type`` is a static input, and so are bytes of
     zeros and ones. Single numbers of the whole mesh are inputs of the sample.
     Coordinates that are the same at all points, such as z of a plane mesh, are left
     out. Whole numbers at cells, such as those of materials, are no fields, which a
-    warning tells. Files of several blocks or pieces are one mesh.
+    warning tells. Files of several blocks or pieces are one mesh; blocks of a lower
+    dimension, such as the boundaries of a volume, are left out, which one tells too.
     """
-    with reading(path, "a mesh that meshio reads", AGAIN):
-        mesh, times = _xdmf(path) if _kind(path) == "xdmf" else (_read(path), None)
-    return _fields(path, mesh, times, at, columns)
+    if (kind := _kind(path)) not in OF_VTK:
+        with reading(path, "a mesh that meshio reads", AGAIN):
+            mesh, times = read_meshio(path, str(kind))
+        return _fields(path, mesh, times, at, columns)
+    mesh, times = _read(path, at)
+    if times is None or len(times) < 2:
+        return _fields(path, mesh, times, at, columns)
+    steps = {Path(f"{path} at {time}"): number for number, time in enumerate(times)}
+    opener = partial(_time, path, steps, at, columns)
+    return replace(concatenated([*steps], opener, "time-steps"), path=path)
+
+
+def _time(path: Path, steps: Any, at: Any, columns: Any, step: Path) -> Fields:
+    """A time step of a file that holds several."""
+    mesh, times = _read(path, at, steps[step])
+    return _fields(path, mesh, (times or [])[steps[step] :][:1], at, columns)
 
 
 def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Fields:
@@ -58,82 +73,107 @@ def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Field
     else:
         listed = json.loads(path.read_bytes())["files"]
         listed = [{"timestep": e["time"], "file": e["name"]} for e in listed]
+    timed = any("timestep" in entry for entry in listed)
     samples: dict[str, dict[Path, tuple[float, dict[str, Path]]]] = {}
     for entry in listed:
-        time, part = float(entry["timestep"]), entry.get("part", "0")
-        steps = samples.setdefault(entry.get("group", ""), {})
+        part, steps = (
+            entry.get("part", "0"),
+            samples.setdefault(entry.get("group", ""), {}),
+        )
+        before = sum(part in parts for _, parts in steps.values())
+        time = float(entry["timestep"]) if timed else float(before)
         _, parts = steps.setdefault(Path(f"{path} at {time}"), (time, {}))
         if part in parts:
             given = f"{path} with several files at one time, {time:g}"
             todo = "number them, part=, or merge them in ParaView"
             raise UserError(given, "one file for each time step, or parts of it", todo)
-        parts[part] = path.parent / entry["file"]
+        parts[part] = beside(path, entry["file"])
     groups = {}
     for group, steps in samples.items():
-        opener = partial(_step, path, steps, at, columns)
+        opener = partial(_step, path, steps, at, columns, timed)
         name = Path(f"{path}, group {group}")
         groups[name] = concatenated([*steps], opener, "time-steps")
     return replace(concatenated([*groups], groups.__getitem__, "samples"), path=path)
 
 
-def _step(series: Path, steps: Any, at: Any, columns: Any, step: Path) -> Fields:
+def _step(
+    series: Path, steps: Any, at: Any, columns: Any, timed: bool, step: Path
+) -> Fields:
     """A time step of a series, of one file or of several parts."""
     time, parts = steps[step]
-    return _fields(series, _merged(series, [*parts.values()]), [time], at, columns)
+    blocks = {str(file): _read(file, at)[0] for file in parts.values()}
+    mesh = _merged(series, blocks, at)
+    return _fields(series, mesh, [time] if timed else None, at, columns)
 
 
-def _fields(path: Path, mesh: Any, times: Any, at: Any, columns: Any) -> Fields:
-    """The fields of a mesh of meshio, at the points or at the centroids of cells.
+def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields:
+    """The fields of a mesh, at its points or at the centres of its cells.
 
     Arrays are [n, ...], or [n, ..., t] where there are several times.
     """
-    at_cells = {name: np.concatenate(blocks) for name, blocks in mesh.cell_data.items()}
     chosen = {name for names in (columns or {}).values() for name in np.ravel(names)}
-    hidden = {name for name, v in at_cells.items() if v.dtype.kind in "iu"} - chosen
-    lost = sorted(hidden - {VALID, GHOST})
+    hidden = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"}
+    hidden -= chosen
+    lost = [*mesh.lost, *sorted(hidden - {VALID, GHOST})]
     parameters = dict[str, Any]()
-    for name, values in mesh.field_data.items():
+    for name, values in mesh.numbers.items():
         value = np.asarray(values)
         if value.size == 1 and value.dtype.kind in "biuf" and name not in OF_TIME:
             parameters[name] = value.reshape(1)
         elif name not in OF_TIME:
             lost.append(name)
-    _warn(path, tuple(lost))
-    names = [name for name in mesh.point_data if name not in (VALID, GHOST)]
-    inside = [name for name in at_cells if name not in hidden | {VALID, GHOST}]
+    names = [name for name in mesh.at_points if name not in (VALID, GHOST)]
+    inside = [name for name in mesh.at_cells if name not in hidden | {VALID, GHOST}]
     if at is None and names and inside:
         both = f"{', '.join(names)} at the points and {', '.join(inside)} at the cells"
         todo = f"say it: nfsgeo convert {path} --out NAME.nc --at points, or --at cells"
         raise UserError(f"{path} with {both}", "to be told which are the fields", todo)
     cells: dict[str, Any] = {}
-    points, arrays = mesh.points.astype(np.float64), mesh.point_data
+    points, arrays, axes = mesh.points, mesh.at_points, mesh.axes
     if at == "cells" or not names:
-        arrays, names = at_cells, inside
-        points = np.concatenate(
-            [points[block.data].mean(axis=1) for block in mesh.cells]
-        )
+        arrays, names, points = mesh.at_cells, inside, mesh.centres
+        axes = [(axis[1:] + axis[:-1]) / 2 if len(axis) > 1 else axis for axis in axes]
     else:
-        cells = {kind: n for kind, n in mesh.cells_dict.items() if kind != "vertex"}
+        for kind, nodes in mesh.cells:
+            cells[kind] = np.concatenate([cells.get(kind, nodes[:0]), nodes])
+        if mesh.unknown:
+            lost.append(f"cells, among which are {mesh.unknown}")
+    _warn(path, tuple(lost))
     if bad := int(np.count_nonzero(arrays.get(GHOST, 0))):
         raise missing_values(f"fields of {path}, by its {GHOST},", bad, len(points))
     if not names:
         raise ValueError("no data at the points or cells")
+    if times is None and "TimeValue" in mesh.numbers:
+        times = np.ravel(mesh.numbers["TimeValue"])[:1]
+    wide = [axis for axis in axes if len(axis) > 1]
+    on_grid = bool(wide) and all((np.diff(axis) > 0).all() for axis in wide)
+    if on_grid:
+        coordinates = dict(zip(SPACE, wide, strict=False))
+        at_all, sizes = tuple(coordinates)[::-1], [len(axis) for axis in wide][::-1]
+    else:
+        moving = np.ptp(points, axis=0) > 0
+        moving[0] |= not moving.any()
+        coordinates = {"points": points[:, moving]}
+        at_all, sizes = ("point",), [len(points)]
     valid, variables = np.asarray(arrays.get(VALID, 1)) == 1, dict[str, Any]()
     in_time = (len(times),) if times is not None and len(times) > 1 else ()
     for name in names:
         values = arrays[name].reshape(len(points), -1, *in_time)
         if not (valid.all() or is_static(name)):
             values = np.where(valid.reshape(len(points), -1, *in_time), values, np.nan)
-        variables[name] = ("point", "component", "time")[: values.ndim], values
-    if times is None and "TimeValue" in mesh.field_data:
-        times = np.ravel(mesh.field_data["TimeValue"])[:1]
-    moving = np.ptp(points, axis=0) > 0
-    moving[0] |= not moving.any()
+        dims = (*at_all, "component", "time")[: len(at_all) + values.ndim - 1]
+        variables[name] = dims, values.reshape(*sizes, *values.shape[1:])
     return to_fields(
         path,
         variables,
-        {"points": (("point", "axis"), points[:, moving]), "time": ("time", times)},
-        cells=cells,
+        {
+            **{
+                n: ((n,) if on_grid else ("point", "axis"), v)
+                for n, v in coordinates.items()
+            },
+            "time": ("time", times),
+        },
+        cells={} if on_grid else cells,
         parameters={n: v for n, v in parameters.items() if n not in names},
     )
 
@@ -145,105 +185,103 @@ def _warn(path: Path, lost: tuple[str, ...]) -> None:
         left_out(path, lost)
 
 
-def _read(path: Path) -> Any:
-    """A file of one time step, as meshio's ``Mesh``."""
-    import meshio
-
-    with reading(path, "a mesh that meshio reads", AGAIN):
-        if (kind := _kind(path)) in LISTS:
-            tag, key = LISTS[kind]
-            listed = [item.attrib.get(key) for item in parse(path).getroot().iter(tag)]
-            return _merged(path, [path.parent / name for name in listed if name])
-        mesh = getattr(meshio, kind or "vtk").read(path)
-        if kind == "vtu":  # meshio leaves arrays out that are broken, or of one piece
-            named = {unescape(n.decode()) for n in NAMED.findall(path.read_bytes())}
-            kept = {*mesh.point_data, *mesh.cell_data, *mesh.field_data, *BESIDE}
-            if lost := ", ".join(named - kept):
-                raise ValueError(f"{lost} broken, or in some of its pieces alone")
-        return mesh
+def _read(path: Path, at: str | None, step: int = 0) -> tuple[Mesh, list[float] | None]:
+    """A file of VTK at one of its times as one mesh, and the times if there are any."""
+    blocks, times = _blocks(path, at, step)
+    highest = max(mesh.dim for mesh in blocks.values())
+    lower = [name for name, mesh in blocks.items() if mesh.dim < highest]
+    if lower:
+        listed = f"blocks of less than {highest} dimensions, {', '.join(lower)}"
+        _warn(path, (f"{listed}; their own files can be read",))
+    return _merged(path, {n: blocks[n] for n in blocks if n not in lower}, at), times
 
 
-def _merged(path: Path, files: Sequence[Path]) -> Any:
+def _blocks(
+    path: Path, at: str | None, step: int = 0
+) -> tuple[dict[str, Mesh], list[float] | None]:
+    """The blocks of a file by name, those of other files that it lists among them."""
+    kind, times, blocks = _kind(path), None, dict[str, Mesh]()
+    with reading(path, A_MESH, AGAIN):
+        if kind == "other":
+            raise ValueError("data of VTK that are no mesh, or of overlapping grids")
+        if kind in ("pieces", "blocks"):
+            for name, file in _listed(parse(path).getroot()):
+                below, several = _blocks(beside(path, file), at)
+                if several and len(several) > 1:
+                    raise ValueError(f"{file} with several time steps")
+                blocks |= {"/".join(filter(None, (name, n))): below[n] for n in below}
+        else:
+            blocks, times = read_vtk(path, str(kind), step)
+        blocks = {name: mesh for name, mesh in blocks.items() if len(mesh.points)}
+        if not blocks:
+            raise ValueError("no points")
+    return ({"": _merged(path, blocks, at)} if kind == "pieces" else blocks), times
+
+
+def _listed(element: Element, name: str = "") -> Iterator[tuple[str, str]]:
+    """Names of blocks or pieces, and the files that hold them."""
+    for child in element:
+        if file := child.get("file") or child.get("Source"):
+            yield "/".join(filter(None, (name, child.get("name") or file))), file
+        else:
+            inside = (name, child.get("name"))
+            yield from _listed(child, "/".join(filter(None, inside)))
+
+
+def _merged(path: Path, parts: Mapping[str, Mesh], at: str | None) -> Mesh:
     """Blocks or pieces as one mesh; points that several have become one."""
-    import meshio
-
-    parts, todo = [_read(file) for file in files], "convert them one by one"
-    first = parts[0]
-    if len(parts) == 1:
+    todo = "convert them one by one"
+    (begin, first), *others = parts.items()
+    if not others:
         return first
-    if any(
-        {*p.point_data, *p.cell_data} != {*first.point_data, *first.cell_data}
-        for p in parts
-    ):
-        raise UserError(f"{path}", "blocks of the same arrays", todo)
-    points = np.concatenate([part.points for part in parts])
+    for name, part in others:
+        odd = {*first.at_cells} ^ {*part.at_cells}
+        if at != "cells":
+            odd |= {*first.at_points} ^ {*part.at_points}
+        if odd:
+            given = f"{path} with {', '.join(sorted(odd))} in one of {begin} and {name}"
+            raise UserError(given, "blocks of the same arrays", todo)
+    meshes = [*parts.values()]
+    points = np.concatenate([part.points for part in meshes])
     _, where, number = np.unique(points, axis=0, return_index=True, return_inverse=True)
     kept = np.sort(where)
     single = where[number.reshape(-1)]  # of the points at a place, the first
-    at_points = {}
-    for name in first.point_data:
-        values = np.concatenate([part.point_data[name] for part in parts])
-        if not np.array_equal(values, values[single], equal_nan=True):
+    at_points, at_cells = dict[str, Any](), dict[str, Any]()
+    for name in first.at_points if at != "cells" else ():
+        values = np.concatenate([part.at_points[name] for part in meshes])
+        if name == GHOST:
+            values &= ~np.array(DUPLICATE, values.dtype)
+        if not np.array_equal(
+            values, values[single], equal_nan=values.dtype.kind == "f"
+        ):
             given = f"{path} with {name} that differs between blocks at a common point"
-            raise UserError(given, "one value at each point", todo)
+            more = ", or choose the fields at the cells, --at cells" * bool(
+                first.at_cells
+            )
+            raise UserError(given, "one value at each point", todo + more)
         at_points[name] = values[kept]
-    at_cells = {n: [v for p in parts for v in p.cell_data[n]] for n in first.cell_data}
+    twice = [
+        part.at_cells.get(GHOST, np.zeros(len(part.centres), int)) for part in meshes
+    ]
+    alone = np.concatenate(twice) & DUPLICATE == 0
+    for name in first.at_cells:
+        at_cells[name] = np.concatenate([part.at_cells[name] for part in meshes])[alone]
     cells, start = [], 0
-    for part in parts:
-        for block in part.cells:
-            nodes = np.searchsorted(kept, single[block.data + start])
-            cells.append((block.type, nodes))
+    for part in meshes:
+        for kind, nodes in part.cells:
+            cells.append((kind, np.searchsorted(kept, single[nodes + start])))
         start += len(part.points)
-    more = {"cell_data": at_cells, "field_data": first.field_data}
-    return meshio.Mesh(points[kept], cells, at_points, **more)
-
-
-def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
-    """The mesh and the times of XDMF, a grid or temporal collections of fields."""
-    import meshio
-
-    grids = parse(path).getroot()
-    series = [each for each in grids.iter("Grid") if each.get("CollectionType")]
-    if any(each.get("CollectionType") != "Temporal" for each in series):
-        raise ValueError("collections of grids that are not time steps")
-    _check_items(grids)
-    if not series:
-        reader = meshio.xdmf.main.XdmfReader(path)
-        old = grids.get("Version", "").startswith("2")
-        return (reader.read_xdmf2 if old else reader.read_xdmf3)(grids), None
-    at: tuple[dict[str, Any], dict[str, Any]] = {}, {}
-    times: list[float] = []
-    with meshio.xdmf.TimeSeriesReader(path) as reader:
-        _check_items(reader.domain)
-        points, cells = reader.read_points_cells()
-        for tag in ("Geometry", "Topology"):
-            first, *others = (reader._read_data_item(g[0]) for g in grids.iter(tag))
-            if not all(np.array_equal(each, first) for each in others):
-                raise ValueError("a mesh that moves")
-        for each in series:
-            reader.collection = [*each]  # of which meshio takes the last
-            steps = [reader.read_data(step) for step in range(len(each))]
-            at_times = [time for time, *_ in steps]
-            names = [name for data in steps[0][1:] for name in data]
-            alike = all({*data[1], *data[2]} == {*names} for data in steps)
-            twice = {*names} & {*at[0], *at[1]}
-            if at_times != (times or at_times) or twice or not alike:
-                raise ValueError(f"{', '.join(names)} twice, or at other times")
-            times = at_times
-            for name in steps[0][1]:
-                at[0][name] = np.stack([data[name] for _, data, _ in steps], -1)
-            for name in steps[0][2]:
-                blocks = zip(*(data[name] for *_, data in steps), strict=True)
-                at[1][name] = [np.stack(block, -1) for block in blocks]
-    return meshio.Mesh(points, cells, *at), times
-
-
-def _check_items(root: Any) -> None:
-    """Have all digits of text read; meshio takes no heed of how binary data lie."""
-    for item in root.iter("DataItem"):
-        item.attrib.setdefault("Precision", "8")
-        if item.get("Format") == "Binary":
-            raise ValueError("binary data, which are not read")
+    unknown = "; ".join(filter(None, [part.unknown for part in meshes]))
+    return Mesh(
+        points[kept],
+        [] if unknown else cells,
+        np.concatenate([part.centres for part in meshes])[alone],
+        at_points,
+        at_cells,
+        first.numbers,
+        first.lost,
+        unknown,
+    )
 
 
 def _kind(path: Path) -> str | None:
@@ -252,15 +290,30 @@ def _kind(path: Path) -> str | None:
     if head.startswith(b"# vtk DataFile"):
         return "vtk"
     if match := re.search(rb"<VTKFile[^>]*\stype\s*=\s*['\"](\w+)", head):
-        return KINDS.get(match[1])
+        return KINDS.get(match[1].decode(), "other")
     if b'"file-series-version"' in head:
         return "series"
+    if head.startswith(b"\x89HDF"):
+        with h5py.File(path, "r") as file:
+            return next((kind for name, kind in HDF5.items() if name in file), None)
+    if re.search(rb"FORMAT\s+type:\s*ensight", head):
+        return "ensight"
+    if head.startswith(b"$MeshFormat"):
+        return "gmsh"
     return "xdmf" if b"<Xdmf" in head else None
 
 
 MESHES = Format(
-    "meshes (.vtu, .vtk, .vtm, .xdmf)",
-    lambda probe: _kind(probe.path) in ("vtu", "vtk", "xdmf", *LISTS),
+    "meshes of VTK (.vtu, .vtp, .vts, .vtr, .vti, .vtk, .vtkhdf, .vtm, .pvtu, ...), "
+    "EnSight Gold (.case), CGNS",
+    lambda probe: _kind(probe.path) in OF_VTK,
+    _mesh,
+    columns="kinds",
+    needs=("vtk",),
+)
+OTHER_MESHES = Format(
+    "meshes of XDMF, Gmsh (.msh) and MED",
+    lambda probe: _kind(probe.path) in ("xdmf", "gmsh", "med"),
     _mesh,
     columns="kinds",
     needs=("meshio",),
@@ -270,5 +323,5 @@ SERIES = Format(
     lambda probe: _kind(probe.path) in ("pvd", "series"),
     _series,
     columns="kinds",
-    needs=("meshio",),
+    needs=("vtk",),
 )

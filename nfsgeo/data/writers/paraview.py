@@ -95,6 +95,8 @@ def _write_step(
     for number, name in enumerate(fields.static_names, u.shape[-1]):
         if name in fields.categories:
             values[number] = values[number].astype(np.int64)
+    # Cells that meshio writes, but does not know the dimension of.
+    meshio._mesh.topological_dimension.update(wedge15=3, pyramid13=3)
     mesh = meshio.Mesh(points, cells, dict(zip(keys, values, strict=True)))
     meshio.write(out, mesh, file_format="vtu")
 

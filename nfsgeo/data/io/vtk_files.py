@@ -1,0 +1,275 @@
+"""Files that the VTK library reads, in a process of its own, as meshes.
+
+VTK checks little of what it reads: one in thirty files with a few changed bytes ends
+the process that reads it. So that is another one, which is started again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from html import unescape
+from itertools import product
+from mmap import ACCESS_READ, mmap
+from pathlib import Path, PurePath
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.data.io import vtk_process
+from nfsgeo.errors import UserError
+
+__all__ = ["Mesh", "beside", "read_vtk"]
+
+# Cells by their number in VTK: name in meshio, number of nodes.
+CELLS = {3: ("line", 2), 5: ("triangle", 3), 9: ("quad", 4), 10: ("tetra", 4)}
+CELLS |= {12: ("hexahedron", 8), 13: ("wedge", 6), 14: ("pyramid", 5)}
+CELLS |= {21: ("line3", 3), 22: ("triangle6", 6), 23: ("quad8", 8), 24: ("tetra10", 10)}
+CELLS |= {25: ("hexahedron20", 20), 26: ("wedge15", 15), 27: ("pyramid13", 13)}
+CELLS |= {28: ("quad9", 9), 29: ("hexahedron27", 27), 32: ("wedge18", 18)}
+# Lagrange cells, by their number of nodes, that are the same as others.
+LAGRANGE = {(68, 2): 3, (69, 3): 5, (70, 4): 9, (71, 4): 10, (72, 8): 12, (73, 6): 13}
+LAGRANGE |= {(74, 5): 14, (68, 3): 21, (69, 6): 22, (70, 9): 28, (71, 10): 24}
+VERTICES, POLYLINE, STRIP, POLYGON, POLYHEDRON = (1, 2), 4, 6, 7, 42
+# Cells in another order: pixels, voxels, and wedges, which meshio mirrors.
+ALIKE = {8: (9, [0, 1, 3, 2]), 11: (12, [0, 1, 3, 2, 4, 5, 7, 6])}
+ALIKE |= {13: (13, [0, 2, 1, 3, 5, 4])}
+TAGS = re.compile(
+    rb"<(/?(?:PointData|CellData|FieldData)|Piece|DataArray|AppendedData)\b([^>]*)>"
+)
+ATTRIBUTES = re.compile(rb"(\w+)\s*=\s*[\"']([^\"']*)[\"']")
+SECTIONS = {"PointData": "points", "CellData": "cells", "FieldData": "numbers"}
+SECTIONS |= dict.fromkeys(["/PointData", "/CellData", "/FieldData"], "")
+
+
+@dataclass
+class Mesh:
+    """A mesh, or a block of one.
+
+    Attributes:
+        points: Coordinates ``[n, 3]``.
+        cells: Types and the nodes ``[cells, nodes]`` of cells, without vertices.
+        centres: The mean of the nodes of each cell, ``[cells, 3]``; of polygons and
+            polyhedra the centroid.
+        at_points: Arrays at the points, ``[n, ...]``, by name.
+        at_cells: Arrays at the cells, ``[cells, ...]``, by name.
+        numbers: Arrays of the mesh as a whole, by name.
+        lost: What it holds besides.
+        unknown: How many cells are of types that ``cells`` cannot hold; "" if none.
+        dim: Dimension of the cells, the highest one.
+        axes: Coordinates along the axes of a grid, whose points are numbered along x
+            first; empty for other meshes.
+    """
+
+    points: NDArray[np.float64]
+    cells: list[tuple[str, NDArray[Any]]]
+    centres: NDArray[np.float64]
+    at_points: dict[str, Any]
+    at_cells: dict[str, Any]
+    numbers: dict[str, Any]
+    lost: list[str] = field(default_factory=list)
+    unknown: str = ""
+    dim: int = 3
+    axes: list[NDArray[np.float64]] = field(default_factory=list)
+
+
+class _Process:
+    """The process that reads files of VTK, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._started: subprocess.Popen[bytes] | None = None
+        self._lock, self._owner = threading.Lock(), 0
+
+    def ask(self, *request: Any) -> tuple[dict[str, Any], list[NDArray[Any]]]:
+        """Return the answer to a request, see :mod:`nfsgeo.data.io.vtk_process`."""
+        with self._lock:
+            alive = self._started is not None and self._started.poll() is None
+            if not alive or self._owner != os.getpid():  # a fork has one of its own
+                self._started, self._owner = (
+                    subprocess.Popen(
+                        [sys.executable, vtk_process.__file__],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                    ),
+                    os.getpid(),
+                )
+            process, complete = self._started, False
+            assert process and process.stdin and process.stdout
+            try:
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.flush()
+                about, arrays = json.loads(process.stdout.readline()), []
+                for dtype, shape in about["arrays"]:
+                    arrays.append(np.empty(shape, dtype))
+                    flat = arrays[-1].reshape(-1).view(np.uint8)
+                    if process.stdout.readinto(flat) != flat.size:
+                        raise EOFError
+                complete = True
+            except (ValueError, EOFError, OSError):
+                raise ValueError("damaged: the VTK library breaks off") from None
+            finally:
+                if not complete:  # or interrupted between question and answer
+                    process.kill()
+                    process.wait()
+                    self._started = None
+        if "error" in about:
+            raise ValueError(about["error"])
+        return about, arrays
+
+
+PROCESS = _Process()
+
+
+def read_vtk(
+    path: Path, kind: str, step: int = 0
+) -> tuple[dict[str, Mesh], list[float] | None]:
+    """Blocks of a file by name, "" where it is a single mesh, and its times if any.
+
+    Args:
+        path: The file.
+        kind: What reads it, a key of :data:`nfsgeo.data.io.vtk_process.READERS`.
+        step: Number of the time step to read, where there are several.
+
+    Raises:
+        ValueError: It is damaged, or no mesh.
+        UserError: It names files elsewhere.
+    """
+    if kind == "ensight":
+        for word in path.read_text(errors="replace").split():
+            beside(path, word)
+    elif kind in ("hdf", "cgns"):
+        _check_links(path)
+    names, more = _described(path) if kind == "xml" else ({}, {})
+    about, arrays = PROCESS.ask(str(path.resolve()), kind, step)
+    rest, meshes = iter(arrays), dict[str, Mesh]()
+    for block in about["blocks"]:
+        if "dim" not in block:
+            raise ValueError(f"a {block['kind'].removeprefix('vtk')}, which is no mesh")
+        points, types, offsets, nodes = (next(rest) for _ in range(4))
+        points, centres = points.astype(np.float64, copy=False), np.empty((0, 3))
+        if len(types):
+            sums = np.add.reduceat(points[nodes], offsets[:-1], axis=0)
+            centres = sums / np.diff(offsets)[:, None]
+        kinds = ("points", "cells", "numbers")
+        data = [{name: next(rest) for name in block[each]} for each in kinds]
+        for where, wanted in names.items():
+            if lost := wanted - {*block[where], *block["lost"]}:
+                raise ValueError(f"{', '.join(sorted(lost))} broken")
+        data[2] |= more
+        axes = [next(rest) for _ in range(3 * block["grid"])]
+        if block["centroids"]:
+            faces = np.isin(types, (POLYGON, POLYHEDRON))
+            centres[faces] = next(rest)[faces]
+        cells, unknown = _cells(types, offsets, nodes, block["types"])
+        mesh = Mesh(points, cells, centres, *data, block["lost"], unknown, block["dim"])
+        mesh.axes = axes
+        meshes[block["name"]] = mesh
+    return meshes, about["times"]
+
+
+def beside(path: Path, name: str) -> Path:
+    """Return the file of this name that another file lists.
+
+    Raises:
+        UserError: It is not in the folder of that file, or below.
+    """
+    bare = PurePath(name.replace("\\", "/"))
+    if bare.is_absolute() or ".." in bare.parts:
+        todo = "put them together in one folder, or list names without '..' and '/'"
+        raise UserError(f"{path}, which lists {name}", "files beside it or below", todo)
+    return path.parent / bare
+
+
+def _described(path: Path) -> tuple[dict[str, set[str]], dict[str, Any]]:
+    """Names of the arrays that XML of VTK describes, and numbers that VTK passes over.
+
+    VTK takes the arrays of the first piece for those of all, and reads none of the
+    whole mesh that does not tell its size.
+    """
+    pieces, numbers, inside = list[dict[str, set[str]]](), dict[str, Any](), ""
+    with (
+        path.open("rb") as stream,
+        mmap(stream.fileno(), 0, access=ACCESS_READ) as text,
+    ):
+        for tag in TAGS.finditer(text):
+            name, about = tag[1].decode(), dict(ATTRIBUTES.findall(tag[2]))
+            if name == "Piece" and about.get(b"NumberOfPoints") != b"0":
+                pieces.append({"points": set(), "cells": set()})
+            if name == "AppendedData":
+                break  # of bytes which may look like anything
+            if name in SECTIONS:
+                inside = "" if tag[2].endswith(b"/") else SECTIONS[name]
+            elif name == "DataArray" and pieces and inside in pieces[-1]:
+                pieces[-1][inside].add(unescape(about.get(b"Name", b"").decode()))
+            elif inside == "numbers" and b"NumberOfTuples" not in about:
+                called = unescape(about.get(b"Name", b"").decode())
+                if about.get(b"format") == b"ascii":
+                    values = text[tag.end() : text.find(b"<", tag.end())].split()
+                    numbers[called] = np.array([*map(float, values)])
+        if b"</VTKFile>" not in text[-1024:]:
+            raise ValueError("it ends too early")
+    for piece, where in product(pieces, ("points", "cells")):
+        if odd := ", ".join(sorted(piece[where] ^ pieces[0][where])):
+            raise ValueError(f"{odd} broken, or in some of its pieces alone")
+    return (pieces[0] if pieces else {}), numbers
+
+
+def _check_links(path: Path) -> None:
+    """Raise a UserError if parts of a file of HDF5 lie in other files."""
+
+    elsewhere = list[str]()
+
+    def note_link(name: str, link: Any) -> None:
+        if isinstance(link, h5py.ExternalLink):
+            elsewhere.append(link.filename)
+
+    def note_item(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            elsewhere.extend(other for other, *_ in item.external or ())
+            if item.is_virtual:
+                elsewhere.extend(v.file_name for v in item.virtual_sources())
+
+    with h5py.File(path, "r") as file:
+        file.visititems_links(note_link)
+        file.visititems(note_item)
+    for name in elsewhere:
+        beside(path, name)
+
+
+def _cells(
+    types: NDArray[Any], offsets: NDArray[Any], nodes: NDArray[Any], classes: Any
+) -> tuple[list[tuple[str, NDArray[Any]]], str]:
+    """Cells by type, and how many are of types that have no names here."""
+    cells, unknown, sizes = (
+        list[tuple[str, NDArray[Any]]](),
+        list[str](),
+        np.diff(offsets),
+    )
+    pairs = np.unique(np.stack([types.astype(np.int64), sizes]), axis=1).T
+    for kind, size in pairs.tolist():
+        some = np.flatnonzero((types == kind) & (sizes == size))
+        corners = nodes[offsets[some, None] + np.arange(size)]
+        kind = LAGRANGE.get((kind, size), kind)
+        if kind in ALIKE and size == len(ALIKE[kind][1]):
+            kind, corners = ALIKE[kind][0], corners[:, ALIKE[kind][1]]
+        elif kind in (POLYLINE, STRIP):
+            size = 2 if kind == POLYLINE else 3
+            windows = np.lib.stride_tricks.sliding_window_view(corners, size, axis=1)
+            kind, corners = (3, 5)[kind == STRIP], windows.reshape(-1, size)
+        elif kind == POLYGON and size in (3, 4):
+            kind = {3: 5, 4: 9}[size]
+        name, wanted = CELLS.get(kind, ("", size))
+        if corners.shape[1] != wanted:
+            raise ValueError(f"{len(some)} cells of type {kind} with {size} nodes")
+        if name:
+            cells.append((name, corners))
+        elif kind not in VERTICES:
+            unknown.append(f"{len(some)} of type {kind}, {classes[str(kind)]}")
+    return ([] if unknown else cells), "; ".join(unknown)

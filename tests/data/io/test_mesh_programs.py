@@ -1,0 +1,514 @@
+"""Meshes as programs of the field write them, made here with the layout of each."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nfsgeo
+from nfsgeo.errors import UserError
+
+meshio = pytest.importorskip("meshio")
+vtk = pytest.importorskip("vtk")
+from vtkmodules.util.numpy_support import numpy_to_vtk  # noqa: E402
+
+RNG = np.random.default_rng(0)
+SIZES = (4, 3, 2)  # points along x, y and z
+GRID = np.stack(np.meshgrid(*map(np.arange, SIZES[::-1]), indexing="ij")[::-1], -1)
+BOX = GRID.reshape(-1, 3).astype(float)  # numbered along x first
+WRITERS = {
+    "vtkUnstructuredGrid": ("vtu", "vtkXMLUnstructuredGridWriter"),
+    "vtkPolyData": ("vtp", "vtkXMLPolyDataWriter"),
+    "vtkStructuredGrid": ("vts", "vtkXMLStructuredGridWriter"),
+    "vtkRectilinearGrid": ("vtr", "vtkXMLRectilinearGridWriter"),
+    "vtkImageData": ("vti", "vtkXMLImageDataWriter"),
+}
+
+
+def with_arrays(data: Any, shift: float = 0, time: float | None = None) -> Any:
+    """Add ``p`` and ``v`` at the points, ``q`` at the cells, and a time."""
+    n, cells = data.GetNumberOfPoints(), data.GetNumberOfCells()
+    wanted = [
+        (data.GetPointData(), "p", np.arange(n) + shift),
+        (data.GetPointData(), "v", np.arange(3.0 * n).reshape(-1, 3) + shift),
+        (data.GetCellData(), "q", np.arange(cells) + shift),
+    ]
+    if time is not None:
+        wanted.append((data.GetFieldData(), "TimeValue", np.array([time])))
+    for where, name, values in wanted:
+        array = numpy_to_vtk(values.astype(float), deep=True)
+        array.SetName(name)
+        where.AddArray(array)
+    return data
+
+
+def points(xyz: np.ndarray = BOX) -> Any:
+    made = vtk.vtkPoints()
+    made.SetData(numpy_to_vtk(xyz.astype(float), deep=True))
+    return made
+
+
+def unstructured(*cells: tuple[int, list[int]], xyz: np.ndarray = BOX) -> Any:
+    grid = vtk.vtkUnstructuredGrid()
+    grid.SetPoints(points(xyz))
+    for kind, nodes in cells:
+        ids = vtk.vtkIdList()
+        for node in nodes:
+            ids.InsertNextId(node)
+        grid.InsertNextCell(kind, ids)
+    return grid
+
+
+def hexahedron(first: int, step: int = 1) -> list[int]:
+    return [first + step * i for i in (0, 1, 5, 4, 12, 13, 17, 16)]
+
+
+def polyhedron(first: int) -> list[int]:
+    """A hexahedron by its faces, for ``InsertNextCell``."""
+    c = hexahedron(first)
+    sides = [(0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6)]
+    sides.append((3, 0, 4, 7))
+    return [6] + [node for side in sides for node in (4, *(c[i] for i in side))]
+
+
+def surface(xyz: np.ndarray, *polygons: list[int]) -> Any:
+    data, cells = vtk.vtkPolyData(), vtk.vtkCellArray()
+    data.SetPoints(points(xyz))
+    for polygon in polygons:
+        cells.InsertNextCell(len(polygon), polygon)
+    data.SetPolys(cells)
+    return data
+
+
+def image() -> Any:
+    data = vtk.vtkImageData()
+    data.SetDimensions(*SIZES)
+    return data
+
+
+def structured() -> Any:
+    data = vtk.vtkStructuredGrid()
+    data.SetDimensions(*SIZES)
+    data.SetPoints(points())
+    return data
+
+
+def rectilinear() -> Any:
+    data = vtk.vtkRectilinearGrid()
+    data.SetDimensions(*SIZES)
+    for axis, size in zip("XYZ", SIZES, strict=True):
+        getattr(data, f"Set{axis}Coordinates")(numpy_to_vtk(np.arange(1.0 * size)))
+    return data
+
+
+def whole() -> Any:
+    return unstructured((12, hexahedron(0)), (12, hexahedron(1)), (12, hexahedron(2)))
+
+
+def save(data: Any, path: Path, mode: str = "appended", packed: str = "ZLib") -> Path:
+    """Save as XML, or in the old format if the name ends like that."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".vtk":
+        writer = vtk.vtkDataSetWriter()
+        writer.SetFileType(1 + (mode != "ascii"))
+    else:
+        writer = getattr(vtk, WRITERS[data.GetClassName()][1])()
+        writer.SetDataMode({"ascii": 0, "binary": 1}.get(mode, 2))
+        writer.SetEncodeAppendedData(mode != "raw")
+        getattr(writer, f"SetCompressorTypeTo{packed}")()
+    writer.SetInputData(data)
+    writer.SetFileName(str(path))
+    assert writer.Write()
+    return path
+
+
+@pytest.mark.parametrize("packed", ["None", "ZLib", "LZ4", "LZMA"])
+@pytest.mark.parametrize("mode", ["ascii", "binary", "appended", "raw"])
+@pytest.mark.parametrize("make", [whole, structured, rectilinear, image])
+def test_every_kind_in_every_encoding(make, mode, packed, tmp_path):
+    data = with_arrays(make())
+    ending, _ = WRITERS[data.GetClassName()]
+    paths = [save(data, tmp_path / f"a.{ending}", mode, packed)]
+    if packed == "None":
+        paths.append(save(data, tmp_path / "a.vtk", mode))
+    for path in paths:
+        fields = nfsgeo.open(path, at="points")
+        order = np.lexsort(fields.coordinates().T)  # of a grid, z last
+        np.testing.assert_array_equal(fields.coordinates()[order], BOX)
+        found = fields.read(0, slice(None))[order, 0]
+        expected = np.column_stack([np.arange(24), np.arange(72).reshape(-1, 3)])
+        np.testing.assert_array_equal(found, expected)
+        inside = nfsgeo.open(path, at="cells")
+        num = data.GetNumberOfCells()
+        order = np.lexsort(inside.coordinates().T)
+        assert inside.read(0, slice(None)).ravel()[order].tolist() == [*range(num)]
+        assert inside.coordinates()[order][0].tolist()[0] == 0.5
+    assert (fields.shape == SIZES) == (make in (rectilinear, image))
+
+
+CENTRES: dict[str, tuple[tuple[int, list[int]], list[float]]] = {
+    "voxel": ((11, [0, 1, 4, 5, 12, 13, 16, 17]), [0.5, 0.5, 0.5]),
+    "pixel": ((8, [1, 2, 5, 6]), [1.5, 0.5, 0]),
+    "strip": ((6, [0, 4, 1, 5]), [0.5, 0.5, 0]),
+    "polyline": ((4, [0, 1, 2]), [1, 0, 0]),
+    "polygon": ((7, [0, 1, 2, 6, 5, 4]), [1, 0.5, 0]),
+    "polyhedron": ((42, polyhedron(1)), [1.5, 0.5, 0.5]),
+    "wedge": ((13, [0, 4, 1, 12, 16, 13]), [1 / 3, 1 / 3, 0.5]),
+    "pyramid": ((14, [0, 1, 5, 4, 12]), [0.4, 0.4, 0.2]),
+    "vertex": ((1, [2]), [2, 0, 0]),
+    "Lagrange triangle": ((69, [0, 1, 4]), [1 / 3, 1 / 3, 0]),
+    "Lagrange triangle of third order": ((69, [*range(10)]), [1.3, 0.8, 0]),
+}
+
+
+@pytest.mark.parametrize("ending", ["vtu", "vtk"])
+@pytest.mark.parametrize("name", CENTRES)
+def test_values_of_every_cell(name, ending, tmp_path, caplog):
+    """They are at the centre of the cell, whatever it is, and nothing is lost."""
+    cell, centre = CENTRES[name]
+    data = unstructured((12, hexahedron(0)), cell, (10, [3, 7, 11, 15]))
+    path = save(with_arrays(data), tmp_path / f"a.{ending}")
+    fields = nfsgeo.open(path, at="cells")
+    assert fields.read(0, slice(None)).ravel().tolist() == [0, 1, 2]
+    expected = [[0.5, 0.5, 0.5], centre, [3, 0.75, 0.25]]
+    np.testing.assert_allclose(fields.coordinates(), expected, atol=1e-6)
+    assert not caplog.messages
+    fields = nfsgeo.open(path, at="points")
+    assert fields.num_points() == 24
+    unknown = name in ("polygon", "polyhedron", "Lagrange triangle of third order")
+    assert bool(fields.cells()) != unknown
+    assert unknown == any("cells" in message for message in caplog.messages)
+    assert nfsgeo.open(fields.write(tmp_path / "b.pvd")).num_points() == 24
+
+
+@pytest.mark.parametrize(("kind", "num"), [(26, 15), (27, 13), (25, 20), (29, 27)])
+def test_cells_of_second_order(kind, num, tmp_path):
+    xyz = RNG.random((27, 3))
+    data = with_arrays(unstructured((kind, [*range(num)]), xyz=xyz))
+    path = save(data, tmp_path / "a.vtu")
+    fields = nfsgeo.open(path, at="points")
+    (nodes,) = fields.cells().values()
+    assert nodes.tolist() == [[*range(num)]]
+    again = nfsgeo.open(fields.write(tmp_path / "b.vtu"))
+    assert [*again.cells()] == [*fields.cells()]
+
+
+def foam(folder: Path, steps: int = 2) -> Path:
+    """The files of foamToVTK: a volume and its patches for each time, in a series."""
+    files = []
+    for k in range(steps):
+        name, time = f"case_{k}", 0.5 * k
+        volume = unstructured((12, hexahedron(0)), (42, polyhedron(1)))
+        save(with_arrays(volume, k, time), folder / name / "internal.vtu")
+        patch = surface(BOX[[0, 4, 16, 12]], [0, 1, 2, 3])
+        blocks = ""
+        for each in ("inlet", "walls"):
+            save(with_arrays(patch, 9, time), folder / name / f"boundary/{each}.vtp")
+            file = f"{name}/boundary/{each}.vtp"
+            blocks += f"<DataSet name='{each}' file='{file}' />"
+        (folder / f"{name}.vtm").write_text(
+            "<?xml version='1.0'?>\n<VTKFile type='vtkMultiBlockDataSet' version='1.0'>"
+            f"<vtkMultiBlockDataSet><DataSet name='internal' file='{name}/internal.vtu'"
+            f" /><Block name='boundary'>{blocks}</Block></vtkMultiBlockDataSet>"
+            "</VTKFile>"
+        )
+        files.append({"name": f"{name}.vtm", "time": time})
+    about = {"file-series-version": "1.0", "files": files}
+    (folder / "case.vtm.series").write_text(json.dumps(about, indent=2))
+    return folder / "case.vtm.series"
+
+
+@pytest.mark.parametrize("at", ["points", "cells"])
+def test_openfoam(at, tmp_path, caplog, one_line, sent):
+    path = foam(tmp_path / "VTK")
+    assert "--at points, or --at cells" in one_line(nfsgeo.open, path)
+    for fields in (opened := nfsgeo.open(path, at=at), sent(opened)):
+        num = {"points": 24, "cells": 2}[at]
+        expected = np.arange(num)[:, None] + np.arange(2.0)
+        np.testing.assert_array_equal(fields.read(0, slice(None))[..., 0], expected)
+        assert fields.times.tolist() == [0, 0.5]
+    assert "boundary/inlet, boundary/walls" in caplog.text
+    patch = nfsgeo.open(tmp_path / "VTK/case_1/boundary/walls.vtp", at="points")
+    assert patch.num_points() == 4 and patch.times.tolist() == [0.5]
+
+
+def test_openfoam_in_files_of_the_old_format_and_in_folders_of_time(tmp_path):
+    for k in range(3):
+        save(with_arrays(whole(), k, k / 4), tmp_path / f"VTK/case_{k * 50}.vtk")
+        plane = with_arrays(surface(BOX[[0, 1, 5, 4]], [0, 1, 2, 3]), k, k / 4)
+        save(plane, tmp_path / f"postProcessing/cut/{k / 4:g}/z.vtp")
+    planes = sorted((tmp_path / "postProcessing/cut").glob("*/z.vtp"))
+    for source in (tmp_path / "VTK", planes):
+        fields = nfsgeo.open(source, series="time-steps", at="points")
+        assert fields.times.tolist() == [0, 0.25, 0.5]
+        assert fields.read(0, slice(None))[0, :, 0].tolist() == [0, 1, 2]
+
+
+def test_pieces_with_ghost_cells(tmp_path):
+    """ParaView's and deal.II's parallel files, of which each has some of the others."""
+    for number, (first, last) in enumerate([(0, 2), (1, 3)]):
+        cells = [(12, hexahedron(k)) for k in range(first, last)]
+        data = with_arrays(unstructured(*cells))
+        data.GetCellData().GetArray("q").SetTuple1(0, first)
+        data.GetCellData().GetArray("q").SetTuple1(1, first + 1)
+        ghosts = numpy_to_vtk(np.array([0, 1] if not number else [0, 0], "u1"), deep=1)
+        ghosts.SetName("vtkGhostType")
+        data.GetCellData().AddArray(ghosts)
+        save(data, tmp_path / f"a/a_{number}.vtu")
+    pieces = "".join(f"<Piece Source='a/a_{k}.vtu'/>" for k in (0, 1))
+    kind, path = "PUnstructuredGrid", tmp_path / "a.pvtu"
+    path.write_text(f"<VTKFile type='{kind}'><{kind}>{pieces}</{kind}></VTKFile>")
+    fields = nfsgeo.open(path, at="cells")
+    assert sorted(fields.read(0, slice(None)).ravel().tolist()) == [0, 1, 2]
+    assert nfsgeo.open(path, at="points").num_points() == 24
+
+
+@pytest.mark.parametrize(
+    ("kind", "ending", "pieces"),
+    [
+        ("PPolyData", "pvtp", "<Piece Source='a.vtp'/><Piece Source='b.vtp'/>"),
+        (
+            "vtkPartitionedDataSetCollection",
+            "vtpc",
+            "<Partitions index='0' name='one'><DataSet index='0' file='a.vtp'/>"
+            "</Partitions><Partitions index='1'><DataSet file='b.vtp'/></Partitions>",
+        ),
+        (
+            "vtkMultiBlockDataSet",
+            "vtm",
+            "<Block index='0'><Block><DataSet index='0' file='a.vtp'/></Block></Block>"
+            "<Block index='1'/><Block><DataSet file='b.vtp'/></Block>",
+        ),
+    ],
+)
+def test_lists_of_files(kind, ending, pieces, tmp_path, one_line):
+    for name, corners in (("a", [0, 1, 5, 4]), ("b", [1, 2, 6, 5])):
+        data = surface(BOX[corners], [0, 1, 2, 3])
+        p = numpy_to_vtk(np.array(corners, float), deep=True)
+        p.SetName("p")
+        data.GetPointData().AddArray(p)
+        save(data, tmp_path / f"{name}.vtp")
+    path = tmp_path / f"all.{ending}"
+    path.write_text(f"<VTKFile type='{kind}'><{kind}>{pieces}</{kind}></VTKFile>")
+    fields = nfsgeo.open(path)
+    assert fields.read(0, slice(None)).ravel().tolist() == [0, 1, 5, 4, 2, 6]
+    assert len(fields.cells()["quad"]) == 2
+    for elsewhere in ("../b.vtp", str(tmp_path / "b.vtp"), "sub/../../b.vtp"):
+        path.write_text(path.read_text().replace("b.vtp", elsewhere))
+        assert "beside it or below" in one_line(nfsgeo.open, path)
+        path.write_text(path.read_text().replace(elsewhere, "b.vtp"))
+    path.write_text(path.read_text().replace("b.vtp", path.name))
+    assert one_line(nfsgeo.open, path)
+
+
+def test_lists_without_times(tmp_path, one_line):
+    for k in range(2):
+        save(with_arrays(whole(), k), tmp_path / f"s{k}.vtu")
+    path, files = (
+        tmp_path / "a.pvd",
+        "".join(f"<DataSet file='s{k}.vtu'/>" for k in (0, 1)),
+    )
+    path.write_text(f"<VTKFile type='Collection'>{files}</VTKFile>")
+    assert "--times" in one_line(nfsgeo.open, path, at="cells")
+    fields = nfsgeo.open(path, at="cells", times=[0, 3])
+    assert fields.read(0, slice(None))[0, :, 0].tolist() == [0, 1]
+
+
+def ensight(path: Path) -> Path:
+    """EnSight Gold in text, as Fluent, STAR-CCM+ and CFX write it."""
+    path.write_text(
+        "FORMAT\ntype: ensight gold\n\nGEOMETRY\nmodel: flow.geo\n\nVARIABLE\n"
+        "scalar per node: 1 p flow.p**\nvector per node: 1 v flow.v**\n\nTIME\n"
+        "time set: 1\nnumber of steps: 2\nfilename start number: 0\n"
+        "filename increment: 1\ntime values: 0.0 0.5\n"
+    )
+
+    def lines(values: Any) -> str:
+        return "".join(f"{value:12.5e}\n" for value in np.ravel(values))
+
+    head = f"part\n{1:10d}\n"
+    quads = f"quad4\n{2:10d}\n" + "".join(
+        "".join(f"{node + 1:10d}" for node in quad) + "\n"
+        for quad in ([0, 1, 5, 4], [1, 2, 6, 5])
+    )
+    geometry = f"coordinates\n{8:10d}\n{lines(BOX[:8].T)}{quads}"
+    start = "made\nhere\nnode id assign\nelement id assign\n"
+    (path.parent / "flow.geo").write_text(f"{start}{head}fluid\n{geometry}")
+    for k in range(2):
+        for name, num in (("p", 8), ("v", 24)):
+            values = f"{name}\n{head}coordinates\n{lines(np.arange(num) + k)}"
+            (path.parent / f"flow.{name}{k:02d}").write_text(values)
+    return path
+
+
+def cgns(path: Path) -> Path:
+    """A file of CGNS on HDF5 with one zone, as Fluent and STAR-CCM+ write it."""
+
+    def node(parent: Any, name: str, label: str, data: Any = None, form: str = "MT"):
+        made = parent.create_group(name)
+        for key, value, size in (
+            ("name", name, 33),
+            ("label", label, 33),
+            ("type", form, 3),
+        ):
+            made.attrs.create(key, np.bytes_(value), dtype=f"S{size}")
+        made.attrs["flags"] = np.array([1], "i4")
+        if data is not None:
+            made.create_dataset(" data", data=data)
+        return made
+
+    def letters(word: str) -> np.ndarray:
+        return np.frombuffer(word.encode(), "i1")
+
+    with h5py.File(path, "w") as file:
+        for key, value, size in (("name", "HDF5 MotherNode", 33), ("type", "MT", 3)):
+            file.attrs.create(key, np.bytes_(value), dtype=f"S{size}")
+        file.attrs.create("label", np.bytes_("Root Node of HDF5 File"), dtype="S33")
+        file[" format"] = letters("IEEE_LITTLE_32\0")
+        file[" hdf5version"] = letters("HDF5 Version 1.10.0".ljust(33, "\0"))
+        version = np.array([3.4], "f4")
+        node(file, "CGNSLibraryVersion", "CGNSLibraryVersion_t", version, "R4")
+        base = node(file, "Base", "CGNSBase_t", np.array([2, 3], "i4"), "I4")
+        sizes = np.array([[8], [2], [0]], "i4")
+        zone = node(base, "Zone", "Zone_t", sizes, "I4")
+        node(zone, "ZoneType", "ZoneType_t", letters("Unstructured"), "C1")
+        grid = node(zone, "GridCoordinates", "GridCoordinates_t")
+        for axis, values in zip("XYZ", BOX[:8].T, strict=True):
+            node(grid, f"Coordinate{axis}", "DataArray_t", values, "R8")
+        quads = node(zone, "Quads", "Elements_t", np.array([7, 0], "i4"), "I4")
+        ends = np.array([1, 2], "i4")
+        node(quads, "ElementRange", "IndexRange_t", ends, "I4")
+        nodes = np.array([1, 2, 6, 5, 2, 3, 7, 6], "i4")
+        node(quads, "ElementConnectivity", "DataArray_t", nodes, "I4")
+        solution = node(zone, "Solution", "FlowSolution_t")
+        node(solution, "GridLocation", "GridLocation_t", letters("Vertex"), "C1")
+        node(solution, "p", "DataArray_t", np.arange(8.0), "R8")
+    return path
+
+
+@pytest.mark.parametrize("write", [ensight, cgns])
+def test_ensight_and_cgns(write, tmp_path, sent, one_line):
+    path = write(tmp_path / ("flow.case" if write is ensight else "flow.cgns"))
+    for fields in (opened := nfsgeo.open(path), sent(opened)):
+        values = fields.read(0, slice(None))[..., 0]
+        expected = np.arange(8.0)[:, None] + np.arange(len(fields.times))
+        np.testing.assert_array_equal(values, expected)
+        assert len(fields.cells()["quad"]) == 2 and fields.num_points() == 8
+    if write is ensight:
+        assert fields.times.tolist() == [0, 0.5]
+        path.write_text(path.read_text().replace("flow.geo", "../flow.geo"))
+        assert "beside it or below" in one_line(nfsgeo.open, path)
+
+
+def test_vtkhdf_and_its_links(tmp_path, one_line):
+    path = tmp_path / "a.vtkhdf"
+    writer = vtk.vtkHDFWriter()
+    writer.SetInputData(with_arrays(whole()))
+    writer.SetFileName(str(path))
+    writer.Write()
+    fields = nfsgeo.open(path, at="points")
+    assert fields.read(0, slice(None))[:, 0, 0].tolist() == [*range(24)]
+    path.rename(tmp_path / "b.vtkhdf")
+    (tmp_path / "sub").mkdir()
+    with h5py.File(tmp_path / "sub/c.vtkhdf", "w") as file:
+        file["VTKHDF"] = h5py.ExternalLink("../b.vtkhdf", "VTKHDF")
+    assert "beside it or below" in one_line(nfsgeo.open, tmp_path / "sub/c.vtkhdf")
+
+
+@pytest.mark.parametrize(
+    ("ending", "form"), [("msh", "gmsh22"), ("msh", "gmsh"), ("med", "med")]
+)
+def test_gmsh_and_med(ending, form, tmp_path):
+    cells = [("quad", np.array([[0, 1, 5, 4], [1, 2, 6, 5]]))]
+    mesh = meshio.Mesh(BOX[:8], cells, {"p": np.arange(8.0)})
+    mesh.write(path := tmp_path / f"a.{ending}", file_format=form)
+    fields = nfsgeo.open(path)
+    assert fields.read(0, slice(None)).ravel().tolist() == [*range(8)]
+    assert fields.component_names == ["p"] and len(fields.cells()["quad"]) == 2
+
+
+def test_dolfinx(tmp_path):
+    """XDMF whose functions take their mesh from elsewhere in the file."""
+    path = tmp_path / "u.xdmf"
+    values = " ".join(map(str, range(8)))
+    nodes = "0 1 5 1 2 6"
+    xyz = " ".join(map(str, BOX[:8, :2].ravel()))
+    mesh = "xpointer(/Xdmf/Domain/Grid[1]/*[self::Topology or self"
+    steps = "".join(
+        f"<Grid Name='u' GridType='Uniform'><xi:include xpointer='{mesh}::Geometry])'/>"
+        f"<Time Value='{k / 2}'/><Attribute Name='u' AttributeType='Scalar' "
+        "Center='Node'><DataItem Dimensions='8 1' Format='XML' Precision='8'>"
+        f"{values}</DataItem></Attribute></Grid>"
+        for k in range(2)
+    )
+    path.write_text(
+        "<?xml version='1.0'?><Xdmf Version='3.0' "
+        "xmlns:xi='https://www.w3.org/2001/XInclude'><Domain><Grid Name='mesh' "
+        "GridType='Uniform'><Topology TopologyType='Triangle' NumberOfElements='2' "
+        "NodesPerElement='3'><DataItem Dimensions='2 3' NumberType='Int' Format='XML'>"
+        f"{nodes}</DataItem></Topology><Geometry GeometryType='XY'><DataItem "
+        f"Dimensions='8 2' Format='XML'>{xyz}</DataItem></Geometry></Grid><Grid "
+        f"Name='u' GridType='Collection' CollectionType='Temporal'>{steps}</Grid>"
+        "</Domain></Xdmf>"
+    )
+    fields = nfsgeo.open(path)
+    assert fields.times.tolist() == [0, 0.5] and fields.num_points() == 8
+
+
+MADE: dict[str, Callable[[Path], Any]] = {
+    **{
+        f"{mode}.{ending}": lambda p, m=make, o=mode: save(with_arrays(m()), p, o)
+        for mode in ("ascii", "binary", "raw")
+        for ending, make in (
+            ("vtu", whole),
+            ("vtp", lambda: surface(BOX, [0, 1, 5, 4])),
+            ("vti", image),
+            ("vts", structured),
+            ("vtr", rectilinear),
+        )
+    },
+    "text.vtk": lambda p: save(with_arrays(whole()), p, "ascii"),
+    "binary.vtk": lambda p: save(with_arrays(structured()), p),
+    "flow.case": ensight,
+    "flow.cgns": cgns,
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(name=st.sampled_from(sorted(MADE)), data=st.data())
+def test_damaged_files_are_read_or_refused(name, data, tmp_path):
+    """In one line, and never end the process; nor do healthy files after them."""
+    path = tmp_path / name
+    MADE[name](path)
+    content = bytearray(path.read_bytes())
+    healthy = bytes(content)
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content)))]
+    for _ in range(data.draw(st.integers(0, 4))):
+        place = data.draw(st.integers(0, max(len(content) - 1, 0)))
+        content[place : place + 1] = bytes([data.draw(st.integers(0, 255))])
+    path.write_bytes(content)
+    try:
+        nfsgeo.open(path, at="points").read(0, slice(None))
+    except UserError as error:
+        assert "\n" not in str(error)
+    path.write_bytes(healthy)
+    fields = nfsgeo.open(path, at="points")
+    assert fields.read(0, slice(0, 1))[0, 0, 0] == 0
+
+
+@pytest.mark.parametrize("name", ["raw.vts", "raw.vti", "ascii.vtp", "binary.vtk"])
+def test_shortened_files_are_never_half_read(name, tmp_path):
+    MADE[name](path := tmp_path / name)
+    content = path.read_bytes()
+    start = max(content.find(b"POINT_DATA"), content.find(b"<AppendedData"), 300)
+    for length in range(start + 50, len(content) - 20, 37):
+        path.write_bytes(content[:length])
+        with pytest.raises(UserError):
+            nfsgeo.open(path, at="points")
