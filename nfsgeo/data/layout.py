@@ -243,18 +243,28 @@ class Layout:
             index: Any = slice(None) if points is None else points
             if (exists := self.existing(sample)) is not None:
                 index = np.flatnonzero(exists)[index]
-            length = len(range(len(self.times))[steps])
-            result = np.empty((num, length, len(names)), self._precision(names))
-            for c, name in enumerate(names):
-                values = self._read(name, sample, steps).reshape(length, -1)
-                placed = self.places[0] in self.dataset[name].dims
-                absent: Any = [] if exists is None else ~exists * placed
-                if np.isfinite(values[:, absent]).any():
-                    given = f"values of {name} at points without coordinates"
-                    todo = f"make them NaN there, or leave {name} out"
-                    raise self._refused(given, "NaN where there is no point", todo)
-                result[..., c] = values[:, index].T
+            wanted = range(len(self.times))[steps]
+            result = np.empty((num, len(wanted), len(names)), self._precision(names))
+            at_once = max(self._steps_at_once(names, len(wanted)), 1)
+            for start in range(0, len(wanted), at_once):
+                some = wanted[start : start + at_once]
+                stop = some.stop if some.stop >= 0 else None
+                part = slice(some.start, stop, some.step)
+                for c, name in enumerate(names):
+                    values = self._read(name, sample, part).reshape(len(some), -1)
+                    placed = self.places[0] in self.dataset[name].dims
+                    absent: Any = [] if exists is None else ~exists * placed
+                    if np.isfinite(values[:, absent]).any():
+                        given = f"values of {name} at points without coordinates"
+                        todo = f"make them NaN there, or leave {name} out"
+                        raise self._refused(given, "NaN where there is no point", todo)
+                    result[:, start : start + at_once, c] = values[:, index].T
         return result
+
+    def _steps_at_once(self, names: Sequence[str], steps: int) -> int:
+        """Time steps to read of all variables before the next, fewer of many files."""
+        sizes = (self.dataset[n].encoding.get("preferred_chunks", {}) for n in names)
+        return min((size.get("time", steps) for size in sizes), default=steps)
 
     def _precision(self, names: Sequence[str]) -> np.dtype[Any]:
         types = (self.dataset[name].dtype for name in names)

@@ -87,7 +87,8 @@ def _joined(
     return Fields(dataset, first.path)
 
 
-OPENED = Cache(2**29, at_least=16)  # files that stay open, or in memory
+AT_ONCE = 16  # files that stay open, or in memory, whatever their size
+OPENED = Cache(2**29, at_least=AT_ONCE)
 
 
 def _opened(opener: Opener, path: Path) -> xarray.Dataset:
@@ -211,6 +212,8 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
         role = variable.attrs.get("role")
         if role in (FIELD, KNOWN) and variable.dims != ("sample",):
             result[name] = _stacked(datasets, name, "time")
+            # So many steps of all fields are read together, each file once.
+            result[name].encoding["preferred_chunks"] = {"time": AT_ONCE}
         elif role in (KNOWN, STATIC, PARAMETER):
             others = [part.dataset.variables.get(name) for part in parts]
             same = [v is not None and variable.equals(v) for v in others]

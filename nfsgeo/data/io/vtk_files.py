@@ -252,9 +252,10 @@ def _cells(
         list[str](),
         np.diff(offsets),
     )
-    pairs = np.unique(np.stack([types.astype(np.int64), sizes]), axis=1).T
-    for kind, size in pairs.tolist():
-        some = np.flatnonzero((types == kind) & (sizes == size))
+    codes = types.astype(np.int64) << 32 | sizes
+    for code in np.unique(codes).tolist():
+        kind, size = code >> 32, code % 2**32
+        some = np.flatnonzero(codes == code)
         corners = nodes[offsets[some, None] + np.arange(size)]
         kind = LAGRANGE.get((kind, size), kind)
         if kind in ALIKE and size == len(ALIKE[kind][1]):
