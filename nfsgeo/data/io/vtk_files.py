@@ -102,14 +102,15 @@ class _Process:
                 )
             process, complete = self._started, False
             assert process and process.stdin and process.stdout
+            answer: Any = process.stdout
             try:
                 process.stdin.write(json.dumps(request).encode() + b"\n")
                 process.stdin.flush()
-                about, arrays = json.loads(process.stdout.readline()), []
+                about, arrays = json.loads(answer.readline()), []
                 for dtype, shape in about["arrays"]:
                     arrays.append(np.empty(shape, dtype))
                     flat = arrays[-1].reshape(-1).view(np.uint8)
-                    if process.stdout.readinto(flat) != flat.size:
+                    if answer.readinto(flat) != flat.size:
                         raise EOFError
                 complete = True
             except (ValueError, EOFError, OSError):
@@ -159,18 +160,20 @@ def read_vtk(
             centres = sums / np.diff(offsets)[:, None]
         kinds = ("points", "cells", "numbers")
         data = [{name: next(rest) for name in block[each]} for each in kinds]
+        at_points, at_cells, numbers = data
         for where, wanted in names.items():
             if lost := wanted - {*block[where], *block["lost"]}:
                 raise ValueError(f"{', '.join(sorted(lost))} broken")
-        data[2] |= more
+        numbers |= more
         axes = [next(rest) for _ in range(3 * block["grid"])]
         if block["centroids"]:
             faces = np.isin(types, (POLYGON, POLYHEDRON))
             centres[faces] = next(rest)[faces]
         cells, unknown = _cells(types, offsets, nodes, block["types"])
-        mesh = Mesh(points, cells, centres, *data, block["lost"], unknown, block["dim"])
-        mesh.axes = axes
+        mesh = Mesh(points, cells, centres, at_points, at_cells, numbers)
         meshes[block["name"]] = mesh
+        mesh.lost, mesh.dim = block["lost"], block["dim"]
+        mesh.unknown, mesh.axes = unknown, axes
     return meshes, about["times"]
 
 

@@ -191,11 +191,11 @@ def _block(data: Any) -> tuple[dict[str, Any], list[Any]]:
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
     from vtkmodules.vtkCommonCore import vtkOutputWindow
 
-    def note(window: Any, event: str, text: str = "") -> None:
+    def note(caller: Any, event: str, text: str = "") -> None:
         said.append(" ".join(text.split("):", 1)[-1].split()) or event)
 
     note.CallDataType = "string0"  # type: ignore[attr-defined]
-    window = vtkOutputWindow()
+    window: Any = vtkOutputWindow()
     window.SetInstance(window)
     window.SetDisplayModeToNever()
     for event in ("ErrorEvent", "WarningEvent"):
@@ -213,7 +213,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
         about["arrays"] = [(array.dtype.str, array.shape) for array in arrays]
         answers.write(json.dumps(about).encode() + b"\n")
         for array in arrays:
-            answers.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            answers.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         answers.flush()
         _limit_time(0)
 
