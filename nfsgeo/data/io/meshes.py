@@ -43,7 +43,7 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
 
     An array ``a``, ``a_NAME`` or ``node_type`` is a static input, and so are bytes of
     zeros and ones. Single numbers of the whole mesh are inputs of the sample.
-    Coordinates that are the same at all points, such as z of a plane mesh, are left
+    Coordinates that are 0 at all points, such as z of a plane mesh, are left
     out. Whole numbers at cells, such as those of materials, are no fields, which a
     warning tells. Files of several blocks or pieces are one mesh; blocks of a lower
     dimension, such as the boundaries of a volume, are left out, which one tells too.
@@ -151,7 +151,7 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
         coordinates = dict(zip(SPACE, wide, strict=False))
         at_all, sizes = tuple(coordinates)[::-1], [len(axis) for axis in wide][::-1]
     else:
-        moving = np.ptp(points, axis=0) > 0
+        moving = (points != 0).any(axis=0)  # unlike z of a mesh in the plane
         moving[0] |= not moving.any()
         coordinates = {"points": points[:, moving]}
         at_all, sizes = ("point",), [len(points)]
