@@ -11,12 +11,13 @@ import numpy as np
 import pandas
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from torch import Tensor
 
 from nfsgeo.errors import UserError
 
-__all__ = ["as_real", "check_distinct", "finite", "missing_values", "not_infinite"]
-__all__ += ["on_cpu", "reading"]
+__all__ = ["as_real", "check_distinct", "finite", "missing_values", "nearly_equal"]
+__all__ += ["not_infinite", "on_cpu", "reading"]
 
 
 def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
@@ -114,3 +115,31 @@ def reading(
         lines = str(error).strip().splitlines()
         reason = lines[0][:200] if lines else type(error).__name__
         raise UserError(f"{path} ({reason})", what, todo) from error
+
+
+def nearly_equal(points: NDArray[np.float64], share: float = 1e-6) -> NDArray[np.int64]:
+    """Find points that are closer than a share of the box, but not the same.
+
+    Args:
+        points: Coordinates ``[n, d]``, without duplicates.
+        share: The largest distance along each axis, of the longest side of the box.
+
+    Returns:
+        Indices of the points of each pair ``[pairs, 2]``, sorted.
+    """
+    num, dim = points.shape
+    reach = share * np.ptp(points, axis=0).max(initial=0.0) if num else 0.0
+    if not reach:
+        return np.empty((0, 2), np.int64)
+    # Of dim + 1 grids, each moved by twice the reach, one has both in one cell.
+    near, width = np.zeros(num, bool), 2 * (dim + 1) * reach
+    low = points.min(axis=0)
+    for shift in range(dim + 1):
+        cells = np.floor((points - low) / width + shift / (dim + 1)).astype(np.int64)
+        key = pandas.util.hash_array(cells[:, 0])
+        for column in cells.T[1:]:
+            key = key * np.uint64(1_000_003) ^ pandas.util.hash_array(column)
+        near |= pandas.Series(key).duplicated(keep=False).to_numpy()
+    at = np.flatnonzero(near)
+    pairs = cKDTree(points[at]).query_pairs(reach, p=np.inf, output_type="ndarray")
+    return np.unique(at[np.sort(pairs, axis=1)].reshape(-1, 2), axis=0)

@@ -22,6 +22,7 @@ from nfsgeo.data.io.file_order import FileOrder, as_listed
 from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.joining import concatenated
+from nfsgeo.data.io.near_points import check_near_points
 from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.writers import writer_of
@@ -266,6 +267,7 @@ def with_user_answers(
     fields = fields.with_known(known) if known else fields
     if domain is None or domain.dim < len(fields.space):
         fields = without_flat_axes(fields)
+    check_near_points(fields)
     about = [fields.dataset[axis].attrs for axis in fields.space]
     if domain is None:
         longitudes = about[0].get("standard_name") == "longitude"

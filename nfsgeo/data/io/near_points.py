@@ -1,0 +1,46 @@
+"""Points that are nearly the same, which may be one whose coordinates were rounded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfsgeo.data.checks import nearly_equal
+from nfsgeo.data.fields import Fields
+from nfsgeo.errors import UserError
+
+__all__ = ["check_near_points"]
+
+LOOKED_AT = 1000  # pairs
+
+
+def check_near_points(fields: Fields) -> None:
+    """Check that no point that all samples share is there twice, with other digits.
+
+    Two points closer than 1e-6 of the box are one if they seldom have values at the
+    same time, as where a series was exported twice. Points of a mesh with cells, and
+    those with all values, stay as they are.
+
+    Raises:
+        UserError: There are such points.
+    """
+    if fields.axes is not None or fields.own_meshes or fields.names_of("cells"):
+        return
+    points = fields.coordinates()
+    pairs = nearly_equal(points)[:LOOKED_AT]
+    odd = []
+    for sample in range(fields.num_samples if len(pairs) else 0):
+        numbers, place = np.unique(pairs, return_inverse=True)
+        values = fields.read(sample, slice(None), numbers)
+        seen = np.isfinite(values).any(axis=2)[place.reshape(pairs.shape)]
+        both, either = seen.all(axis=1).sum(axis=1), seen.any(axis=1).sum(axis=1)
+        odd += [*pairs[2 * both < either]]
+    if odd:
+        one, other = points[odd[0]]
+        num = len(np.unique(odd, axis=0))
+        raise UserError(
+            f"{fields.path} with {num} pairs of points that are nearly the same, such "
+            f"as {one.tolist()} and {other.tolist()}, which seldom have values at one "
+            "time",
+            "one point for each place",
+            "round the coordinates and join the values of such points",
+        )
