@@ -31,7 +31,8 @@ def check_near_points(fields: Fields) -> None:
     for sample in range(fields.num_samples if len(pairs) else 0):
         numbers, place = np.unique(pairs, return_inverse=True)
         values = fields.read(sample, slice(None), numbers)
-        seen = np.isfinite(values).any(axis=2)[place.reshape(pairs.shape)]
+        has_values = np.asarray(np.isfinite(values).any(axis=2))
+        seen = has_values[place.reshape(pairs.shape)]
         both, either = seen.all(axis=1).sum(axis=1), seen.any(axis=1).sum(axis=1)
         odd += [*pairs[2 * both < either]]
     if odd:
