@@ -80,7 +80,7 @@ def _columns(given: str, text: str) -> dict[str, Any]:
     """``time=date,field=u,field=v`` as ``{"time": "date", "field": ["u", "v"]}``."""
     from nfsgeo.data.conventions import KINDS, MASK
 
-    several = (*KINDS, MASK)
+    several = (*KINDS, MASK, "missing")
     columns: dict[str, Any] = {}
     for part in text.split(","):
         role, equals, name = (text.strip() for text in part.partition("="))

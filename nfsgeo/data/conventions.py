@@ -19,6 +19,8 @@ Indices = NDArray[np.int64]
 
 SPACE = "xyz"  # names of the axes
 STATION = "station"  # coordinate of the names of points
+# Names of columns that tell points apart, though they are numbers.
+STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
 NODE_TYPE = "node_type"  # an input of this name is a category
 FLAGS = ("flag_values", "flag_meanings")
 FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (

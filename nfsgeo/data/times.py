@@ -111,7 +111,8 @@ def check_no_dates(times: Doubles, what: str) -> None:
             continue
         given = f"{what} with {texts[0]}, a number or the date {parsed[0]:%Y-%m-%d}"
         expected = "dates such as 2026-01-31, or times that are none"
-        raise UserError(given, expected, "give them as dates")
+        todo = f"give them as dates, as by pandas.to_datetime(times, format={form!r})"
+        raise UserError(given, expected, todo)
 
 
 def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:

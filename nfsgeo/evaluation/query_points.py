@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from nfsgeo.data.checks import as_real, reading
-from nfsgeo.data.conventions import Doubles, bare_name
+from nfsgeo.data.conventions import STATIONS, Doubles, bare_name
 from nfsgeo.data.flat_axes import has_extent
 from nfsgeo.data.io import frames as cells
-from nfsgeo.data.io.tables import point_table
+from nfsgeo.data.io.table_layouts import point_table
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -127,7 +127,7 @@ def _table(path: Path, static: Sequence[str]) -> QueryPoints:
     values = {n: cells.values_of(path, others.pop(n)) for n in static if n in others}
     for name in others:
         numeric = others[name].map(cells.is_number).all()
-        if numeric and bare_name(name) not in cells.STATIONS:
+        if numeric and bare_name(name) not in STATIONS:
             told = ", ".join(["coordinates", "names of the points", *static])
             raise ValueError(f"columns {[*others]}, of which {name} is none of {told}")
     names = [*others.iloc[:, 0]] if len(others.columns) else []

@@ -2,86 +2,183 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
 import gzip
 import io
+import json
+import lzma
 import re
 import warnings
+import zipfile
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import pandas
 from numpy.typing import NDArray
 
 from nfsgeo.data.checks import check_distinct
-from nfsgeo.data.conventions import bare_name
-from nfsgeo.data.io.format import FileProbe
+from nfsgeo.data.conventions import STATIONS, bare_name
+from nfsgeo.data.io.format import FileProbe, left_out
 from nfsgeo.errors import UserError, require
 
-__all__ = ["SPACES", "STATIONS", "first_lines", "frame_of", "is_number", "is_table"]
+__all__ = ["SPACES", "NoNumbers", "first_lines", "frame_of", "is_number", "is_table"]
 __all__ += ["values_of"]
 
 LONGEST, COMMENTS = 2**20, 100  # bytes up to the first row, lines of comments above
-SPACES = r"\s+"  # any white space separates columns
+SPACES, WIDE = r"\s+", r"\s{2,}"  # what separates columns, and names with spaces
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 MISSING = [*ABSENT, *map(str.upper, ABSENT), *map(str.title, ABSENT), "NaN", "NaT"]
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
-# Names of columns that tell points apart, though they are numbers.
-STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
+ISO = "dates such as 2026-01-31T12:00, all or none of them with an offset such as Z"
+INDEX = re.compile(r"(Unnamed: 0)?")  # the name that pandas gives to numbers of rows
+PACKED: dict[bytes, Any] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
+COLUMNAR = {
+    b"PAR1": partial(pandas.read_parquet, engine="pyarrow", partitioning=None),
+    b"ARROW1": pandas.read_feather,
+    b"ORC": pandas.read_orc,
+}
+EXCEL = (
+    "a workbook of a spreadsheet program",
+    (
+        "save it as CSV there, or with pandas and openpyxl: "
+        "pandas.read_excel({0!r}).to_csv('NAME.csv', index=False)"
+    ),
+)
+FOREIGN = {  # how other files begin, what they are, and how they can be read
+    b"\xd0\xcf\x11\xe0": EXCEL,
+    b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {0}"),
+    b"SQLite format 3": ("a data base", "write a table, by pandas.read_sql and to_csv"),
+    b"GRIB": (
+        "a GRIB file",
+        "open it by cfgrib: nfsgeo.from_xarray(xarray.open_dataset({0!r}, "
+        "engine='cfgrib'))",
+    ),
+    b"<!DOCTYPE": ("a web page", "download the file that the page is about"),
+    b"<html": ("a web page", "download the file that the page is about"),
+}
+HINTS = {  # todo for cells of a kind
+    r"-?\d+,\d+": "decimal commas: in pandas, read_csv(..., decimal=',').to_csv(...)",
+    r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}.*": "write it by pandas.to_datetime(table"
+    "[{0!r}], dayfirst=True), or dayfirst=False where the month is first",
+    r".*T?24:00(:00)?Z?": "24:00 is 00:00 of the day after: write it so",
+}
+
+
+class NoNumbers(UserError):
+    """A column that holds text alone."""
+
+
+class Head(NamedTuple):
+    """The first lines of a table: names of its columns, their separator, the number of
+    lines above the rows, the encoding, the first row, units by name, and whether a row
+    has numbers that begin with zeros, by name.
+    """
+
+    names: list[str]
+    separator: str
+    above: int
+    encoding: str
+    row: str = ""
+    units: Any = ()
+    zeros: Sequence[str] = ()
+    preamble: int = 0  # lines above the names that are no comments
 
 
 def is_table(probe: FileProbe) -> bool:
-    """Return whether it is Parquet, or text with several cells in its first line."""
-    if probe.head.startswith(b"PAR1"):
+    """Return whether it is Parquet, or text with several cells in its first line; or a
+    file of other programs, of which a message tells how to read it.
+    """
+    if _columnar(probe) or _foreign(probe.path):
         return True
-    names, separator, *_, first = first_lines(probe.path)
+    head = first_lines(probe.path)
+    if head.separator == "json" or head.preamble:
+        return True
     # Words in a line are no names unless there are as many numbers in the next one.
-    cells = first.split() if separator == SPACES else names
-    fits = cells is names or (len(cells) == len(names) and any(map(is_number, cells)))
-    return len(names) > 1 and fits
+    cells = _cells(head.row, head.separator)
+    fits = len(cells) == len(head.names) and any(map(is_number, cells))
+    return len(head.names) > 1 and (head.separator != SPACES or fits)
 
 
-def frame_of(path: Path, dtype: Any = None) -> pandas.DataFrame:
+def frame_of(
+    path: Path, dtype: Any = None, missing: Sequence[str] = ()
+) -> pandas.DataFrame:
     """The columns of a table: numbers, text, or of the types that Parquet has.
+
+    Units in a row of their own are ``attrs["units"]``, by name.
+
+    Args:
+        path: The file.
+        dtype: The type of all columns; None for what they hold.
+        missing: Cells that mark missing values, besides the usual ones.
 
     Raises:
         UserError: The file is no table of named columns in UTF-8 or UTF-16.
     """
-    if FileProbe(path).head.startswith(b"PAR1"):
+    if read_columns := _columnar(FileProbe(path)):
         require("pyarrow", f"{path}, a Parquet file")
-        frame = pandas.read_parquet(path, engine="pyarrow", partitioning=None)
+        frame = read_columns(path)
         if isinstance(frame.index, pandas.DatetimeIndex):
             frame.index.name = frame.index.name or "time"
         frame = frame.reset_index(drop=not any(frame.index.names))
-        _check_names(path, list(frame := frame.rename(columns=str)))
-        return frame if dtype is None else frame.astype(dtype)
+        frame = frame.rename(columns=str)
+    elif other := _foreign(path):
+        what, todo = other
+        raise UserError(f"{path}, {what}", "a table of text", todo.format(str(path)))
+    else:
+        frame = _parsed(path, dtype, missing)
+    frame = _without_index(path, frame)
+    _check_names(path, list(frame))
+    return frame if dtype is None else frame.astype(dtype)
+
+
+def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
+    """A table of text, or of JSON."""
     try:
-        names, separator, above, encoding, _ = first_lines(path)
+        head = first_lines(path)
+        names = head.names
+        if head.separator == "json":
+            return _of_json(path, head.encoding).replace([*missing], np.nan)
+        if lines := head.preamble:
+            given = f"{path} with {lines} lines before the names of the columns"
+            todo = f"remove them: tail -n +{lines + 1} {path} > NAME.csv"
+            raise UserError(given, "the names in the first line", todo)
         if all(name and is_number(name) for name in names):
             given = f"{path} with the numbers {', '.join(names)} in its first line"
             expected = "names of the columns there, such as x, y, t"
             raise UserError(given, expected, "add a line with a name for each column")
-        _check_names(path, names)
-        # Names of stations may begin with zeros.
-        kept = {name: str for name in names if bare_name(name) in STATIONS}
+        if head.units and len({*names}) < len(names):
+            given = f"{path} with names of columns in two lines"
+            todo = f"join them: table = pandas.read_csv({str(path)!r}, header=[0, 1]); "
+            todo += "table.columns = ['_'.join(name) for name in table.columns]"
+            raise UserError(given, "names in one line", todo)
+        check_distinct(path, names)
+        # Names of stations may begin with zeros, if they are numbers.
+        row = zip(names, _cells(head.row, head.separator), strict=False)
+        text = [n for n, c in row if bare_name(n) in STATIONS and is_number(c)]
         read = partial(
             pandas.read_csv,
-            sep=separator,
+            sep=head.separator,
             header=None,
             names=names,
             index_col=False,
-            skiprows=above,
-            encoding=encoding,
-            dtype=dtype or kept,
-            na_values=MISSING,
+            skiprows=head.above,
+            encoding=head.encoding,
+            dtype=dtype or dict.fromkeys([*text, *head.zeros], str),
+            na_values=[*MISSING, *missing],
             keep_default_na=False,
         )
-        with warnings.catch_warnings(), _source(path, encoding) as source:
+        with warnings.catch_warnings(), _source(path, head) as source:
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             warnings.simplefilter("error", pandas.errors.DtypeWarning)
             try:
@@ -90,7 +187,8 @@ def frame_of(path: Path, dtype: Any = None) -> pandas.DataFrame:
                 source.seek(0)
                 frame = read(source, low_memory=False)
         if frame[names[-1]].isna().any():  # perhaps filled by pandas
-            _check_cells(path)
+            _check_cells(path, head)
+        frame.attrs["units"] = head.units
         return frame
     except UnicodeDecodeError as error:
         given = f"{path} with the byte {error.object[error.start]:#x} ({error.reason})"
@@ -109,11 +207,14 @@ def values_of(
         names: Whether other text is numbered in the order in which it comes.
 
     Raises:
-        UserError: There is other text, and ``names`` is false.
+        NoNumbers: There is other text alone, and ``names`` is false.
+        UserError: There is other text in some cells, and ``names`` is false.
     """
     if isinstance(column.dtype, pandas.DatetimeTZDtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-    text = ("string", "categorical", "empty")
+    if column.dtype.kind in "biufmM":
+        return column.to_numpy()
+    text = ("string", "categorical", "empty", "mixed", "mixed-integer")
     if pandas.api.types.infer_dtype(column) not in text:
         return column.to_numpy()
     codes, unique = pandas.factorize(column)
@@ -122,31 +223,29 @@ def values_of(
     wrong = np.array([not is_number(cell) for cell in cells])
     if not wrong.any():
         return np.where(absent, "nan", cells).astype(np.float64)[codes]
-    if np.all(wrong | absent):  # no numbers
-        with suppress(ValueError):
-            texts = np.where(absent, "NaT", cells)
-            dates = pandas.to_datetime(texts, format="ISO8601", utc=True)
-            if len({OFFSET.search(cell) is None for cell in cells[wrong]}) < 2:
-                return dates.tz_localize(None).to_numpy()[codes]
-    if not names:
-        raise UserError(
-            f"{path} with {cells[wrong][0]!r} in column {column.name}",
-            "numbers with a decimal point, or dates such as 2026-01-31T12:00, all or "
-            "none of them with an offset such as Z",
-            f"convert the column, or say --columns ignore={column.name}, or "
-            f"sample={column.name} if it tells samples apart",
-        )
-    return np.where(absent, np.nan, pandas.factorize(cells)[0])[codes]
-
-
-def _header(line: str) -> tuple[list[str], str]:
-    """Names of the columns in the first line of a table, and what separates them."""
-    line = line.strip().lstrip("#")
-    separator = max(",;\t", key=line.count)
-    if separator not in line:
-        return line.split(), SPACES
-    cells = next(csv.reader([line], delimiter=separator), [])
-    return [name.strip() for name in cells], separator
+    texts = np.where(absent | ~wrong, "NaT", cells)
+    dates = pandas.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
+    fine = np.asarray(dates.notna())
+    zoned = np.array([OFFSET.search(cell) is not None for cell in cells])
+    if (fine | absent).all() and len({*zoned[fine]}) < 2:
+        return cast(NDArray[Any], dates.tz_localize(None).to_numpy()[codes])
+    if names:
+        return np.where(absent, np.nan, pandas.factorize(cells)[0])[codes]
+    expected, odd = "numbers with a decimal point", wrong
+    if fine.sum() > max((~wrong & ~absent).sum(), (wrong & ~fine).sum()):
+        expected, odd = ISO, ~fine & ~absent
+        odd = odd if odd.any() else fine & (zoned != zoned[fine][0])
+    row = int(np.flatnonzero(odd[codes])[0])
+    cell, name = cells[codes[row]], str(column.name)
+    given = f"{path} with {cell!r} in column {name}, row {row + 1} under the names"
+    forms = (todo for form, todo in HINTS.items() if re.fullmatch(form, cell))
+    todo = next(forms, "correct it").format(name)
+    if (wrong | absent).all() and not fine.any():
+        todo += f", or say --columns ignore={name}"
+        raise NoNumbers(given, f"{expected}, or {ISO}", todo)
+    if not re.search(r"[\d,]", cell):
+        todo = f"say --columns missing={cell} if it marks missing values, or {todo}"
+    raise UserError(given, expected, f"{todo}, or leave out the column, ignore={name}")
 
 
 def is_number(cell: str) -> bool:
@@ -156,44 +255,114 @@ def is_number(cell: str) -> bool:
     return False
 
 
-def first_lines(path: Path) -> tuple[list[str], str, int, str, str]:
-    """Look at the first lines of a table.
+def _cells(line: str, separator: str) -> list[str]:
+    """Cells of a line."""
+    if separator in (SPACES, WIDE):
+        return re.split(separator, line.strip())
+    cells = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
+    return [cell.strip() for cell in cells]
 
-    Returns:
-        Names of the columns, their separator, the number of lines up to the names, the
-        encoding, and the first row.
-    """
+
+def _header(line: str) -> tuple[list[str], str]:
+    """Names of the columns in the first line of a table, and what separates them."""
+    line = line.strip().lstrip("#%")
+    separator = max(",;\t", key=line.count)
+    separator = separator if separator in line else SPACES
+    return _cells(line, separator), separator
+
+
+def first_lines(path: Path) -> Head:
+    """Look at the first lines of a table."""
     with _opened(path) as stream:
-        head = stream.read(LONGEST)
-    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = head.decode(encoding := "utf-16" if wide else "utf-8-sig", "replace")
-    if "\0" in text[:512] or text.lstrip()[:1] in ("<", "{"):
-        return [], ",", 0, encoding, ""
+        raw = stream.read(LONGEST)
+    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = raw.decode(encoding := "utf-16" if wide else "utf-8-sig", "replace")
+    if "\0" in text[:512] or text.lstrip()[:1] == "<":
+        return Head([], ",", 0, encoding)
+    if text.lstrip()[:1] in ("{", "["):
+        return Head([], "json", 0, encoding)
     lines = re.split("\r\n?|\n", text, maxsplit=2 * COMMENTS)
-    above = enumerate(lines[:COMMENTS])
-    number = next((n for n, line in above if line.lstrip()[:1] != "#"), 0)
-    names, separator = _header(lines[number])
-    if len(names) < 2 or any(map(is_number, names)):  # those of a comment
-        names, separator, number = *_header(lines[0]), 0
-    rows = (line for line in lines[number + 1 :] if line.strip() and line[0] != "#")
-    return names, separator, number + 1, encoding, next(rows, "")
+    plain = [n for n, line in enumerate(lines) if line.lstrip()[:1] not in ("", *"#%")]
+    start = plain[0] if plain and plain[0] < COMMENTS else 0
+    names, separator = _header(lines[start])
+    rows = [lines[n] for n in plain if n > start]
+    bad = len(names) < 2 or any(map(is_number, names))
+    fits = [n for n in range(start) if _fits(lines[n], lines[start])] if bad else []
+    if fits:  # the last, or that of names above one of units
+        above = fits[-2] if fits[-2:-1] == [fits[-1] - 1] else fits[-1]
+        names, separator = _named(lines[above], lines[start])
+        units = _cells(lines[fits[-1]].lstrip("#% "), separator)
+        named = dict(zip(names, units, strict=False)) if above < fits[-1] else {}
+        return Head(names, separator, start, encoding, lines[start], named)
+    if bad or (rows and len(_cells(rows[0], separator)) != len(names)):
+        for n, line, row in zip(plain[1:], rows, rows[1:], strict=False):
+            if _fits(line, row) and not any(map(is_number, _header(line)[0])):
+                return Head([], ",", 0, encoding, preamble=n)
+    if bad:
+        names, separator = _header(lines[0])
+        return Head(names, separator, 1, encoding, rows[0] if rows else "")
+    above, named = start + 1, {}
+    if len(rows) > 1 and (units := _units(names, separator, *rows[:2])):
+        above, named = plain[1] + 1, dict(zip(names, units, strict=True))
+        rows = rows[1:]
+    table = [_cells(row, separator) for row in rows[:COMMENTS]]
+    table = [row for row in table if len(row) == len(names)]
+    zeros = [re.fullmatch(r"0\d+", cell) for row in table for cell in row]
+    marked = {names[k % len(names)] for k, cell in enumerate(zeros) if cell}
+    first = rows[0] if rows else ""
+    return Head(names, separator, above, encoding, first, named, sorted(marked))
 
 
-def _check_cells(path: Path) -> None:
+def _named(line: str, row: str) -> tuple[list[str], str]:
+    """Names in a line above a row, which may have spaces where two separate them."""
+    names, separator = _header(line)
+    if separator == SPACES and len(names) != len(_cells(row, SPACES)):
+        names = _cells(line.lstrip("#% "), WIDE)
+    return names, separator
+
+
+def _fits(line: str, row: str) -> bool:
+    """Whether a line has a name for each cell of a row, in which there are numbers."""
+    names, separator = _named(line, row)
+    cells = _cells(row, separator)
+    return 1 < len(names) == len(cells) and any(map(is_number, cells))
+
+
+def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
+    """Units of the columns, if a line has those of the numbers and dates of a row; or
+    empty ones, if it has the formats of its cells, as in RDB files.
+    """
+    units, cells = _cells(line, separator), _cells(row, separator)
+    if not len(units) == len(cells) == len(names):
+        return []
+    if all(re.fullmatch(r"\d+[sdn]", unit) for unit in units):
+        return [""] * len(units)
+    dated = re.compile(r"\d{4}-\d\d")
+    data = [dated.match(cell) or is_number(cell) for cell in cells]
+    of = [unit for unit, fine in zip(units, data, strict=True) if unit and fine]
+    words = [unit for unit in of if not is_number(unit)]
+    plain = all(unit in ("1", "1e-3", "1E-3") for unit in of if unit not in words)
+    none = not any(dated.match(unit) for unit in units)
+    return units if 2 * len(words) > len(of) and plain and none else []
+
+
+def _check_cells(path: Path, head: Head) -> None:
     """Raise a UserError if a row has not one cell for each name."""
-    names, separator, above, encoding, _ = first_lines(path)
-    with _source(path, encoding) as source:
+    with _source(path, head) as source:
         whole: Any = source
         if not isinstance(source, io.StringIO):
-            whole = io.TextIOWrapper(source, encoding)
-        lines, cells = islice(whole, above, None), None
-        if separator != SPACES:
-            cells = csv.reader(lines, delimiter=separator)
+            whole = io.TextIOWrapper(source, head.encoding)
+        lines, cells = islice(whole, head.above, None), None
+        if head.separator != SPACES:
+            cells = csv.reader(lines, delimiter=head.separator)
         for number, row in enumerate(cells or map(str.split, lines), 1):
-            if any(row) and len(row) != len(names):
+            if any(row) and len(row) != (num := len(head.names)):
                 given = f"{path} with {len(row)} cells in row {number} under the names"
-                expected = f"{len(names)}, one for each name"
-                raise UserError(given, expected, "repair the row")
+                todo = "repair or remove the row"
+                if cells is None:
+                    todo += ", or in pandas, where columns have a width instead of "
+                    todo += f"separators, read_fwf({str(path)!r}).to_csv('NAME.csv')"
+                raise UserError(given, f"{num}, one for each name", todo)
 
 
 def _check_names(path: Path, names: list[str]) -> None:
@@ -204,17 +373,102 @@ def _check_names(path: Path, names: list[str]) -> None:
     check_distinct(path, names)
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Open a file for its bytes, unpacked if gzip has packed it."""
-    packed = FileProbe(path).head.startswith(b"\x1f\x8b")
-    return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
+def _without_index(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
+    """Without numbers of rows, which pandas writes without a name, or as times if they
+    are dates.
+    """
+    name = str(next(iter(frame), "?"))
+    if not INDEX.fullmatch(name):
+        return frame
+    with suppress(UserError):
+        values = values_of(path, frame[name])
+        if values.dtype.kind == "M" and "time" not in frame:
+            return frame.rename(columns={name: "time"})
+        if values.dtype.kind in "iuf" and (values == np.arange(len(values))).all():
+            left_out(path, ["the numbers of the rows"])
+            return frame.drop(columns=name)
+    return frame
 
 
-def _source(path: Path, encoding: str) -> BinaryIO | io.StringIO:
-    """The file, or its text without lines of comments."""
+def _of_json(path: Path, encoding: str) -> pandas.DataFrame:
+    """A table of JSON: a list of rows, columns by name, a row a line, or points of
+    GeoJSON.
+    """
+    text = path_text(path, encoding)
+    try:
+        content: Any = json.loads(text)
+    except ValueError:
+        content = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if isinstance(content, dict) and isinstance(content.get("features"), list):
+        axes = [f["geometry"]["coordinates"] for f in content["features"]]
+        places = [dict(zip(("lon", "lat", "z"), at, strict=False)) for at in axes]
+        about = [feature["properties"] or {} for feature in content["features"]]
+        content = [a | p for a, p in zip(about, places, strict=True)]
+    rows = content.values() if isinstance(content, dict) else content
+    if rows and all(isinstance(row, (list, dict)) for row in rows):
+        with suppress(ValueError, TypeError):  # lists that differ in length
+            frame = pandas.DataFrame(content).rename(columns=str)
+            nested = frame.map(lambda cell: isinstance(cell, (list, dict)))
+            if not nested.to_numpy().any():
+                return frame
+    expected = "JSON of a list of rows, [{'time': ..., 'x': ..., 'u': ...}, ...]"
+    todo = "write a table of the part that is one, as by pandas.json_normalize(content"
+    todo += "['PART']).to_csv('NAME.csv', index=False)"
+    raise UserError(f"{path}, JSON that is no table", expected, todo)
+
+
+def path_text(path: Path, encoding: str) -> str:
+    """The whole text of a file, unpacked."""
     with _opened(path) as stream:
+        return stream.read().decode(encoding)
+
+
+def _columnar(probe: FileProbe) -> Any:
+    """What reads a file of columns, such as Parquet, if it is one."""
+    return next((COLUMNAR[m] for m in COLUMNAR if probe.head.startswith(m)), None)
+
+
+def _foreign(path: Path) -> tuple[str, str] | None:
+    """What a file is that is no table, and what makes a table of it."""
+    if members := _members(path):
+        if "xl/workbook.xml" in members or "content.xml" in members:
+            return EXCEL
+        if len(members) > 1 and not any(n.endswith((".npy", ".pkl")) for n in members):
+            return f"an archive of {len(members)} files", "unpack it: unzip {0}"
+        return None
+    with _opened(path) as stream:
+        head = stream.read(512)
+    if head[257:262] == b"ustar":
+        return "an archive of files", "unpack it: tar -xf {0}"
+    return next((FOREIGN[m] for m in FOREIGN if head.lstrip().startswith(m)), None)
+
+
+def _members(path: Path) -> list[str]:
+    if not FileProbe(path).head.startswith(b"PK\3\4"):
+        return []
+    with zipfile.ZipFile(path) as archive:
+        return [name for name in archive.namelist() if not name.endswith("/")]
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file for its bytes, unpacked if gzip, bz2, xz or zip has packed it."""
+    head = FileProbe(path).head
+    if len(members := _members(path)) == 1:
+        return cast(BinaryIO, zipfile.ZipFile(path).open(members[0]))
+    for start, unpacked in PACKED.items():
+        if head.startswith(start):
+            return cast(BinaryIO, unpacked(path))
+    return path.open("rb")
+
+
+def _source(path: Path, head: Head) -> BinaryIO | io.StringIO:
+    """The file, or its text without lines of comments among the rows."""
+    with _opened(path) as stream:
+        for _ in range(head.above if head.encoding != "utf-16" else 0):
+            stream.readline()
         if not any(b"#" in block for block in iter(lambda: stream.read(2**20), b"")):
             return _opened(path)
-        stream.seek(0)
-        text = stream.read().decode(encoding)
-    return io.StringIO(re.sub(r"(?m)^[ \t]*#.*", "", text))
+    text = path_text(path, head.encoding)
+    ends = islice(re.finditer("\r\n?|\n", text), head.above)
+    end = max((found.end() for found in ends), default=0)
+    return io.StringIO(text[:end] + re.sub(r"(?m)^[ \t]*#.*", "", text[end:]))

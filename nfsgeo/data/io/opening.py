@@ -64,7 +64,11 @@ def open(
             are ``static`` inputs, a ``field``, or to ``ignore``, or flags that ``mask``
             bad values, see :func:`~nfsgeo.data.io.flags.with_masks`. Where a table has
             a column for each station, or of their names, another table with these and
-            coordinates, ``points``. In a file of arrays of any names, ``field`` and
+            coordinates, ``points``. Of a table also ``station``, the column of names of
+            points, ``quantity``, one of names of quantities, each of which becomes a
+            field (``NAME:VALUES`` with the column of values where that is not clear),
+            ``missing``, what marks missing values, and a time in several columns,
+            ``date+hour``. In a file of arrays of any names, ``field`` and
             ``static`` are ``"NAME:AXES"``, one or several, with a letter for each axis:
             ``n`` sample, ``t`` time step, ``p`` point, or ``x``, ``y``, ``z`` of a
             grid, ``c`` component; ``points`` or ``x``, ``y``, ``z`` the coordinates,

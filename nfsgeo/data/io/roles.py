@@ -105,13 +105,25 @@ def roles_of(
             roles[role] = fits[0]
     space = "".join(role for role in "xyz" if role in roles)
     if not space or not "xyz".startswith(space):
-        todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns x=COLUMN,"
-        todo += "y=COLUMN,time=COLUMN, or, in a table with a column for each station, "
-        todo += "or of their names, time=COLUMN,points=FILE, a table of these and of "
-        todo += "coordinates"
+        likely = {"x": "COLUMN", "y": "COLUMN", "time": "COLUMN"}
+        likely |= {r: n for r, n in likely_columns(names).items() if r not in roles}
+        say = ",".join(f"{role}={name}" for role, name in likely.items())
+        todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns {say}, "
+        todo += "or, in a table with a column for each station, or of their names, "
+        todo += "time=COLUMN,points=FILE, a table of these and of coordinates"
         given = f"{path} with {listed(names)}"
         raise UserError(given, "coordinates x[, y[, z]] among the columns", todo)
     return roles
+
+
+def likely_columns(names: Names, roles: str | Names = ("x", "y", "time")) -> Roles:
+    """Columns whose names have that of a role in them, as ``gauge_lon``."""
+    words = {name: re.split(r"[^a-z]+", name.lower()) for name in names}
+    found = dict[str, str]()
+    for role in roles:
+        fits = [n for n in names if {*words[n]} & {*COLUMN_NAMES[role], f"{role}coord"}]
+        found |= {role: fits[0]} if fits else {}
+    return found
 
 
 def ask(path: Path, names: Names, which: str, expected: str, say: str) -> UserError:
@@ -261,7 +273,7 @@ def _choice(
         kind: np.ravel(several).tolist() for kind, several in (columns or {}).items()
     }
     lists = {
-        kind: [name if name in names else field_name(name)[0] for name in several]
+        kind: [name if name in names else field_name(str(name))[0] for name in several]
         for kind, several in lists.items()
     }
     if not roles and (wrong := lists.keys() - {*KINDS}):

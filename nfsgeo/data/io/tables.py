@@ -4,7 +4,8 @@ Rows come in any order. A value is NaN where its cell is empty or its row not th
 Points stay where they are, in the order of the names of stations, or else of their
 coordinates. All samples have the same times; dates that a regular series lacks, such as
 a day without any row, are time steps without values. See
-:mod:`nfsgeo.data.io.roles` for what names tell.
+:mod:`nfsgeo.data.io.roles` for what names tell, and
+:mod:`nfsgeo.data.io.table_layouts` for tables of other layouts.
 """
 
 from __future__ import annotations
@@ -20,97 +21,153 @@ from numpy.typing import NDArray
 from nfsgeo.data.checks import as_real, finite, not_infinite
 from nfsgeo.data.conventions import (
     SPACE,
+    STATION,
+    STATIONS,
     Doubles,
+    Floats,
     Indices,
     bare_name,
     field_name,
-    listed,
-    role_of,
+    is_static,
 )
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io.format import Format
-from nfsgeo.data.io.frames import (
-    STATIONS,
-    frame_of,
-    is_number,
-    is_table,
-    values_of,
-)
+from nfsgeo.data.io import table_layouts as layouts
+from nfsgeo.data.io import table_questions as questions
+from nfsgeo.data.io.format import Format, left_out
+from nfsgeo.data.io.frames import NoNumbers, frame_of, is_number, is_table, values_of
 from nfsgeo.data.io.labelled import to_fields
-from nfsgeo.data.io.roles import Columns, chosen, mark_longitude, roles_of
+from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
+from nfsgeo.data.io.table_questions import codes_of
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
 
 EXPECTED = "columns x[, y[, z]], optionally sample and t, and one for each component"
-ROWS = ("time", "point")
 SPARSE = 100  # times as many points and time steps as rows: points that move
 
 
 def _read(path: Path, columns: Columns | None = None) -> Fields:
     """Fields of a table, see :func:`nfsgeo.data.open` for ``columns``."""
-    frame, columns = frame_of(path), columns or {}
-    if "points" in columns:
-        frame, columns = _by_station(path, frame, columns)
-    kinds, user_roles = chosen(path, list(frame), columns)
-    roles = roles_of(path, [n for n in frame if n not in kinds], user_roles)
-    frame = frame.drop(columns=[name for name in kinds if kinds[name] == "ignore"])
-    if frame.empty:
+    marked = "missing" in (columns or {})
+    whole, told, quantity = _arranged(path, dict(columns or {}))
+    units = whole.attrs.get("units") or {}
+    station = str(told.pop(STATION, ""))
+    kinds, user_roles = chosen(path, list(whole), told)
+    free = [name for name in whole if name not in kinds and name != station]
+    questions.check_times(path, free, user_roles)
+    roles = roles_of(path, free, user_roles)
+    questions.check_sample(path, whole, roles.get("sample", ""))
+    if whole.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
-    key, unit = _keys(path, frame, roles)
-    key["sample"], samples = pandas.factorize(key["sample"], sort=True)
-    key["time"], times = pandas.factorize(key["time"], sort=True)
-    points, point, stations = _points(path, frame, key, kinds)
+    key, unit = _keys(path, whole, roles)
+    for role in () if marked else SPACE:
+        if role in key:
+            questions.check_marks(path, roles[role], key[role])
+    sample, num_samples = codes_of(key["sample"])
+    time, times = pandas.factorize(key["time"], sort=True)
+    others = whole.drop(columns=[*roles.values()])
+    frame = others.drop(columns=[n for n in kinds if kinds[n] == "ignore"])
+    del whole
+    when = sample * np.int64(len(times)) + time
+    points, point, name, stations = _points(path, frame, key, when, kinds, station)
+    del key
+    frame, others = (table.drop(columns=name) for table in (frame, others))
     # Places are the points of one sample after those of the other.
-    place = key["sample"] * np.int64(len(points)) + point
+    place = sample * np.int64(len(points)) + point
     place, places = pandas.factorize(place, sort=True)
-    starts = np.searchsorted(places, np.arange(len(samples)) * len(points))
-    ragged, places = len(places) < len(samples) * len(points), places % len(points)
-    _check_rows(path, key, place, points[places], times, unit)
+    starts = np.searchsorted(places, np.arange(num_samples) * len(points))
+    ragged, places = len(places) < num_samples * len(points), places % len(points)
+    where, cell = points[places], time * np.int64(len(places)) + place
+    _check_rows(path, others, roles, cell, quantity, where, times, unit)
+    if num_samples == 1:
+        questions.check_simulations(path, others, time, point, points, kinds)
+    if num_samples == 1 and stations is None:
+        space = [roles[axis] for axis in SPACE if axis in roles]
+        questions.check_nearly_equal(path, points, place, time, space)
+    seen = np.bincount(when)
+    if not seen.all() or len(seen) < num_samples * len(times):
+        todo = (
+            "convert samples with other times by themselves, or give the times since "
+        )
+        todo += "the beginning of each sample"
+        raise UserError(f"{path}", "every sample at the same times", todo)
+    values = _values(path, frame, kinds)
+    for field in () if marked else values:
+        questions.check_marks(path, field, values[field])
+    if "field" not in kinds.values():
+        left = [name for name in values if name not in kinds and not is_static(name)]
+        questions.check_numbers(path, frame[left], time, sample, point)
     times, steps = filled(times) if unit == EPOCH else (times, np.arange(len(times)))
-    converted = {}
-    for name in frame:
-        what = f"{path}: column {name}"
-        values = as_real(values_of(path, frame[name]), what, gaps=True)
-        dtype = np.result_type(not_infinite(values, what), np.float32)
-        converted[name] = values.astype(dtype, copy=False)
-    levels = [np.arange(len(times)), np.arange(len(places))]
-    index = pandas.MultiIndex(levels, [steps[key["time"]], place], names=ROWS)
-    table = pandas.DataFrame(converted, index, copy=False).to_xarray()
-    table = table.reindex(time=levels[0])
-    dims: tuple[str, ...] = ROWS
+    cell = steps[time] * len(places) + place
+    dims: tuple[str, ...] = ("time", "point")
     shape: tuple[int, ...] = len(times), len(places)
-    if not ragged and len(samples) > 1:
-        dims, shape = ("time", "sample", "point"), (len(times), len(samples), -1)
+    if not ragged and num_samples > 1:
+        dims, shape = ("time", "sample", "point"), (len(times), num_samples, -1)
     variables = dict[str, Any]()
-    for name, values in table.data_vars.items():
-        field, field_unit = field_name(str(name))
-        about = {"components": [field]} | ({"units": field_unit} if field_unit else {})
-        variables[str(name)] = dims, values.values.reshape(shape), about
-    where = np.split(points[places], starts[1:]) if ragged else points
+    for field, column in values.items():
+        there = slice(None) if quantity is None else ~np.isnan(column)
+        table = np.full(len(times) * len(places), np.nan, column.dtype)
+        table[cell[there]] = column[there]
+        if quantity is not None and (table[cell[there]] != column[there]).any():
+            left_out(path, [f"{field}, which differs between quantities"])
+            continue
+        short, field_unit = field_name(field)
+        attrs: dict[str, Any] = {"components": [short]}
+        if field_unit := field_unit or units.get(field, ""):
+            attrs["units"] = field_unit
+        variables[field] = dims, table.reshape(shape), attrs
     coordinates = {
-        "points": (("point", "axis"), where),
+        "points": (
+            ("point", "axis"),
+            np.split(where, starts[1:]) if ragged else points,
+        ),
         "time": ("time", times if "time" in roles else None, {"units": unit}),
         "station": ("point", None if stations is None else stations[places]),
     }
     return mark_longitude(to_fields(path, variables, coordinates), roles["x"])
 
 
+def _arranged(
+    path: Path, told: dict[str, Any]
+) -> tuple[pandas.DataFrame, dict[str, Any], Indices | None]:
+    """A table with a row for each point, time step and sample, what its columns are as
+    users say, and the number of the quantity of each row if it has rows for several.
+    """
+    missing = [str(mark) for mark in np.ravel(told.pop("missing", []))]
+    quantity, kind = str(told.pop("quantity", "")), None
+    frame = layouts.with_rows_for_times(path, frame_of(path, missing=missing))
+    frame = layouts.joined(path, frame, told)
+    if quantity:
+        roles = [str(name) for names in told.values() for name in np.ravel(names)]
+        frame, kind = layouts.with_quantities(path, frame, quantity, roles)
+    if "points" in told:
+        attrs = frame.attrs
+        frame, told = layouts.with_places(path, frame, told)
+        frame.attrs = attrs
+    elif told.get(STATION):
+        chosen(path, list(frame), {"field": told[STATION]})
+    return frame, told, kind
+
+
 def _keys(
     path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]
 ) -> tuple[dict[str, NDArray[Any]], str]:
-    """Sample, time and coordinates of each row, taken out of a table, and the unit of
-    the times.
-    """
+    """Sample, time and coordinates of each row, and the unit of the times."""
     key, unit = dict.fromkeys(("sample", "time"), np.zeros(len(frame))), ""
     for role in sorted(roles):
         what = f"{path}: column {roles[role]}"
-        values = values_of(path, frame.pop(roles[role]), names=role == "sample")
+        values = values_of(path, frame[roles[role]], names=role == "sample")
         if role == "time":
             unit, values = unit_of_times(values), as_times(values, what)
-            years = not unit and values.min() >= 1800 and values.max() < 2200
-            if years and bare_name(roles[role]) in ("date", "datetime"):
-                given = f"{what} with {values.min():g}, a number or a year"
+            low, high = (0, 0) if unit else (values.min(), values.max())
+            years, serial = 1800 <= low <= high < 2200, 2e4 < low <= high < 1e5
+            if (years or serial) and bare_name(roles[role]) in ("date", "datetime"):
+                given = (
+                    f"{what} with {low:g}, a number or a {'year' if years else 'day'}"
+                )
                 todo = "write dates with hyphens, or give the column another name"
+                if serial:  # of a spreadsheet
+                    todo = f"write dates: pandas.to_datetime(table[{roles[role]!r}], "
+                    todo += "unit='D', origin='1899-12-30')"
                 raise UserError(given, "dates such as 2026-01-31", todo)
         key[role] = finite(as_real(values, what), what) + 0.0  # which makes -0 to 0
     return key, unit
@@ -120,183 +177,130 @@ def _points(
     path: Path,
     frame: pandas.DataFrame,
     key: Mapping[str, NDArray[Any]],
+    when: Indices,
     kinds: Mapping[str, str],
-) -> tuple[Doubles, Indices, NDArray[np.str_] | None]:
-    """The points of all samples, the point of each row, and the names of the points,
-    whose column is taken out of the table.
+    station: str,
+) -> tuple[Doubles, Indices, list[str], NDArray[np.str_] | None]:
+    """The points of all samples, the point of each row, and the column of the names of
+    the points and these, if there are any.
     """
-    space = [axis for axis in SPACE if axis in key]
-    where = pandas.DataFrame({axis: key[axis] for axis in space}, copy=False)
-    when = {role: key[role] for role in ("sample", "time")}
+    space = [key[axis] for axis in SPACE if axis in key]
+    point, num = codes_of(*space)
     free = [name for name in frame if name not in kinds]
-    named = [name for name in free if bare_name(name) in STATIONS]
+    named = [station] if station else [n for n in free if bare_name(n) in STATIONS]
     # Stations of several names at one place.
-    if named and where.assign(**when).duplicated().any():
-        apart = where.assign(name=frame[named[0]])
-        if (names := apart.drop_duplicates()["name"]).is_unique and names.notna().all():
-            where = apart
-    point = where.groupby(list(where)).ngroup().to_numpy()
-    for name in free:
+    cell = when * np.int64(num) + point
+    bounded = cell.max() < SPARSE * len(cell) + 1e7
+    twice = not bounded or np.bincount(cell).max() > 1
+    if named and twice and frame[named[0]].notna().all():
+        apart, several = codes_of(point, frame[named[0]])
+        if several == frame[named[0]].nunique():
+            point, num = apart, several
+    points = np.empty((num, len(space)))
+    points[point] = np.stack(space, axis=1)
+    for name in [station] if station else free:
+        column, numbers = frame[name], frame[name].dtype.kind in "biufmM"
         # The first rows often suffice to tell that there are more names than points.
-        parts = frame[name].head(2 * point.max() + 2), frame[name]
-        if name not in named and any(part.nunique() > point.max() for part in parts):
+        if numbers and name not in named and column.head(2 * num + 2).nunique() >= num:
             continue
-        row = pandas.DataFrame({"name": frame[name], **when})
-        places = row.assign(point=point).drop_duplicates(["name", "sample", "point"])
-        several = places.duplicated(["name", "sample"])
-        if several.any() and not row.duplicated().any():  # a row of each at a time
-            given = (
-                f"{path} with {name} {places['name'][several].iloc[0]} at two places"
-            )
-            todo = "interpolate the fields to such points, or say --columns "
-            todo += f"ignore={name}, or field={name}, if it tells no points apart"
-            raise UserError(given, "points that stay where they are", todo)
-    points = np.empty((point.max() + 1, len(space)))
-    points[point] = where[space].to_numpy()
-    for name in free:
-        stations, order = _names(frame[name], point, len(points))
-        if stations is not None:
-            del frame[name]
-            return points[order], np.argsort(order)[point], stations
-    return points, point, None
+        codes, names = pandas.factorize(column, sort=True)
+        sure = name in named or isinstance(column.dtype, pandas.CategoricalDtype)
+        pairs = pandas.unique(codes * np.int64(num) + point)
+        if len(pairs) == len(names) == num and codes.min() >= 0:
+            texts = np.array([str(cell).strip() for cell in names])
+            if sure or not (numbers or any(map(is_number, texts))):
+                order = pairs[np.argsort(pairs // num)] % num
+                return points[order], np.argsort(order)[point], [name], texts
+        elif len(names) < num and len(pairs) > len(names):
+            _check_moves(path, column, codes, when, point, key["sample"])
+    if station:
+        given = f"{path} with {frame[station].nunique()} names in column {station}"
+        expected = f"a name for each of {num} points"
+        raise UserError(given, expected, f"correct them, or say ignore={station}")
+    return points, point, [], None
+
+
+def _check_moves(
+    path: Path, column: pandas.Series, codes: Any, when: Any, point: Any, sample: Any
+) -> None:
+    """Raise a UserError if a column names what has one place at a time, but several."""
+    places = pandas.DataFrame({"name": codes, "sample": sample, "point": point})
+    several = places.drop_duplicates().duplicated(["name", "sample"])
+    if several.any() and codes_of(codes, when)[1] == len(codes):
+        name, row = column.name, several.idxmax()
+        todo = "interpolate the fields to such points, or say --columns "
+        todo += f"ignore={name}, or field={name}, if it tells no points apart"
+        given = f"{path} with {name} {column.iloc[row]} at two places"
+        raise UserError(given, "points that stay where they are", todo)
 
 
 def _check_rows(
-    path: Path, key: Any, place: Any, points: Any, times: Any, unit: str
+    path: Path,
+    others: pandas.DataFrame,
+    roles: Mapping[str, str],
+    cell: Indices,
+    quantity: Indices | None,
+    points: Doubles,
+    times: Doubles,
+    unit: str,
 ) -> None:
-    """Raise a UserError if points move, a row is there twice, or a time step lacks."""
-    sample, time = key["sample"], key["time"]
-    cell = time * np.int64(len(points)) + place
-    alone = len(times) > 1 and np.bincount(place).max() < 2
+    """Raise a UserError if points move, or rows are there twice."""
+    alone = len(times) > 1 and np.bincount(cell % len(points)).max() < 2
     if alone or len(points) * len(times) > SPARSE * len(cell) + 1e7:
         rows = f"{len(cell) / len(points):.3g} of {len(times)} times"
         todo = "interpolate the fields to such points, at common times"
         given = f"{path} with {len(points)} points at {rows}"
         raise UserError(given, "points that stay where they are", todo)
-    rows_of_cell = np.bincount(cell)
-    if (num := rows_of_cell.max()) > 1:
-        step, where = divmod(int(rows_of_cell.argmax()), len(points))
+    code = cell if quantity is None else codes_of(cell, quantity)[0]
+    rows_of_code = np.bincount(code)
+    if (num := rows_of_code.max()) > 1:
+        step, where = divmod(
+            int(cell[np.argmax(code == rows_of_code.argmax())]), len(points)
+        )
+        names, say = questions.rows_apart(others, code, roles)
+        todo = "leave the others out, as by table.drop_duplicates() in pandas"
+        if names:
+            todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}"
         raise UserError(
-            f"{path} with {num} rows for the point "
-            f"{points[where].tolist()} at {time_texts(times, unit)[step]}",
+            f"{path} with {num} rows for the point {points[where].tolist()} at "
+            f"{time_texts(times, unit)[step]}"
+            + f", told apart by {' and '.join(names)}"
+            * bool(names),
             "one row for each point and time step of a sample",
-            "leave the others out, or name the columns of time and sample, as in "
-            f"nfsgeo convert {path} --out NAME.nc --columns time=COLUMN,sample=COLUMN",
+            todo,
         )
-    seen = np.bincount(sample * np.int64(len(times)) + time)
-    if not seen.all() or len(seen) < (sample.max() + 1) * len(times):
-        todo = "convert samples with other times by themselves"
-        raise UserError(f"{path}", "every sample at the same times", todo)
 
 
-def _names(
-    column: pandas.Series, point: Indices, num: int
-) -> tuple[NDArray[np.str_] | None, Indices]:
-    """Names of points, sorted, if a column tells points apart, and the point of each.
-
-    Numbers are names only in a column of ``STATIONS``.
-    """
-    header = isinstance(column.dtype, pandas.CategoricalDtype)  # of a table of stations
-    sure = header or bare_name(str(column.name)) in STATIONS
-    if sure or pandas.api.types.infer_dtype(column) == "string":
-        codes, unique = pandas.factorize(column, sort=True)
-        names = np.array([str(name).strip() for name in unique])
-        pairs = pandas.DataFrame({"name": codes, "point": point}).drop_duplicates()
-        if (
-            len(pairs) == len(names) == num
-            and pairs["name"].min() >= 0
-            and (sure or not any(map(is_number, names)))
-        ):
-            return names, pairs.sort_values("name")["point"].to_numpy()
-    return None, point
-
-
-def _by_station(
-    path: Path, frame: pandas.DataFrame, columns: Columns
-) -> tuple[pandas.DataFrame, Columns]:
-    """Join a table with the coordinates in another one, ``points``.
-
-    The table has a column of the names of stations, or else a column for each station,
-    and a row for each time. Then all columns but time, sample and ignored ones are
-    stations, and ``field`` is the name of the values in them.
-
-    Returns:
-        The table with a row for each station and time, and the roles of its columns.
-    """
-    others = {role: name for role, name in columns.items() if role != "points"}
-    source = Path(str(columns["points"]))
-    ignored = [*np.ravel(others.get("ignore", []))]
-    for name in (n for n in frame if bare_name(n) in STATIONS):
-        if name not in ignored:
-            frame[name] = [str(cell).strip() for cell in frame[name]]
-            places = _positions(source, sorted({*frame[name]}))
-            joined = frame.join(places, on=name)
-            return joined, {**others, **dict(zip("xyz", places, strict=False))}
-    for role in others.keys() - {"time", "sample", "ignore", "field"}:
-        expected = "one of time, sample, ignore and field: other columns are stations"
-        raise UserError(f"{role}= beside points=", expected, f"leave out {role}=")
-    called = str(np.ravel(others.pop("field", path.stem))[0])
-    _, roles = chosen(path, list(frame), others)
-    left = [name for name in frame if name not in (*ignored, *roles.values())]
-    for role in {"time", "sample"} - roles.keys():
-        roles[role] = next((n for n in left if role_of(n) == role), "")
-    stations = [name for name in left if name not in roles.values()]
-    if not stations:
-        todo = "leave out points=, or correct time= and ignore="
-        raise UserError(f"{path} with columns {listed(left)}", "stations", todo)
-    places = _positions(source, stations)
-    field = called if called not in (*frame, *places) else "field"
-    ids, sample = [name for name in roles.values() if name], roles["sample"]
-    table = {n: values_of(path, frame[n], names=n == sample) for n in [*ids, *stations]}
-    long = pandas.DataFrame(table).melt(ids, stations, "station", field)
-    long = long.join(places, on="station")
-    long["station"] = pandas.Categorical(long["station"], stations)
-    space = dict(zip("xyz", places, strict=False))
-    return long, {**roles, **space, "field": field}
-
-
-def _positions(path: Path, stations: list[str]) -> pandas.DataFrame:
-    """Coordinates, x first, by the names of stations."""
-    if not path.is_file():
-        expected = "a table with the name and the coordinates of each station"
-        raise UserError(f"points={path}", expected, "check the name")
-    places, table = point_table(path)
-    table = table.apply(lambda column: column.str.strip())
-    lacking = {name: sorted({*stations} - {*table[name]}) for name in table}
-    num = table.isin(stations).sum()
-    fits = [name for name in table if not lacking[name] and num[name] == len(stations)]
-    if len(fits) != 1:
-        best = min(lacking, key=lambda name: len(lacking[name]), default="")
-        twice = table[best][table[best].duplicated()] if best else ()
-        odd = listed(lacking.get(best) or [*twice] or stations)
-        raise UserError(
-            f"{path} with columns {listed([*places, *table])}, not once with {odd}",
-            "each station once, by the name of its column, in one of them",
-            "add or remove rows or columns, or tell by time=, sample= or ignore= which "
-            "column is no station",
-        )
-    return places.set_axis(table[fits[0]], axis=0)
-
-
-def point_table(path: Path) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Read a table with a row for each point.
-
-    Returns:
-        Coordinates, x first, and the other columns as text.
-
-    Raises:
-        UserError: It has not one column for each of x, y and z, in this order.
-    """
-    table = frame_of(path, str)
-    axes = [[n for n in table if role_of(n) == axis] for axis in "xyz"]
-    dim = sum(map(bool, axes))
-    if not dim or [len(names) for names in axes] != [1] * dim + [0] * (3 - dim):
-        given = f"{path} with columns {listed(list(table))}"
-        wanted = "coordinates x[, y[, z]] in one column each"
-        raise UserError(given, wanted, "rename or remove columns")
-    space = [name for names in axes for name in names]
-    places = {name: values_of(path, table[name]) for name in space}
-    return pandas.DataFrame(places), table.drop(columns=space)
+def _values(
+    path: Path, frame: pandas.DataFrame, kinds: Mapping[str, str]
+) -> dict[str, Floats]:
+    """The columns of numbers. Others are left out where users choose fields."""
+    values, left = dict[str, Floats](), dict[str, UserError]()
+    for name in frame:
+        what = f"{path}: column {name}"
+        try:
+            numbers = values_of(path, frame[name])
+            if numbers.dtype.kind in "mM":
+                todo = f"say --columns ignore={name}, or time={name}"
+                raise NoNumbers(f"{what} with dates", "numbers", todo)
+            numbers = as_real(numbers, what, gaps=True)
+        except UserError as error:
+            if name in kinds:
+                raise
+            left[name] = error
+            continue
+        dtype = np.result_type(not_infinite(numbers, what), np.float32)
+        values[name] = numbers.astype(dtype, copy=False)
+    if left and "field" in kinds.values():
+        left_out(path, [*left])
+    elif left:
+        texts = [n for n, error in left.items() if isinstance(error, NoNumbers)]
+        if len(left) == 1 or len(texts) < len(left):
+            raise next(left[n] for n in left if len(left) == 1 or n not in texts)
+        say = ",".join(f"ignore={name}" for name in texts)
+        say += ", or only what is to be predicted, field=NAME"
+        raise ask(path, texts, "which are text or dates", "what they are", say)
+    return values
 
 
 CSV = Format(

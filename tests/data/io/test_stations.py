@@ -49,7 +49,7 @@ def test_what_is_told_must_be_there(tmp_path, sensors, one_line):
     assert "points=FILE" in one_line(nfsgeo.data.open, speeds)
     for told, places, words in (
         ({"time": "when"}, lines, "no column 'when'"),
-        ({"x": "767541"}, lines, "x= beside points="),
+        ({"x": "767541"}, lines, "no column '767541'"),
         ({"time": ""}, lines, "not once with timestamp"),
         ({"ignore": [*PLACES]}, lines, "expected stations"),
         ({"points": "gone.csv"}, lines, "points=gone.csv"),

@@ -180,7 +180,7 @@ def test_cells_without_a_value_are_counted(tmp_path, size, column, mark, data):
         (["", "x", "y", "u"], "without a name"),
         (["x", "z", "t", "u"], "coordinates x[, y[, z]]"),
         (["lat", "t", "u", "v"], "coordinates x[, y[, z]]"),
-        (["x", "y", "frame", "u"], "time=COLUMN"),
+        (["x", "y", "frame", "u"], "time=frame"),
         (["lon", "lat", "t", "u"], "longitudes over 360 degrees"),
     ],
 )

@@ -1,0 +1,294 @@
+"""Tables of other layouts, as one with a row for each point, time step and sample.
+
+They have a column for each station, names of stations whose coordinates are in another
+table, names of quantities in a column, or dates and clocks in several columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+
+from nfsgeo.data.checks import check_distinct
+from nfsgeo.data.conventions import (
+    STATIONS,
+    Indices,
+    bare_name,
+    listed,
+    role_of,
+)
+from nfsgeo.data.io.frames import frame_of, values_of
+from nfsgeo.data.io.roles import ask, chosen, likely_columns
+from nfsgeo.errors import UserError
+
+__all__ = ["calendar", "joined", "point_table", "with_places", "with_quantities"]
+__all__ += ["with_rows_for_times"]
+
+CALENDAR = {
+    "year": ("year", "yr", "yyyy", "yy"),
+    "month": ("month", "mon", "mnth", "mo", "mm"),
+    "day": ("day", "dy", "dd"),
+    "hour": ("hour", "hr", "hh"),
+    "minute": ("minute", "min", "mn", "mm"),
+    "second": ("second", "sec", "ss"),
+}
+VALUES = ("value", "val", "values", "reading", "result", "measurement", "data_value")
+SWEPT = re.compile(r"(.*?) *@ *(?:\d+: *)?(\w+)=(\S+)")  # as COMSOL names columns
+UNITS = ("unit", "units", "uom", "unit_name")
+
+
+def joined(
+    path: Path, frame: pandas.DataFrame, told: Mapping[str, Any]
+) -> pandas.DataFrame:
+    """Join the columns of ``time=A+B`` or ``sample=A+B`` to one of this name.
+
+    Raises:
+        UserError: Cells make no date.
+    """
+    for role in ("time", "sample"):
+        whole = str(told.get(role, ""))
+        names = [name.strip() for name in whole.split("+")]
+        if whole in frame or len(names) < 2:
+            continue
+        chosen(path, list(frame), {"ignore": names})  # are there, and once
+        if role == "time":
+            values = _dates(path, frame, names)
+        else:
+            values = frame.groupby(names, sort=True).ngroup().rename(whole)
+        frame = frame.drop(columns=names).assign(**{whole: values})
+    return frame
+
+
+def with_rows_for_times(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
+    """Give ``u @ t=0``, ``u @ t=1``, columns of COMSOL, rows of their own for each t.
+
+    Raises:
+        UserError: They are of several parameters.
+    """
+    parts = {name: SWEPT.fullmatch(name) for name in frame if " @ " in name}
+    found = {name: part.groups() for name, part in parts.items() if part}
+    parameters = {parameter for _, parameter, _ in found.values()}
+    if len(found) < len(parts) or len(parameters) > 1:
+        odd = next((name for name in parts if name not in found), "several parameters")
+        todo = "export the solutions for the times alone, of one set of parameters"
+        raise UserError(f"{path} with {odd}", "columns such as u @ t=0.5", todo)
+    if not found:
+        return frame
+    wide = frame[[*found]]
+    names = [(name, value) for name, _, value in found.values()]
+    wide.columns = pandas.MultiIndex.from_tuples(names, names=[None, *parameters])
+    long = wide.stack(future_stack=True).reset_index(level=1)
+    return frame.drop(columns=[*found]).join(long)
+
+
+def calendar(names: Sequence[str]) -> dict[str, str]:
+    """The columns of years, months, days, hours, minutes and seconds by their names."""
+    parts = dict[str, str]()
+    for name in names:
+        bare = name.strip("#% ").lower()
+        fits = (u for u, known in CALENDAR.items() if bare in known and u not in parts)
+        if unit := next(fits, ""):
+            parts[unit] = name
+    return parts
+
+
+def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.Series:
+    names = [*names]
+    units = {name: unit for unit, name in calendar(names).items()}
+    first = [n for n in names if units.get(n) in ("year", "month", "day")]
+    if "year" in units.values():
+        parts = {units[n]: values_of(path, frame[n]) for n in first}
+        at = pandas.to_datetime(
+            pandas.DataFrame({"month": 1, "day": 1} | parts), errors="coerce"
+        )
+    else:
+        first = names[:1]
+        at = pandas.Series(values_of(path, frame[names[0]]))
+        if at.dtype.kind != "M":
+            given = f"{path} with numbers in column {names[0]}"
+            todo = "write them so, or name year, month and day"
+            raise UserError(given, "dates such as 2026-01-31", todo)
+    for name in (name for name in names if name not in first):
+        if unit := units.get(name, ""):
+            span = pandas.to_timedelta(values_of(path, frame[name]), unit=f"{unit}s")
+        else:
+            clock = frame[name].astype(str).str.strip()
+            clock = clock.where(clock.str.count(":") > 1, clock + ":00")
+            span = pandas.to_timedelta(clock, errors="coerce")
+        at = at + span
+    if at.isna().any():
+        row = int(at.isna().to_numpy().argmax())
+        given = f"{path} with {[*map(str, frame[[*names]].iloc[row])]} in columns "
+        given += f"{', '.join(names)}, row {row + 1} under the names"
+        expected = "a date, and a clock such as 13:00, or numbers in columns of hours"
+        raise UserError(given, expected, "correct the row")
+    return at
+
+
+def with_quantities(
+    path: Path, frame: pandas.DataFrame, quantity: str, roles: Sequence[str]
+) -> tuple[pandas.DataFrame, Indices]:
+    """Give each quantity, whose names are in a column, a column of its values.
+
+    Args:
+        path: The file, for messages.
+        frame: The table; ``attrs["units"]`` become those in its column of units.
+        quantity: The column of names, and perhaps that of values, ``NAME:VALUES``.
+        roles: Other columns of which it is known what they are.
+
+    Returns:
+        The table with as many rows, and the number of the quantity of each.
+
+    Raises:
+        UserError: It is not clear which column holds the values, or one quantity has
+            several units.
+    """
+    name, _, value = (
+        (quantity, "", "") if quantity in frame else quantity.partition(":")
+    )
+    chosen(path, list(frame), {"field": [n for n in (name, value) if n]})
+    others = [n for n in frame if n not in (name, *roles) and not role_of(n)]
+    numbers = [n for n in others if frame[n].dtype.kind in "iuf"]
+    fits = [n for n in others if bare_name(n) in VALUES] or numbers
+    if not value and len(fits) != 1:
+        which = f"each of which may hold the values of {name}"
+        say = f"quantity={name}:{fits[0] if fits else 'COLUMN'}"
+        raise ask(path, fits or others, which, "which does", say)
+    value = value or fits[0]
+    codes, unique = pandas.factorize(frame[name], sort=True)
+    unit = next((n for n in others if bare_name(n) in UNITS), "")
+    columns, units = dict[str, Any](), dict[str, str]()
+    values = pandas.Series(values_of(path, frame[value]), frame.index)
+    for code, found in enumerate(unique):
+        title = str(found).strip()
+        columns[title] = values.where(codes == code)
+        several = frame[unit][codes == code].dropna().unique() if unit else ()
+        if len(several) > 1:
+            given = f"{path} with {title} in {listed([*map(str, several)])}"
+            raise UserError(given, "one unit for each quantity", "convert the values")
+        units[title] = "".join(map(str, several)).strip()
+    frame = frame.drop(columns=[n for n in (name, value, unit) if n])
+    check_distinct(path, [*frame, *columns])
+    frame = pandas.concat([frame, pandas.DataFrame(columns)], axis=1)
+    frame.attrs["units"] = units
+    return frame, codes
+
+
+def with_places(
+    path: Path, frame: pandas.DataFrame, told: dict[str, Any]
+) -> tuple[pandas.DataFrame, dict[str, Any]]:
+    """Join a table with the coordinates in another one, ``points``.
+
+    The table has a column of the names of stations, ``station``, or else a column for
+    each station, and a row for each time. Then all columns but time, sample and ignored
+    ones are stations, and ``field`` is the name of the values in them. ``x``, ``y`` and
+    ``z`` are columns of the other table.
+
+    Returns:
+        The table with a row for each station and time, and the roles of its columns.
+    """
+    source, space = Path(str(told["points"])), ("x", "y", "z", "station")
+    about = {role: str(told[role]) for role in space if told.get(role)}
+    others = {n: v for n, v in told.items() if n not in ("points", *space)}
+    ignored = [*np.ravel(others.get("ignore", []))]
+    named = [about.get("station", "")] if about.get("station") in frame else []
+    for name in named or [n for n in frame if bare_name(n) in STATIONS]:
+        if name not in ignored:
+            frame[name] = [str(cell).strip() for cell in frame[name]]
+            names = sorted({*frame[name]})
+            at = {role: n for role, n in about.items() if n not in named}
+            places = _positions(source, names, at)
+            frame = frame.drop(columns=[n for n in places if n in frame]).join(
+                places, on=name
+            )
+            roles = {**others, **dict(zip("xyz", places, strict=False))}
+            return frame, roles | {"station": name}
+    for role in others.keys() - {"time", "sample", "ignore", "field"}:
+        expected = "one of time, sample, ignore and field: other columns are stations"
+        raise UserError(f"{role}= beside points=", expected, f"leave out {role}=")
+    called = str(np.ravel(others.pop("field", path.stem))[0])
+    _, roles = chosen(path, list(frame), others)
+    left = [name for name in frame if name not in (*ignored, *roles.values())]
+    for role in {"time", "sample"} - roles.keys():
+        roles[role] = next((n for n in left if role_of(n) == role), "")
+    stations = [name for name in left if name not in roles.values()]
+    if not stations:
+        todo = "leave out points=, or correct time= and ignore="
+        raise UserError(f"{path} with columns {listed(left)}", "stations", todo)
+    places = _positions(source, stations, about)
+    field = called if called not in (*frame, *places) else "field"
+    ids, sample = [name for name in roles.values() if name], roles["sample"]
+    table = {n: values_of(path, frame[n], names=n == sample) for n in [*ids, *stations]}
+    long = pandas.DataFrame(table).melt(ids, stations, "station", field)
+    long = long.join(places, on="station")
+    long["station"] = pandas.Categorical(long["station"], stations)
+    axes = dict(zip("xyz", places, strict=False))
+    return long, {**roles, **axes, "field": field}
+
+
+def _positions(
+    path: Path, stations: list[str], about: Mapping[str, str]
+) -> pandas.DataFrame:
+    """Coordinates, x first, by the names of stations."""
+    if not path.is_file():
+        expected = "a table with the name and the coordinates of each station"
+        raise UserError(f"points={path}", expected, "check the name")
+    places, table = point_table(path, about)
+    table = table.apply(lambda column: column.str.strip())
+    lacking = {name: sorted({*stations} - {*table[name]}) for name in table}
+    num = table.isin(stations).sum()
+    fits = [name for name in table if not lacking[name] and num[name] == len(stations)]
+    fits = [about["station"]] if about.get("station") in fits else fits
+    if len(fits) != 1:
+        best = min(lacking, key=lambda name: len(lacking[name]), default="")
+        twice = table[best][table[best].duplicated()] if best else ()
+        odd = listed(lacking.get(best) or [*twice] or stations)
+        todo = "add or remove rows or columns, or tell by time=, sample= or ignore= "
+        todo += "which column is no station"
+        if len(fits) > 1:
+            todo = f"say which one is meant, station={fits[0]}"
+        raise UserError(
+            f"{path} with columns {listed([*places, *table])}, not once with {odd}",
+            "each station once, by the name of its column, in one of them",
+            todo,
+        )
+    return places.set_axis(table[fits[0]], axis=0)
+
+
+def point_table(
+    path: Path, about: Mapping[str, str] | None = None
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Read a table with a row for each point.
+
+    Args:
+        path: The file.
+        about: Columns of coordinates ``x``, ``y`` and ``z``, and of names, ``station``,
+            where their names do not tell.
+
+    Returns:
+        Coordinates, x first, and the other columns as text.
+
+    Raises:
+        UserError: It has not one column for each of x, y and z, in this order.
+    """
+    table, about = frame_of(path, str), about or {}
+    told = {role: name for role, name in about.items() if name}
+    chosen(path, list(table), {"ignore": [*told.values()]})
+    axes = [
+        [told[a]] if a in told else [n for n in table if role_of(n) == a] for a in "xyz"
+    ]
+    dim = sum(map(bool, axes))
+    if not dim or [len(names) for names in axes] != [1] * dim + [0] * (3 - dim):
+        given = f"{path} with columns {', '.join(table)}"
+        wanted = "coordinates x[, y[, z]] in one column each"
+        say = ",".join(f"{r}={n}" for r, n in likely_columns(list(table), "xy").items())
+        todo = f"rename columns, or say --columns points={path},{say}"
+        raise UserError(given, wanted, todo)
+    space = [name for names in axes for name in names]
+    places = {name: values_of(path, table[name]) for name in space}
+    return pandas.DataFrame(places), table.drop(columns=space)

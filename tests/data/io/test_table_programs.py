@@ -1,0 +1,191 @@
+"""Files with the layout of other programs, read as docs/formats.md says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import nfsgeo
+from nfsgeo.errors import UserError
+
+P = np.random.default_rng(0).random((4, 2)).round(3)
+DAYS = pandas.date_range("2026-01-01", periods=3)
+PLACES = "id,lat,lon\n" + "".join(f"0{k},{y},{x}\n" for k, (x, y) in enumerate(P))
+COMSOL = (
+    "% Model:              heat.mph\n% Version:            COMSOL 6.1.0.252\n"
+    "% Dimension:          2\n% Length unit:        m\n"
+    "% x                 y                  T (K)             spf.U (m/s)\n"
+)
+
+
+def rows(text: str, times: Any = (0,)) -> str:
+    """A line for each point and time, ``{k}`` the point, ``{u}`` a value."""
+    lines = [
+        text.format(k=k, x=x, y=y, t=t, u=10 + k + 5 * step)
+        for step, t in enumerate(times)
+        for k, (x, y) in enumerate(P)
+    ]
+    return "\n".join([*lines, ""])
+
+
+def star() -> str:
+    head = '"X (m)","Y (m)","Z (m)","Pressure (Pa)","Velocity[i] (m/s)"\n'
+    return head + rows("{x},{y},{k},{x},{y}")
+
+
+def comsol_in_time() -> str:
+    head = COMSOL.replace("spf.U (m/s)", "T (K) @ t=0.5").replace("(K)   ", "(K) @ t=0")
+    return head + rows("{x}  {y}   {k}    1{k}")
+
+
+def open_aq() -> str:
+    head = "location_id,sensors_id,location_name,parameter,value,unit,datetimeUtc,"
+    head += "datetimeLocal,timezone,latitude,longitude,country_iso,isMobile,provider\n"
+    of = "{k},1{k},L{k},pm25,{u},ug/m3,{t}Z,{t}+00:00,Europe,{y},{x},DE,,A"
+    other = "{k},2{k},L{k},co,0.{u},ppm,{t}Z,{t}+00:00,Europe,{y},{x},DE,,A"
+    times = ["2026-01-01T00:00:00", "2026-01-01T01:00:00"]
+    return head + rows(of, times) + rows(other, times)
+
+
+def nwis() -> str:
+    head = (
+        "# -- WARNING --\n#    USGS 01646500 POTOMAC\n#\nagency_cd\tsite_no\tdatetime"
+    )
+    head += "\ttz_cd\t69928_00060\t69928_00060_cd\n5s\t15s\t20d\t6s\t14n\t10s\n"
+    times = [f"{day:%Y-%m-%d} 00:00" for day in DAYS]
+    return head + rows("USGS\t0{k}\t{t}\tEST\t{u}\tP", times)
+
+
+def ghcn() -> str:
+    head = '"STATION","DATE","LATITUDE","LONGITUDE","ELEVATION","NAME","PRCP",'
+    head += '"PRCP_ATTRIBUTES"\n'
+    line = '"US{k}","{t:%Y-%m-%d}","{y}","{x}","{k}.0","N{k}, US","{u}",",,N"'
+    return head + rows(line, DAYS)
+
+
+def erddap() -> str:
+    head = "time,latitude,longitude,sst\nUTC,degrees_north,degrees_east,m s-1\n"
+    return head + rows("{t:%Y-%m-%d}T00:00:00Z,{y},{x},{u}", DAYS)
+
+
+def camels(folder: Path) -> None:
+    """Caravan's: a file for each basin, joined by the line in the documentation."""
+    folder.mkdir()
+    for k in range(len(P)):
+        lines = "".join(f"{d:%Y-%m-%d},{k},{10 + k + d.day}\n" for d in DAYS)
+        (folder / f"0{k}.csv").write_text("date,precipitation,streamflow\n" + lines)
+    read = ((f.stem, pandas.read_csv(f)) for f in sorted(folder.glob("*.csv")))
+    whole = pandas.concat(table.assign(gauge_id=name) for name, table in read)
+    whole.to_csv(folder.parent / "camels.csv", index=False)
+
+
+CARAVAN = {"station": "gauge_id", "field": "streamflow", "x": "lon", "y": "lat"}
+WEATHER = {"time": "datetimeUtc", "quantity": "parameter", "field": ["pm25", "co"]}
+FLOW = {"station": "site_no", "points": "places.csv", "field": "69928_00060"}
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "names", "shape", "first"),
+    [
+        (star, {}, ["Pressure (Pa)", "Velocity[i]"], (4, 1), None),
+        (
+            lambda: COMSOL + rows("{x}  {y}   {k} 2"),
+            {},
+            ["T (K)", "spf.U"],
+            (4, 1),
+            None,
+        ),
+        (comsol_in_time, {}, ["T (K)"], (4, 2), None),
+        (
+            lambda: '"PointID","x","y","Density"\n' + rows("{k},{x},{y},1{k}"),
+            {"ignore": "PointID"},
+            ["Density"],
+            (4, 1),
+            None,
+        ),
+        (
+            lambda: (
+                "nodenumber,    x-coordinate,    y-coordinate,    pressure\n"
+                + rows("{k}, {x}, {y}, 1{k}")
+            ),
+            {"ignore": "nodenumber", "x": "x-coordinate", "y": "y-coordinate"},
+            ["pressure"],
+            (4, 1),
+            None,
+        ),
+        (open_aq, WEATHER, ["co", "pm25"], (4, 2), [0.1, 10.0]),
+        (nwis, FLOW, ["69928_00060"], (4, 3), [10.0]),
+        (ghcn, {"field": "PRCP"}, ["PRCP"], (4, 3), [10.0]),
+        (
+            lambda: (
+                "station,date,datatype,value\n"
+                + rows("0{k},{t:%Y-%m-%d},TMAX,{u}", DAYS)
+                + rows("0{k},{t:%Y-%m-%d},TMIN,0{u}", DAYS)
+            ),
+            {"quantity": "datatype", "points": "places.csv"},
+            ["TMAX", "TMIN"],
+            (4, 3),
+            [10.0, 10.0],
+        ),
+        (erddap, {}, ["sst"], (4, 3), None),
+        (
+            lambda: ",00,01,02\n2012-03-01 00:00:00,1,2,3\n2012-03-01 00:05:00,2,3,4\n",
+            {"points": "places.csv", "field": "speed"},
+            ["speed"],
+            (3, 2),
+            [1.0],
+        ),
+        (
+            lambda: (
+                "#YY  MM DD hh mm id WDIR WSPD\n#yr  mo dy hr mn - degT m/s\n"
+                + rows("2026 01 01 0{t} 30 0{k} MM {u}", range(3))
+            ),
+            {"time": "YY+MM+DD+hh+mm", "points": "places.csv", "missing": "MM"},
+            ["WDIR", "WSPD"],
+            (4, 3),
+            [np.nan, 10.0],
+        ),
+    ],
+)
+def test_tables_of_programs(
+    text: Callable[[], str], columns, names, shape, first, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("places.csv").write_text(PLACES)
+    Path("a.csv").write_text(text())
+    fields = nfsgeo.open("a.csv", columns=columns)
+    assert fields.component_names == names
+    assert fields.read(0, slice(None)).shape == (*shape, len(names))
+    if first is not None:
+        np.testing.assert_allclose(fields.read(0, slice(None))[0, 0], first)
+
+
+def test_a_file_for_each_basin(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("places.csv").write_text(PLACES.replace("lat", "gauge_lat"))
+    camels(Path("timeseries"))
+    columns = CARAVAN | {"points": "places.csv", "y": "gauge_lat"}
+    fields = nfsgeo.open("camels.csv", columns=columns)
+    assert fields.stations() == ["00", "01", "02", "03"]
+    assert fields.component_names == ["streamflow"]
+    assert fields.read(0, slice(None))[:, 0, 0].tolist() == [11, 12, 13, 14]
+
+
+def test_dates_of_the_german_weather_service(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("places.csv").write_text(PLACES.replace("\n0", "\n"))
+    text = "STATIONS_ID;MESS_DATUM;QN_9;TT_TU;RF_TU;eor\n"
+    text += rows("          {k};2026010{t};    3;   {u}.0;  -999;eor", range(1, 4))
+    Path("a.txt").write_text(text)
+    columns = {"station": "STATIONS_ID", "time": "MESS_DATUM", "field": "TT_TU"}
+    columns |= {"points": "places.csv", "missing": "-999"}
+    with pytest.raises(UserError, match="format='%Y%m%d'"):
+        nfsgeo.open("a.txt", columns=columns)
+    table = pandas.read_csv("a.txt", sep=";")
+    table["MESS_DATUM"] = pandas.to_datetime(table["MESS_DATUM"], format="%Y%m%d")
+    table.to_csv("b.csv", index=False)
+    fields = nfsgeo.open("b.csv", columns=columns)
+    assert len(fields.times) == 3 and fields.component_names == ["TT_TU"]

@@ -1,0 +1,351 @@
+"""What tables are asked about, and that what the message says works."""
+
+import bz2
+import json
+import lzma
+import re
+import zipfile
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nfsgeo
+from nfsgeo.data.checks import nearly_equal
+from nfsgeo.errors import UserError
+from nfsgeo_cli.terminal import COLUMNS
+
+R = np.random.default_rng(0)
+P = R.random((5, 2)).round(3)
+ROWS = "t,x,u\n0,0,1\n0,1,{}\n1,0,2\n1,1,3\n"
+
+
+def lines(form: str, *loops) -> str:
+    """A line for each value of all loops and each point."""
+    grid = np.stack(np.meshgrid(*loops, range(5), indexing="ij"), -1)
+    grid = grid.reshape(-1, len(loops) + 1)
+    text = [form.format(*row[:-1], *P[int(row[-1])], u=k) for k, row in enumerate(grid)]
+    return "\n".join([*text, ""])
+
+
+def answer(message: str) -> dict:
+    """The first answer of a question, as the command line reads it."""
+    said = message.partition("--columns ")[2].partition(" (or train")[0]
+    return COLUMNS.convert(re.split(", or |; ", said)[0], None, None)
+
+
+DAY = "2026-01-0{}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "samples", "points", "names"),
+    [
+        (
+            "day,lon,lat,kind,unit,reading\n"
+            + lines("1,{1},{2},a,m,{u}", [0])
+            + lines("1,{1},{2},b,s,{u}", [0]),
+            {"time": "day", "quantity": "kind"},
+            1,
+            5,
+            ["a", "b"],
+        ),
+        (
+            "time,lon,lat,depth,variable,value\n"
+            + lines(DAY + ",{3},{4},{1},q{2},{u}", [1, 2], [0, 10], [0, 1]),
+            {"quantity": "variable", "z": "depth"},
+            1,
+            10,
+            ["q0", "q1"],
+        ),
+        (
+            "run,t,x,y,u\n" + lines("{},{},{},{},{u}", [1, 2], [0, 1]),
+            {"sample": "run"},
+            2,
+            5,
+            ["u"],
+        ),
+        (
+            "n,t,x,y,u\n" + lines("{},{},{},{},{u}", [1, 2], [0, 1]),
+            {"sample": "n"},
+            2,
+            5,
+            ["u"],
+        ),
+        (
+            "x,y,frame,u\n" + lines("{1},{2},{0},{u}", [1, 2]),
+            {"time": "frame"},
+            1,
+            5,
+            ["u"],
+        ),
+        (
+            "date,hour,lon,lat,u\n" + lines(DAY + ",{},{},{},{u}", [1, 2], [0, 12]),
+            {"time": "date+hour"},
+            1,
+            5,
+            ["u"],
+        ),
+        (
+            "date,time,lon,lat,u\n" + lines(DAY + ",{}:00,{},{},{u}", [1, 2], [3, 12]),
+            {"time": "date+time"},
+            1,
+            5,
+            ["u"],
+        ),
+        (
+            "Year,Month,Day,x,u\n" + lines("2026,{},{},{},{u}", [1, 2], [3, 4]),
+            {"time": "Year+Month+Day"},
+            1,
+            5,
+            ["u"],
+        ),
+        (
+            "time,lead,lon,lat,u\n" + lines(DAY + ",{},{},{},{u}", [1, 2], [0, 6]),
+            {"sample": "time", "time": "lead"},
+            2,
+            5,
+            ["u"],
+        ),
+        (
+            "Unnamed: 0.1,t,x,y,u\n" + lines("{u},{},{},{},{u}", [0, 1]),
+            {"ignore": ["Unnamed: 0.1"]},
+            1,
+            5,
+            ["u"],
+        ),
+        (
+            "time,year,lon,lat,u\n" + lines("{0}-01-01,{0},{1},{2},{u}", [2020, 2021]),
+            {"ignore": ["year"]},
+            1,
+            5,
+            ["u"],
+        ),
+        (
+            "wmo,t,x,y,u\n"
+            + "".join(
+                f"4{k},{t},{x},{y},{k + t}\n"
+                for t in (0, 1)
+                for k, (x, y) in enumerate(P)
+            ),
+            {"station": "wmo"},
+            1,
+            5,
+            ["u"],
+        ),
+        (
+            "t,x,y,u\n" + lines("{},{},{},{u}", [0, 1]) + "2,0,0,-999.9\n",
+            {"missing": ["-999.9"]},
+            1,
+            6,
+            ["u"],
+        ),
+    ],
+)
+def test_the_first_answer_works(text, told, samples, points, names, tmp_path, one_line):
+    (tmp_path / "a.csv").write_text(text)
+    assert answer(one_line(nfsgeo.open, tmp_path / "a.csv", columns={})) == told or (
+        told.keys() >= {"time", "quantity"}
+    )
+    fields = nfsgeo.open(tmp_path / "a.csv", columns=told)
+    assert (fields.num_samples, fields.num_points(0)) == (samples, points)
+    assert fields.component_names == names
+
+
+@pytest.mark.parametrize(
+    "name", ["parameter", "Pollutant", "variable_name", "indicator"]
+)
+def test_quantities_are_no_samples(name, tmp_path, one_line):
+    text = f"time,lon,lat,{name},value\n" + lines(
+        DAY + ",{2},{3},q{1},{u}", [1, 2], [0, 1]
+    )
+    (tmp_path / "a.csv").write_text(text)
+    for columns in ({}, {"sample": name}):
+        message = one_line(nfsgeo.open, tmp_path / "a.csv", columns=columns)
+        assert f"--columns quantity={name}" in message
+    fields = nfsgeo.open(tmp_path / "a.csv", columns={"quantity": name})
+    expected = np.arange(20).reshape(2, 2, 5).transpose(2, 0, 1)[np.lexsort(P.T[::-1])]
+    assert fields.read(0, slice(None)).tolist() == expected.tolist()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    name=st.sampled_from(["case", "sim_id", "Re", "q", "trajectory", "id"]),
+    groups=st.integers(3, 6),
+    size=st.integers(12, 30),
+    steps=st.integers(1, 3),
+    shared=st.booleans(),
+    by_time=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_simulations_never_lie_over_each_other(
+    tmp_path_factory, name, groups, size, steps, shared, by_time, seed
+):
+    random, rows = np.random.default_rng(seed), []
+    for group in range(groups):
+        points = (P[:1] if shared else 0) + random.random((size, 2))
+        points = points if not shared else np.random.default_rng(seed).random((size, 2))
+        rows += [(10 * group, t, *p, p[0] + t) for p in points for t in range(steps)]
+    table = pandas.DataFrame(rows, columns=[name, "t", "x", "y", "u"])
+    table = table.sort_values("t", kind="stable") if by_time else table
+    path = tmp_path_factory.mktemp("cases") / "a.csv"
+    table.to_csv(path, index=False)
+    for columns in ({}, {"ignore": name}, {"static": name}, {"field": [name, "u"]}):
+        with pytest.raises(UserError, match=f"--columns sample={name}"):
+            nfsgeo.open(path, columns=columns)
+    fields = nfsgeo.open(path, columns={"sample": name})
+    assert (fields.num_samples, fields.num_points(0)) == (groups, size)
+
+
+def test_classes_of_stations_are_no_simulations(tmp_path):
+    soil = np.random.default_rng(3).integers(0, 3, 30)
+    places = R.random((30, 2)).round(4)
+    for name, kind, at in (
+        ("soil", soil, places),
+        ("county", np.arange(30) // 10, places + (np.arange(30) // 10)[:, None]),
+    ):
+        rows = [
+            (d, k, *p, d * p[0])
+            for d in range(3)
+            for k, p in zip(kind, at, strict=True)
+        ]
+        table = pandas.DataFrame(rows, columns=["t", name, "x", "y", "u"])
+        table.to_csv(tmp_path / "a.csv", index=False)
+        fields = nfsgeo.open(tmp_path / "a.csv", columns={"static": name})
+        assert fields.static_names == [name] and fields.num_points(0) == 30
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            ROWS.format("1;5").replace(",", ";").replace("1;5", "1,5"),
+            "'1,5'.*row 2.*decimal=",
+        ),
+        (ROWS.format("***"), r"'\*\*\*' in column u, row 2.*missing=\*\*\*"),
+        (ROWS.format("-9999"), "-9999 in 1 rows of column u.*missing=-9999"),
+        ("Made by: me\n\n" + ROWS.format(4), "2 lines before.*tail -n [+]3"),
+        (ROWS.format(4) + "Total,4\n", "2 cells in row 5"),
+        ("t,x,u,u\n,,mean,std\n0,0,1,2\n0,1,1,2\n", "in two lines.*header="),
+        ("date,x,u\n46000.5,0,1\n46001.5,0,2\n", "1899-12-30"),
+        (
+            "date,x,u\n2026-03-01 22:00,0,1\n2026-03-01 24:00,0,2\n",
+            "'2026-03-01 24:00'.*row 2",
+        ),
+        ("date,x,u\n2026-02-28,0,1\n2026-02-30,0,2\n2026-03-01,0,2\n", "'2026-02-30'"),
+        (
+            "date,x,u\n2026-02-28Z,0,1\n2026-03-01,0,2\n2026-03-02Z,0,2\n",
+            "'2026-03-01'",
+        ),
+        ("date,x,u\n31.01.2026,0,1\n28.02.2026,0,2\n", "'31.01.2026'.*dayfirst"),
+        (
+            "t,x,a,b,u\n0,0,k,l,1\n0,1,m,n,2\n1,0,k,o,1\n1,1,o,n,2\n",
+            "ignore=a,ignore=b",
+        ),
+        ('{"hourly": {"t": [0]}}', "JSON that is no table"),
+        ("<!DOCTYPE html><p>404", "a web page"),
+        (b"GRIB\0\0\1\2" + bytes(600), "cfgrib"),
+        (b"\x28\xb5\x2f\xfd" + bytes(99), "zstd -d"),
+        (b"\xd0\xcf\x11\xe0" + bytes(600), "read_excel"),
+    ],
+)
+def test_the_bad_cell_and_the_remedy(text, words, tmp_path):
+    text = text.encode() if isinstance(text, str) else text
+    (tmp_path / "a.csv").write_bytes(text)
+    with pytest.raises(UserError, match=words):
+        nfsgeo.open(tmp_path / "a.csv")
+
+
+def test_wrappings(tmp_path):
+    text = ROWS.format(4)
+    table = pandas.DataFrame({"t": [0, 0, 1, 1], "x": [0, 1, 0, 1], "u": [1, 4, 2, 3]})
+    (tmp_path / "a.bz2").write_bytes(bz2.compress(text.encode()))
+    (tmp_path / "a.xz").write_bytes(lzma.compress(text.encode()))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.csv", text)
+    table.to_feather(tmp_path / "a.feather")
+    table.to_orc(tmp_path / "a.orc")
+    table.to_json(tmp_path / "a.json", orient="records")
+    table.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    table.to_csv(tmp_path / "a.csv")  # with numbers of rows
+    (tmp_path / "utf16.csv").write_text(text, "utf-16")
+    for path in tmp_path.iterdir():
+        fields = nfsgeo.open(path)
+        assert fields.component_names == ["u"], path
+        assert fields.read(0, slice(None))[..., 0].tolist() == [[1, 2], [4, 3]]
+    places = [{"type": "Point", "coordinates": [k, k * k]} for k in range(3)]
+    features = [{"properties": {"u": k}, "geometry": p} for k, p in enumerate(places)]
+    (tmp_path / "b.geojson").write_text(json.dumps({"features": features}))
+    assert nfsgeo.open(tmp_path / "b.geojson").coordinates().shape == (3, 2)
+    with zipfile.ZipFile(tmp_path / "b.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
+        archive.writestr("xl/styles.xml", "")
+    with pytest.raises(UserError, match="read_excel"):
+        nfsgeo.open(tmp_path / "b.xlsx")
+
+
+def test_text_is_left_out_where_fields_are_chosen(tmp_path, caplog):
+    text = "time,lon,lat,county,flag,u,v\n" + lines(
+        DAY + ",{1},{2},C,q{u},{u},9", [1, 2]
+    )
+    (tmp_path / "a.csv").write_text(text)
+    fields = nfsgeo.open(tmp_path / "a.csv", columns={"field": "u"})
+    assert fields.component_names == ["u"] and "left out county, flag" in caplog.text
+
+
+def test_stations_under_other_names(tmp_path):
+    """Leading zeros of numbers of stations are kept."""
+    (tmp_path / "flow.csv").write_text(
+        "date,0101,0102\n2026-01-01,1,2\n2026-01-02,2,3\n"
+    )
+    places = "gauge,other,la,lo\n0101,0101,47.2,-68.6\n0102,0102,44.6,-67.9\n"
+    (tmp_path / "places.csv").write_text(places)
+    told = {"points": str(tmp_path / "places.csv"), "x": "lo", "y": "la"}
+    with pytest.raises(UserError, match="station=gauge"):
+        nfsgeo.open(tmp_path / "flow.csv", columns=told)
+    fields = nfsgeo.open(tmp_path / "flow.csv", columns=told | {"station": "gauge"})
+    assert fields.stations() == ["0101", "0102"]
+    (tmp_path / "long.csv").write_text(
+        "nr,t,x,u\n07,0,1,2\n08,0,2,2\n07,1,1,3\n08,1,2,1\n"
+    )
+    fields = nfsgeo.open(tmp_path / "long.csv", columns={"station": "nr"})
+    assert fields.stations() == ["07", "08"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    dim=st.integers(1, 3),
+    num=st.integers(2, 40),
+    seed=st.integers(0, 999),
+    moved=st.floats(-6, 6),
+)
+def test_nearly_equal_points_are_those_of_brute_force(dim, num, seed, moved):
+    random = np.random.default_rng(seed)
+    points = random.random((num, dim)) * 10.0**moved + 3 * 10.0**moved
+    copies = (
+        points[: num // 2] + random.uniform(-2e-6, 2e-6, (num // 2, dim)) * 10.0**moved
+    )
+    points = np.unique(np.concatenate([points, copies]), axis=0)
+    reach = 1e-6 * np.ptp(points, axis=0).max()
+    apart = np.abs(points[:, None] - points).max(-1)
+    expected = np.argwhere(np.triu(apart <= reach, 1))
+    assert nearly_equal(points).tolist() == expected.tolist()
+
+
+def test_a_station_with_other_digits_is_one(tmp_path, one_line):
+    places = (R.random((6, 2)) * [4, 3] + [5, 47]).round(7)
+    rows = [(t, *(p if t < 5 else p.round(6)), t) for t in range(10) for p in places]
+    table = pandas.DataFrame(rows, columns=["t", "lon", "lat", "u"])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    message = one_line(nfsgeo.open, tmp_path / "a.csv")
+    assert "nearly the same" in message
+    exec(message.partition("round them: ")[2].removesuffix(" in pandas"))
+    table.to_csv(tmp_path / "a.csv", index=False)
+    assert nfsgeo.open(tmp_path / "a.csv").num_points(0) == 6
+    near = np.concatenate([places, places + 1e-6])  # a fine mesh: all are always there
+    rows = [(t, *p, t) for t in range(3) for p in near]
+    pandas.DataFrame(rows, columns=["t", "lon", "lat", "u"]).to_csv(
+        tmp_path / "b.csv", index=False
+    )
+    assert nfsgeo.open(tmp_path / "b.csv").num_points(0) == 12
