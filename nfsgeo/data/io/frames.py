@@ -59,11 +59,6 @@ FOREIGN = {  # how other files begin, what they are, and how they can be read
     b"\xd0\xcf\x11\xe0": EXCEL,
     b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {0}"),
     b"SQLite format 3": ("a data base", "write a table, by pandas.read_sql and to_csv"),
-    b"GRIB": (
-        "a GRIB file",
-        "open it by cfgrib: nfsgeo.from_xarray(xarray.open_dataset({0!r}, "
-        "engine='cfgrib'))",
-    ),
     b"<!DOCTYPE": ("a web page", "download the file that the page is about"),
     b"<html": ("a web page", "download the file that the page is about"),
 }
@@ -232,7 +227,8 @@ def values_of(
     if names:
         return np.where(absent, np.nan, pandas.factorize(cells)[0])[codes]
     expected, odd = "numbers with a decimal point", wrong
-    if fine.sum() > max((~wrong & ~absent).sum(), (wrong & ~fine).sum()):
+    numbers = ~wrong & ~absent
+    if fine.sum() > numbers.sum() and fine.sum() >= (wrong & ~fine).sum():
         expected, odd = ISO, ~fine & ~absent
         odd = odd if odd.any() else fine & (zoned != zoned[fine][0])
     row = int(np.flatnonzero(odd[codes])[0])

@@ -169,6 +169,8 @@ def _keys(
                     todo = f"write dates: pandas.to_datetime(table[{roles[role]!r}], "
                     todo += "unit='D', origin='1899-12-30')"
                 raise UserError(given, "dates such as 2026-01-31", todo)
+        elif role == "sample" and values.dtype.kind == "M":
+            values = as_times(values, what)
         key[role] = finite(as_real(values, what), what) + 0.0  # which makes -0 to 0
     return key, unit
 

@@ -6,6 +6,7 @@ import lzma
 import re
 import zipfile
 
+import click
 import numpy as np
 import pandas
 import pytest
@@ -33,10 +34,11 @@ def lines(form: str, *loops) -> str:
 def answer(message: str) -> dict:
     """The first answer of a question, as the command line reads it."""
     said = message.partition("--columns ")[2].partition(" (or train")[0]
-    return COLUMNS.convert(re.split(", or |; ", said)[0], None, None)
+    option = click.Option(["--columns"])
+    return COLUMNS.convert(re.split(", or |; ", said)[0], option, None)
 
 
-DAY = "2026-01-0{}"
+DAY = "2026-01-0{0}"
 
 
 @pytest.mark.parametrize(
@@ -44,12 +46,12 @@ DAY = "2026-01-0{}"
     [
         (
             "day,lon,lat,kind,unit,reading\n"
-            + lines("1,{1},{2},a,m,{u}", [0])
+            + lines("1,{1},{2},c,m,{u}", [0])
             + lines("1,{1},{2},b,s,{u}", [0]),
             {"time": "day", "quantity": "kind"},
             1,
             5,
-            ["a", "b"],
+            ["b", "c"],
         ),
         (
             "time,lon,lat,depth,variable,value\n"
@@ -81,14 +83,15 @@ DAY = "2026-01-0{}"
             ["u"],
         ),
         (
-            "date,hour,lon,lat,u\n" + lines(DAY + ",{},{},{},{u}", [1, 2], [0, 12]),
+            "date,hour,lon,lat,u\n" + lines(DAY + ",{1},{2},{3},{u}", [1, 2], [0, 12]),
             {"time": "date+hour"},
             1,
             5,
             ["u"],
         ),
         (
-            "date,time,lon,lat,u\n" + lines(DAY + ",{}:00,{},{},{u}", [1, 2], [3, 12]),
+            "date,time,lon,lat,u\n"
+            + lines(DAY + ",{1}:00,{2},{3},{u}", [1, 2], [3, 12]),
             {"time": "date+time"},
             1,
             5,
@@ -102,7 +105,7 @@ DAY = "2026-01-0{}"
             ["u"],
         ),
         (
-            "time,lead,lon,lat,u\n" + lines(DAY + ",{},{},{},{u}", [1, 2], [0, 6]),
+            "time,lead,lon,lat,u\n" + lines(DAY + ",{1},{2},{3},{u}", [1, 2], [0, 6]),
             {"sample": "time", "time": "lead"},
             2,
             5,
@@ -235,8 +238,8 @@ def test_classes_of_stations_are_no_simulations(tmp_path):
         ),
         ("date,x,u\n2026-02-28,0,1\n2026-02-30,0,2\n2026-03-01,0,2\n", "'2026-02-30'"),
         (
-            "date,x,u\n2026-02-28Z,0,1\n2026-03-01,0,2\n2026-03-02Z,0,2\n",
-            "'2026-03-01'",
+            "date,x,u\n2026-02-28T00Z,0,1\n2026-03-01T00,0,2\n2026-03-02T00Z,0,2\n",
+            "'2026-03-01T00'",
         ),
         ("date,x,u\n31.01.2026,0,1\n28.02.2026,0,2\n", "'31.01.2026'.*dayfirst"),
         (
