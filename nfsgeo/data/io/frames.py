@@ -38,6 +38,7 @@ MISSING = [*ABSENT, *map(str.upper, ABSENT), *map(str.title, ABSENT), "NaN", "Na
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 ISO = "dates such as 2026-01-31T12:00, all or none of them with an offset such as Z"
 INDEX = re.compile(r"(Unnamed: 0)?")  # the name that pandas gives to numbers of rows
+TEXTS = (".csv", ".txt", ".tsv", ".dat")
 PACKED: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -426,12 +427,8 @@ def _columnar(probe: FileProbe) -> Any:
 
 def _foreign(path: Path) -> tuple[str, str] | None:
     """What a file is that is no table, and what makes a table of it."""
-    if members := _members(path):
-        if "xl/workbook.xml" in members or "content.xml" in members:
-            return EXCEL
-        if len(members) > 1 and not any(n.endswith((".npy", ".pkl")) for n in members):
-            return f"an archive of {len(members)} files", "unpack it: unzip {0}"
-        return None
+    if {"xl/workbook.xml", "content.xml"} & {*_members(path)}:
+        return EXCEL
     with _opened(path) as stream:
         head = stream.read(512)
     if head[257:262] == b"ustar":
@@ -449,7 +446,8 @@ def _members(path: Path) -> list[str]:
 def _opened(path: Path) -> BinaryIO:
     """Open a file for its bytes, unpacked if gzip, bz2, xz or zip has packed it."""
     head = FileProbe(path).head
-    if len(members := _members(path)) == 1:
+    members = _members(path)
+    if len(members) == 1 and members[0].lower().endswith(TEXTS):
         return cast(BinaryIO, zipfile.ZipFile(path).open(members[0]))
     for start, unpacked in PACKED.items():
         if head.startswith(start):
