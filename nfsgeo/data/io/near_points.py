@@ -25,6 +25,8 @@ def check_near_points(fields: Fields) -> None:
     """
     if fields.axes is not None or fields.own_meshes or fields.names_of("cells"):
         return
+    if len(fields.times) == 1:
+        return
     points = fields.coordinates()
     pairs = nearly_equal(points)[:LOOKED_AT]
     odd = []
@@ -37,11 +39,13 @@ def check_near_points(fields: Fields) -> None:
         odd += [*pairs[2 * both < either]]
     if odd:
         one, other = points[odd[0]]
-        num = len(np.unique(odd, axis=0))
+        num, places = len(np.unique(odd, axis=0)), points[odd]
+        digits = [d for d in range(-8, 16) if not np.ptp(places.round(d), axis=1).any()]
         raise UserError(
             f"{fields.path} with {num} pairs of points that are nearly the same, such "
             f"as {one.tolist()} and {other.tolist()}, which seldom have values at one "
             "time",
             "one point for each place",
-            "round the coordinates and join the values of such points",
+            f"round the coordinates to {max(digits)} digits behind the point, in which "
+            "all of them are the same, and join the values of such points",
         )

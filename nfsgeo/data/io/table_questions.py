@@ -12,7 +12,6 @@ import pandas
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from nfsgeo.data.checks import nearly_equal
 from nfsgeo.data.conventions import (
     KINDS,
     STATIONS,
@@ -25,7 +24,7 @@ from nfsgeo.data.io.roles import ask
 from nfsgeo.data.io.table_layouts import UNITS, VALUES, calendar
 from nfsgeo.errors import UserError
 
-__all__ = ["check_nearly_equal", "check_numbers", "check_sample", "check_simulations"]
+__all__ = ["check_numbers", "check_sample", "check_simulations"]
 __all__ += ["check_times", "codes_of", "rows_apart"]
 
 NUMBER = r"s?([ _-]?(id|ids|no|nr|num|number|numbers|index|idx|name|code|cd))?"
@@ -271,37 +270,3 @@ def check_marks(path: Path, name: str, values: NDArray[Any]) -> None:
             given += f"others, from {low:g} to {high:g}"
             todo = f"say --columns missing={mark:.10g}, or missing= if it is a value"
             raise UserError(given, "to be told whether it marks missing values", todo)
-
-
-def check_nearly_equal(
-    path: Path, points: Doubles, place: Indices, time: Indices, names: Sequence[str]
-) -> None:
-    """Ask about points closer than 1e-6 of the box that hardly share a time: one point,
-    whose coordinates some rows have with other digits.
-
-    Args:
-        path: The file, for messages.
-        points: Coordinates ``[n, d]``, without duplicates.
-        place: The point of each row, one at each time.
-        time: The number of the time of each row.
-        names: Columns of the coordinates.
-    """
-    rows = np.bincount(place, minlength=len(points))
-    if rows.min() > time.max():  # all are there at all times
-        return
-    odd = []
-    for pair in nearly_equal(points):
-        if rows[pair].min() <= time.max():
-            one, other = (time[place == p] for p in pair)
-            both = len(np.intersect1d(one, other))
-            odd += [pair] * (2 * both < len(one) + len(other) - both)
-    if odd:
-        pairs = points[np.array(odd)]
-        digits = [d for d in range(-8, 16) if not np.ptp(pairs.round(d), axis=1).any()]
-        table = f"table[{[*names]}]"
-        raise UserError(
-            f"{path} with {len(odd)} pairs of points that are nearly the same, such as "
-            f"{pairs[0, 0].tolist()} and {pairs[0, 1].tolist()}, and seldom both there",
-            "each point with the same coordinates in all rows",
-            f"round them: {table} = {table}.round({max(digits, default=0)}) in pandas",
-        )

@@ -80,9 +80,6 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     _check_rows(path, others, roles, cell, quantity, where, times, unit)
     if num_samples == 1:
         questions.check_simulations(path, others, time, point, points, kinds)
-    if num_samples == 1 and stations is None:
-        space = [roles[axis] for axis in SPACE if axis in roles]
-        questions.check_nearly_equal(path, points, place, time, space)
     seen = np.bincount(when)
     if not seen.all() or len(seen) < num_samples * len(times):
         todo = (
@@ -202,6 +199,9 @@ def _points(
     points[point] = np.stack(space, axis=1)
     for name in [station] if station else free:
         column, numbers = frame[name], frame[name].dtype.kind in "biufmM"
+        fractions = column.dtype.kind == "f" and (column.head(1000) % 1 > 0).any()
+        if fractions and name not in named:
+            continue
         # The first rows often suffice to tell that there are more names than points.
         if numbers and name not in named and column.head(2 * num + 2).nunique() >= num:
             continue
@@ -253,13 +253,13 @@ def _check_rows(
         todo = "interpolate the fields to such points, at common times"
         given = f"{path} with {len(points)} points at {rows}"
         raise UserError(given, "points that stay where they are", todo)
-    code = cell if quantity is None else codes_of(cell, quantity)[0]
+    code = cell if quantity is None else cell * (quantity.max() + 2) + quantity + 1
     rows_of_code = np.bincount(code)
     if (num := rows_of_code.max()) > 1:
         step, where = divmod(
             int(cell[np.argmax(code == rows_of_code.argmax())]), len(points)
         )
-        names, say = questions.rows_apart(others, code, roles)
+        names, say = questions.rows_apart(others, codes_of(code)[0], roles)
         todo = "leave the others out, as by table.drop_duplicates() in pandas"
         if names:
             todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}"
