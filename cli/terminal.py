@@ -121,9 +121,9 @@ def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--columns",
             COLUMNS,
             "Columns of a table, arrays of a mesh, or variables of NetCDF or Zarr, by "
-            "what they are: sample, time, x, y or z, where their names do not tell, an "
-            "empty name where none is; and the names of those that are static inputs, "
-            "a field, to ignore, or flags that mask bad values.",
+            "what they are, where their names do not tell: sample, time, x, y or z, "
+            "static, field or ignore, quantity, station or points, missing or mask; "
+            "docs/formats.md explains them.",
         ),
         option(
             "--time-axis",

@@ -248,7 +248,7 @@ class Stack(nn.ModuleList):
     """The transforms of a forecaster, the first of which is next to the data.
 
     Args:
-        transforms: The transforms.
+        modules: The transforms.
     """
 
     def __iter__(self) -> Iterator[Transform]:
