@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, ClassVar, Self, cast
@@ -248,8 +248,11 @@ class Stack(nn.ModuleList):
     """The transforms of a forecaster, the first of which is next to the data.
 
     Args:
-        modules: The transforms.
+        transforms: The transforms.
     """
+
+    def __init__(self, transforms: Iterable[Transform] = ()) -> None:
+        super().__init__(transforms)
 
     def __iter__(self) -> Iterator[Transform]:
         return cast(Iterator[Transform], super().__iter__())
