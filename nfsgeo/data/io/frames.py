@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from nfsgeo.data.checks import check_distinct
 from nfsgeo.data.conventions import STATIONS, bare_name
 from nfsgeo.data.io.format import FileProbe, left_out
+from nfsgeo.data.io.table_marks import without_marks
 from nfsgeo.errors import UserError, require
 
 __all__ = ["SPACES", "NoNumbers", "first_lines", "frame_of", "is_number", "is_table"]
@@ -133,7 +134,7 @@ def frame_of(
         raise UserError(f"{path}, {what}", "a table of text", todo.format(str(path)))
     else:
         frame = _parsed(path, dtype, missing)
-    frame = _without_index(path, frame)
+    frame = without_marks(_without_index(path, frame), missing)
     _check_names(path, list(frame))
     return frame if dtype is None else frame.astype(dtype)
 
@@ -144,7 +145,7 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
         head = first_lines(path)
         names = head.names
         if head.separator == "json":
-            return _of_json(path, head.encoding).replace([*missing], np.nan)
+            return _of_json(path, head.encoding)
         if lines := head.preamble:
             given = f"{path} with {lines} lines before the names of the columns"
             todo = f"remove them: tail -n +{lines + 1} {path} > NAME.csv"
@@ -174,7 +175,7 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
             na_values=[*MISSING, *missing],
             keep_default_na=False,
         )
-        with warnings.catch_warnings(), _source(path, head) as source:
+        with warnings.catch_warnings(), _source(path, head, tell=True) as source:
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             warnings.simplefilter("error", pandas.errors.DtypeWarning)
             try:
@@ -455,14 +456,17 @@ def _opened(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _source(path: Path, head: Head) -> BinaryIO | io.StringIO:
+def _source(path: Path, head: Head, *, tell: bool = False) -> BinaryIO | io.StringIO:
     """The file, or its text without lines of comments among the rows."""
     with _opened(path) as stream:
-        for _ in range(head.above if head.encoding != "utf-16" else 0):
+        for _ in range(0 if head.encoding.startswith("utf-16") else head.above):
             stream.readline()
         if not any(b"#" in block for block in iter(lambda: stream.read(2**20), b"")):
             return _opened(path)
     text = path_text(path, head.encoding)
     ends = islice(re.finditer("\r\n?|\n", text), head.above)
     end = max((found.end() for found in ends), default=0)
-    return io.StringIO(text[:end] + re.sub(r"(?m)^[ \t]*#.*", "", text[end:]))
+    rows, num = re.subn(r"(?m)^[ \t]*#.*", "", text[end:])
+    if num and tell:
+        left_out(path, [f"{num} lines under the names that begin with #"])
+    return io.StringIO(text[:end] + rows)

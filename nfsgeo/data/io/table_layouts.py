@@ -40,6 +40,8 @@ CALENDAR = {
 VALUES = ("value", "val", "values", "reading", "result", "measurement", "data_value")
 SWEPT = re.compile(r"(.*?) *@ *(?:\d+: *)?(\w+)=(\S+)")  # as COMSOL names columns
 UNITS = ("unit", "units", "uom", "unit_name")
+CLOCK = r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?"
+HALVES = ("%I:%M %p", "%I:%M:%S %p")  # of days
 
 
 def joined(
@@ -94,6 +96,8 @@ def calendar(names: Sequence[str]) -> dict[str, str]:
         fits = (u for u, known in CALENDAR.items() if bare in known and u not in parts)
         if unit := next(fits, ""):
             parts[unit] = name
+    if "year" not in parts and parts.get("month", "").strip("#% ").lower() == "mm":
+        parts["minute"] = parts.pop("month")
     return parts
 
 
@@ -101,8 +105,14 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
     names = [*names]
     units = {name: unit for unit, name in calendar(names).items()}
     first = [n for n in names if units.get(n) in ("year", "month", "day")]
+    expected = "a date, and a clock such as 13:00, or numbers in columns of hours"
+    todo = "correct the row"
     if "year" in units.values():
         parts = {units[n]: values_of(path, frame[n]) for n in first}
+        if (parts["year"] < 1000).any():
+            expected = "years of four digits"
+            todo = "add the century, as by table[NAME] += 1900 in pandas"
+            parts["year"] = np.where(parts["year"] < 1000, np.nan, parts["year"])
         at = pandas.to_datetime(
             pandas.DataFrame({"month": 1, "day": 1} | parts), errors="coerce"
         )
@@ -113,21 +123,37 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
             given = f"{path} with numbers in column {names[0]}"
             todo = "write them so, or name year, month and day"
             raise UserError(given, "dates such as 2026-01-31", todo)
+        at = at.where(at == at.dt.normalize())  # of which it is not the time as well
     for name in (name for name in names if name not in first):
-        if unit := units.get(name, ""):
-            span = pandas.to_timedelta(values_of(path, frame[name]), unit=f"{unit}s")
-        else:
-            clock = frame[name].astype(str).str.strip()
-            clock = clock.where(clock.str.count(":") > 1, clock + ":00")
-            span = pandas.to_timedelta(clock, errors="coerce")
-        at = at + span
+        at = at + _since_midnight(path, frame[name], units.get(name, "")).to_numpy()
+        if not units.get(name) and frame[name].dtype.kind == "f":
+            todo = "add fractions of days in pandas, table[DATE] + "
+            todo += "pandas.to_timedelta(table[FRACTION], unit='D')"
     if at.isna().any():
         row = int(at.isna().to_numpy().argmax())
         given = f"{path} with {[*map(str, frame[[*names]].iloc[row])]} in columns "
         given += f"{', '.join(names)}, row {row + 1} under the names"
-        expected = "a date, and a clock such as 13:00, or numbers in columns of hours"
-        raise UserError(given, expected, "correct the row")
+        raise UserError(given, expected, todo)
     return at
+
+
+def _since_midnight(path: Path, column: pandas.Series, unit: str) -> pandas.Series:
+    """Times of day, of numbers of hours, minutes or seconds, or of clocks; NaT where a
+    cell is not surely one.
+    """
+    text = column.astype(str).str.strip().str.upper()
+    text = text.str.replace(r"\s*([AP])\.?M\.?$", r" \1M", regex=True)
+    if unit and not text.str.contains(":").any():
+        values = pandas.Series(values_of(path, column))
+        most = {"hour": 24, "minute": 59}.get(unit, 60)
+        return pandas.to_timedelta(values.where(values.between(0, most)), unit=unit)
+    halves = [pandas.to_datetime(text, format=f, errors="coerce") for f in HALVES]
+    half = halves[0].fillna(halves[1])
+    if half.notna().any():
+        return half - half.dt.normalize()
+    whole = text.where(text.str.count(":") > 1, text + ":00")
+    span = pandas.to_timedelta(whole.where(text.str.fullmatch(CLOCK)), errors="coerce")
+    return span.where(span <= pandas.Timedelta(days=1))
 
 
 def with_quantities(

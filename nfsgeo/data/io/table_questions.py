@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from nfsgeo.data.conventions import (
@@ -55,8 +54,6 @@ STATION_LIKE = re.compile(
     f"(station|stn|site|gau?ge|sensor|basin|wmo|buoy|platform|location|catchment|well)"
     f"s?{NUMBER}"
 )
-MARKS = {f"{mark:g}" for mark in (99.9, 99.99, 999999, 32767, 32768)}
-MARKS |= {f"{nines}{end}" for nines in (999, 9999, 99999) for end in ("", ".9", ".99")}
 MANY = 1000  # more names than there are quantities
 MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
 
@@ -253,20 +250,3 @@ def check_numbers(
         what = "whether that is a static input, a field to predict, or neither"
         say = ", or ".join(f"{kind}={names[0]}" for kind in KINDS)
         raise ask(path, names, "with one value for each sample", what, say)
-
-
-def check_marks(path: Path, name: str, values: NDArray[Any]) -> None:
-    """Ask whether a number far from all others, such as -9999, marks missing values."""
-    for mark in (np.fmin.reduce(values), np.fmax.reduce(values)):
-        if not (f"{abs(mark):g}" in MARKS or abs(mark) > 1e15):
-            continue
-        others = values[(values != mark) & ~np.isnan(values)]
-        low, high = (others.min(), others.max()) if len(others) else (mark, mark)
-        if min(abs(mark - low), abs(mark - high)) > 10 * max(high - low, abs(high), 1):
-            num = int((values == mark).sum())
-            given = (
-                f"{path} with {mark:g} in {num} rows of column {name}, far from all "
-            )
-            given += f"others, from {low:g} to {high:g}"
-            todo = f"say --columns missing={mark:.10g}, or missing= if it is a value"
-            raise UserError(given, "to be told whether it marks missing values", todo)

@@ -37,6 +37,7 @@ from nfsgeo.data.io.format import Format, left_out
 from nfsgeo.data.io.frames import NoNumbers, frame_of, is_number, is_table, values_of
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
+from nfsgeo.data.io.table_marks import check_marks
 from nfsgeo.data.io.table_questions import codes_of
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
@@ -47,7 +48,8 @@ SPARSE = 100  # times as many points and time steps as rows: points that move
 
 def _read(path: Path, columns: Columns | None = None) -> Fields:
     """Fields of a table, see :func:`nfsgeo.data.open` for ``columns``."""
-    marked = "missing" in (columns or {})
+    marks = [str(mark) for mark in np.ravel((columns or {}).get("missing", []))]
+    marked = "" in marks
     whole, told, quantity = _arranged(path, dict(columns or {}))
     units = whole.attrs.get("units") or {}
     station = str(told.pop(STATION, ""))
@@ -61,7 +63,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     key, unit = _keys(path, whole, roles)
     for role in () if marked else SPACE:
         if role in key:
-            questions.check_marks(path, roles[role], key[role])
+            check_marks(path, roles[role], key[role], marks, repeats=False)
     sample, num_samples = codes_of(key["sample"])
     time, times = pandas.factorize(key["time"], sort=True)
     others = whole.drop(columns=[*roles.values()])
@@ -89,7 +91,8 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         raise UserError(f"{path}", "every sample at the same times", todo)
     values = _values(path, frame, kinds)
     for field in () if marked else values:
-        questions.check_marks(path, field, values[field])
+        if "field" not in kinds.values() or field in kinds or is_static(field):
+            check_marks(path, field, values[field], marks)
     if "field" not in kinds.values():
         left = [name for name in values if name not in kinds and not is_static(name)]
         questions.check_numbers(path, frame[left], time, sample, point)
@@ -285,13 +288,13 @@ def _values(
             if numbers.dtype.kind in "mM":
                 todo = f"say --columns ignore={name}, or time={name}"
                 raise NoNumbers(f"{what} with dates", "numbers", todo)
-            numbers = as_real(numbers, what, gaps=True)
+            numbers = not_infinite(as_real(numbers, what, gaps=True), what)
         except UserError as error:
             if name in kinds:
                 raise
             left[name] = error
             continue
-        dtype = np.result_type(not_infinite(numbers, what), np.float32)
+        dtype = np.result_type(numbers, np.float32)
         values[name] = numbers.astype(dtype, copy=False)
     if left and "field" in kinds.values():
         left_out(path, [*left])

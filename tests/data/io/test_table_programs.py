@@ -189,3 +189,142 @@ def test_dates_of_the_german_weather_service(tmp_path, monkeypatch):
     table.to_csv("b.csv", index=False)
     fields = nfsgeo.open("b.csv", columns=columns)
     assert len(fields.times) == 3 and fields.component_names == ["TT_TU"]
+
+
+def series(values: Any) -> pandas.DataFrame:
+    """A table of six days at each point, with values in a column of the name u."""
+    days = pandas.date_range("2026-01-01", periods=6).strftime("%Y-%m-%d")
+    place = np.tile(P, (6, 1))
+    return pandas.DataFrame(
+        {"time": np.repeat(days, 4), "x": place[:, 0], "y": place[:, 1], "u": values}
+    )
+
+
+def marked(values: Any, *marks: Any) -> list[Any]:
+    values = [*values]
+    for k in range(0, len(values), 5):
+        values[k] = marks[k // 5 % len(marks)]
+    return values
+
+
+U = np.random.default_rng(1).random(24).round(3)
+
+
+@pytest.mark.parametrize("mark", ["-9999", "-999.9", "***"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "feather", "json"])
+def test_marks_of_missing_values_in_every_format(kind, dtype, mark, tmp_path):
+    values = marked(U, mark)
+    if mark != "***":
+        values = np.array([float(value) for value in values], dtype)
+    else:
+        values = [str(value) for value in values]
+    table, path = series(values), tmp_path / f"a.{kind}"
+    how = {"orient": "records", "double_precision": 4} if kind == "json" else {}
+    getattr(table, f"to_{kind}")(path, **how)
+    with pytest.raises(UserError, match=f"missing={mark}".replace("*", r"\*")):
+        nfsgeo.open(path)
+    fields = nfsgeo.open(path, columns={"missing": mark})
+    assert np.isnan(fields.read(0, slice(None))).sum() == 5
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "marks"),
+    [
+        (980, 1040, ["9999.9"]),
+        (99000, 103000, ["-9999"]),
+        (0, 5000, ["-9999"]),
+        (0, 360, ["999"]),
+        (-20, 30, ["-99"]),
+        (-20, 30, ["-9999", "-8888"]),
+        (-20, 30, ["-888.8", "999.9"]),
+        (30, 36, ["-9.99"]),
+        (0, 1, ["-10000000000"]),
+        (0, 1, ["17"]),
+    ],
+)
+def test_numbers_far_from_all_others_are_asked_about(low, high, marks, tmp_path):
+    values = (low + (high - low) * U).round(2)
+    path = tmp_path / "a.csv"
+    series(marked(values, *marks)).to_csv(path, index=False)
+    with pytest.raises(UserError, match=",".join(f"missing={mark}" for mark in marks)):
+        nfsgeo.open(path)
+    fields = nfsgeo.open(path, columns={"missing": marks})
+    assert np.isnan(fields.read(0, slice(None))).sum() == 5
+    fields = nfsgeo.open(path, columns={"missing": ""})
+    assert not np.isnan(fields.read(0, slice(None))).any()
+    if len(marks) > 1:
+        with pytest.raises(UserError, match=",".join(f"missing={m}" for m in marks)):
+            nfsgeo.open(path, columns={"missing": marks[0]})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        U * 999,
+        np.arange(24) % 3 == 0,
+        [0, 0, 0, 50] * 6,
+        marked(1000 * U, 1001),
+        np.exp(9 * U),
+        np.minimum(U, 0.5),
+    ],
+)
+def test_other_extremes_are_not_asked_about(values, tmp_path):
+    path = tmp_path / "a.csv"
+    series(np.array(values, float)).to_csv(path, index=False)
+    nfsgeo.open(path, columns={"field": "u"})
+
+
+def clocks(date: str, *times: str) -> str:
+    return f"{date},time,x,y,u\n" + rows("{t},{x},{y},{u}", times)
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "hours"),
+    [
+        (
+            clocks("date", *(f"2026-01-01,{t}" for t in ("11:00 AM", "12:00 PM"))),
+            "date+time",
+            [11, 12],
+        ),
+        (clocks("d", "2026-01-01,12:05am", "2026-01-01,1:05am"), "d+time", [1 / 12]),
+        (clocks("d", "2026-01-01,7:30", "2026-01-01,24:00"), "d+time", [7.5, 24]),
+        (clocks("d", "2026-01-01,7:30:15.5"), "d+time", [7.5 + 15.5 / 3600]),
+        (
+            "date,hh,mm,x,y,u\n" + rows("2026-01-01,0{t},30,{x},{y},{u}", (1, 2)),
+            "date+hh+mm",
+            [1.5, 2.5],
+        ),
+        (clocks("d", "2026-01-01,0", "2026-01-01,0.25"), "d+time", None),
+        (clocks("d", "2026-01-01,1:00 PM", "2026-01-01,2:00"), "d+time", None),
+        (clocks("d", "2026-01-01,13:00 PM", "2026-01-01,2:00 PM"), "d+time", None),
+        (clocks("d", "2026-01-01,25:00"), "d+time", None),
+        (clocks("d", "2026-01-01,1300"), "d+time", None),
+        (clocks("d", "2026-01-01T06:00,06:00"), "d+time", None),
+        (clocks("YY,MM,DD", "97,11,15,01:00"), "YY+MM+DD+time", None),
+    ],
+)
+def test_times_in_several_columns_are_read_right_or_not(text, told, hours, tmp_path):
+    (tmp_path / "a.csv").write_text(text)
+    if hours is None:
+        with pytest.raises(UserError, match="row [125] under the names"):
+            nfsgeo.open(tmp_path / "a.csv", columns={"time": told})
+        return
+    times = nfsgeo.open(tmp_path / "a.csv", columns={"time": told}).times
+    since = (times - pandas.Timestamp("2026-01-01").timestamp()) / 3600
+    np.testing.assert_allclose(since[: len(hours)], hours)
+
+
+def test_rows_that_begin_with_a_hash_are_told_of(tmp_path, caplog):
+    text = "station,time,x,y,u\n" + rows("#{k},{t},{x},{y},{u}", (0, 1))
+    (tmp_path / "a.csv").write_text(text.replace("#", "S").replace("S2", "#S2"))
+    assert nfsgeo.open(tmp_path / "a.csv").num_points(0) == 3
+    assert "left out 2 lines under the names that begin with #" in caplog.text
+
+
+@pytest.mark.parametrize("odd", ["-9999", "inf", "1e300"])
+def test_columns_that_are_left_out_are_free(odd, tmp_path):
+    path = tmp_path / "a.csv"
+    series(U).assign(w=marked(U, odd)).to_csv(path, index=False)
+    fields = nfsgeo.open(path, columns={"field": "u"})
+    assert fields.component_names == ["u"]

@@ -1,0 +1,96 @@
+"""Numbers and texts that mark missing values in tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+from numpy.typing import NDArray
+
+from nfsgeo.errors import UserError
+
+__all__ = ["check_marks", "without_marks"]
+
+SURE = re.compile(r"9{3,}|3276[78]")  # digits of numbers that often are marks
+LIKELY = re.compile(r"9{2,}|8{3,}|3276[78]")
+MOST, FEW = 3, 5  # marks in a column, and different values beside them
+
+
+def without_marks(frame: pandas.DataFrame, marks: Sequence[str]) -> pandas.DataFrame:
+    """Make cells missing that hold a mark; numbers are compared by value."""
+    texts, numbers = [mark.strip() for mark in marks if mark.strip()], list[float]()
+    for text in texts:
+        with suppress(ValueError):
+            numbers.append(float(text))
+    if not texts:
+        return frame
+    changed = dict[str, pandas.Series]()
+    for name, column in frame.items():
+        kind = column.dtype.kind
+        if kind in "mM":
+            continue
+        if kind in "iuf":
+            alike = np.array(numbers)
+            found = column.isin(alike.astype(column.dtype) if kind == "f" else alike)
+        else:
+            found = column.astype(str).str.strip().isin(texts)
+            found |= pandas.to_numeric(column, errors="coerce").isin(numbers)
+        if found.any():
+            changed[str(name)] = column.mask(found)
+    attrs = frame.attrs
+    frame = frame.assign(**changed)
+    frame.attrs = attrs
+    return frame
+
+
+def check_marks(
+    path: Path,
+    name: str,
+    values: NDArray[Any],
+    told: Sequence[str] = (),
+    *,
+    repeats: bool = True,
+) -> None:
+    """Ask whether numbers far from all others, such as -9999, mark missing values.
+
+    Args:
+        path: The file, for messages.
+        name: The column.
+        values: Its numbers.
+        told: Marks that users have named.
+        repeats: Whether a number that is there several times is a mark whatever its
+            digits, unlike those of coordinates.
+    """
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    steps, size = np.diff(distinct), len(distinct)
+    for num in range(min(MOST, size - 1), 0, -1):
+        for low in range(num + 1):
+            end = size - num + low
+            first, last = distinct[low], distinct[end - 1]
+            span = last - first
+            gap = steps[[low - 1] * (low > 0) + [end - 1] * (end < size)].min()
+            ends = np.r_[0:low, end:size]
+            marks = [
+                np.format_float_positional(mark, trim="-") for mark in distinct[ends]
+            ]
+            bare = [mark.strip("-").replace(".", "") for mark in marks]
+            sure = all(SURE.fullmatch(digits) or len(digits) > 15 for digits in bare)
+            wide = 1 if all(map(LIKELY.fullmatch, bare)) else 5
+            often = repeats and size - num >= FEW and counts[ends].min() > 1
+            if not (
+                (sure and gap > 10 * max(span, abs(first), abs(last), 1))
+                or (often and gap > wide * span)
+            ):
+                continue
+            given = f"{path} with {' and '.join(marks)} in {counts[ends].sum()} rows "
+            given += f"of column {name}, far from all others, from {first:g} to "
+            given += f"{last:g}"
+            said = ",".join(f"missing={mark}" for mark in [*told, *marks])
+            values_too = ",".join(f"missing={mark}" for mark in [*told, ""])
+            todo = f"say --columns {said}, or {values_too} if that is a value"
+            raise UserError(given, "to be told whether it marks missing values", todo)
