@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
@@ -22,12 +22,22 @@ from nfsgeo.errors import UserError
 
 __all__ = ["FileOrder", "as_listed"]
 
-# A sign behind a letter or a digit separates, as in run-10.
+# A sign behind a letter or a digit separates, as in run-10; behind a single letter, as
+# in z-10, it may be a sign.
 SIGN = r"(?:(?<![A-Za-z0-9.])[+-])?"
+LETTER = r"(?<![A-Za-z])[A-Za-z]-\d"
+SIGN_OF_LETTER = r"(?:(?<![A-Za-z0-9.])[+-]|(?<=[^A-Za-z][A-Za-z])-|(?<=^[A-Za-z])-)?"
 WHOLE, DECIMAL = r"\d+", r"\d+(?:[.,p]\d+)?"
+# Further notations, which count where some name has them.
+THOUSANDS = r"\d{1,3}(?:,\d{3})+(?!\d)"
+NOTATIONS = (
+    r"\d+(?:[.,p]\d+)?[eE][m_]?\d+",  # with m or _ for a minus
+    r"\d\.\d+[+-]\d{3}(?!\d)",  # of Fortran
+    THOUSANDS,
+)
 # Nobody writes these for anything but one number.
 SCIENTIFIC = (
-    r"\d+(?:\.\d+)?[eEdD][+-]\d+|\d+\.\d+[eE]\d+"
+    r"\d+\.?\d*[eEdD][+-]\d+|\d+\.\d+[eE]\d+"
     r"|(?<![A-Za-z0-9.])\d+[eE]\d+(?![A-Za-z0-9])"
 )
 UNITS = {"fs": 1e-15, "ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -41,12 +51,20 @@ MONTH = (
     r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)(?![A-Za-z])"
     r"(?:[-_. ]?(?P<next>\d\d?)(?!\d))?(?:[-_., ]{0,2}(?P<last>\d{4})(?!\d))?"
 )
-# Dates that may begin with the day or the month, by the digits of their years.
-DATES = (
-    r"(?<!\d)(?P<one>\d\d?)[-._](?P<two>\d\d?)[-._](?P<end>\d{4})(?!\d)",
-    r"(?<!\d)(?P<one>\d\d)(?P<two>\d\d)(?P<end>\d{4})(?!\d)",
-    r"(?<!\d)(?P<one>\d\d)[-.](?P<two>\d\d)[-.](?P<end>\d\d)(?!\d)",
-)
+# Dates by their numbers, and the orders of day, month and year that these may have.
+DATES = {
+    r"(?<!\d)(?P<one>\d\d?)[-._ /](?P<two>\d\d?)[-._ /](?P<end>\d{4})(?!\d)": "dmy mdy",
+    r"(?<!\d)(?P<one>\d\d)(?P<two>\d\d)(?P<end>\d{4})(?=(?:\d{4}|\d{6})?(?!\d))": (
+        "dmy mdy"
+    ),
+    r"(?<!\d)(?P<one>\d\d?)[-._ ](?P<two>\d\d?)[-._ ](?P<end>\d\d?)(?!\d)": (
+        "ymd dmy mdy"
+    ),
+    r"(?<!\d)(?P<one>\d\d)(?P<two>\d\d)(?P<end>\d\d)(?!\d)": "ymd dmy mdy",
+    r"(?<!\d)(?P<one>\d\d)(?P<two>)(?P<end>\d{4})(?!\d)": "mdy",
+}
+ISO = r"(?<!\d)(?:1[89]|2[01])\d\d([-._ ]?)\d\d?\1\d\d?"
+YEARS = range(1800, 2200)
 Names = Sequence[Sequence[str]]
 
 
@@ -58,13 +76,13 @@ class Reading:
     Args:
         pattern: The numbers.
         whole: Names of folders and files that are numbers as a whole.
-        day_first: Whether the day, not the month, comes first in dates.
+        order: The order of day, month and year in dates.
         short_years: Whether two digits beside the name of a month are a year.
     """
 
     pattern: re.Pattern[str]
     whole: frozenset[str]
-    day_first: bool = True
+    order: str = "dmy"
     short_years: bool = False
 
     def key(self, part: str) -> tuple[Any, ...]:
@@ -86,10 +104,13 @@ class Reading:
             elif day and not year and self.short_years:
                 year, day = day, None
             return float(year or 0), MONTHS.index(month[:3].lower()), float(day or 0)
-        if end := found.get("end"):
-            one, two = float(found["one"] or 0), float(found["two"] or 0)
-            return float(end), *((two, one) if self.day_first else (one, two))
-        number = re.sub("[,p]", ".", str(found["number"]).lower()).replace("d", "e")
+        if found.get("end"):
+            return _date(found, self.order)
+        number = str(found["number"]).lower().replace("d", "e")
+        if re.fullmatch(THOUSANDS, number) and THOUSANDS in self.pattern.pattern:
+            number = number.replace(",", "")
+        number = re.sub("e[m_]", "e-", re.sub("[,p]", ".", number))
+        number = re.sub(r"(\d)([+-]\d{3})$", r"\1e\2", number)
         return (float(number) * UNITS[found.get("unit") or "s"],)
 
 
@@ -115,8 +136,12 @@ class FileOrder:
         orders = []
         for reading in _readings(names):
             keys = [tuple(map(reading.key, name)) for name in names]
-            rank = sorted(range(len(keys)), key=lambda i: (keys[i], str(paths[i])))
-            orders.append([paths[i] for i in rank])
+            for first in (_years(keys), [()] * len(keys)):
+                ranked = [
+                    (*each, str(p)) for *each, p in zip(first, keys, paths, strict=True)
+                ]
+                rank = sorted(range(len(keys)), key=ranked.__getitem__)
+                orders.append([paths[i] for i in rank])
         self.paths = orders[-1] if paths else []
         for i, j in pairwise(rank if paths else []):
             if why := _doubt(keys[i], keys[j]):
@@ -137,8 +162,7 @@ class FileOrder:
                 f"files {names[0]} and {names[1]}, of which either may come first: "
                 f"{why}",
                 "names that tell one order of the time steps",
-                "number them with as many digits in each, as in step_0001, or list "
-                "them with their times in a .pvd or .series file",
+                "number them with as many digits in each, as in step_0001",
             )
 
 
@@ -157,47 +181,74 @@ def as_listed(paths: Sequence[Path]) -> bool:
 def _readings(names: Names) -> Iterator[Reading]:
     """Every way to read the numbers in names, the likeliest last."""
     texts = ["/".join(name) for name in names]
-    decimals = [WHOLE, DECIMAL]
-    if any(re.search(SCIENTIFIC, text) for text in texts):
-        decimals = [DECIMAL]  # since these were written by a program
+    sure = any(re.search(SCIENTIFIC, text) for text in texts)
+    decimals = [DECIMAL] if sure else [WHOLE, DECIMAL]  # written by a program
+    for notation in NOTATIONS:
+        if any(re.search(notation, text) for text in texts):
+            decimals.append(f"{notation}|{DECIMAL}")
     units = {unit for text in texts for unit in re.findall(r"\d" + UNIT, text)}
     unit = f"(?:{UNIT})?" if len(units) > 1 else ""
     if unit:
         decimals = [DECIMAL]
-    dates: list[tuple[str, bool]] = [("", True)]  # numbers alone
-    for pattern in DATES:
-        if ways := _day_first(pattern, texts):
-            dates = [] if pattern == DATES[0] else dates
-            dates += [(f"{pattern}|", way) for way in ways]
+    signs = [SIGN]
+    if any(re.search(LETTER, text) for text in texts):
+        signs.insert(0, SIGN_OF_LETTER)
+    dates: list[tuple[str, str]] = [("", "dmy")]  # numbers alone
+    iso = all(re.search(ISO, text) for text in texts)
+    for pattern, possible in () if iso else DATES.items():
+        if orders := [
+            order for order in possible.split() if _fits(pattern, order, texts)
+        ]:
+            dates = [] if pattern == next(iter(DATES)) else dates
+            dates += [(f"{pattern}|", order) for order in reversed(orders)]
             break
     months = all(re.search(MONTH, text, re.IGNORECASE) for text in texts)
     named = f"{MONTH}|" if months else ""
     depths = zip(*names, strict=False)
     whole = frozenset(part for column in depths for part in _numbers(column))
     short_years = (False, True) if months else (False,)
-    for decimal, (date, day_first), short in product(decimals, dates, short_years):
-        number = f"(?P<number>{SIGN}(?:{SCIENTIFIC}|{decimal})){unit}"
+    ways = product(decimals, signs, dates, short_years)
+    for decimal, sign, (date, order), short in ways:
+        number = f"(?P<number>{sign}(?:{SCIENTIFIC}|{decimal})){unit}"
         numbers = re.compile(f"{named}{date}{number}", re.IGNORECASE)
-        yield Reading(numbers, whole, day_first, short)
+        yield Reading(numbers, whole, order, short)
 
 
-def _day_first(pattern: str, texts: Sequence[str]) -> list[bool]:
-    """Return the ways to read dates: whether they may begin with the day."""
-    found = [re.search(pattern, text) for text in texts]
-    ways = []
-    for day_first in (False, True):
-        fits = True
-        for match in found:
-            one, two, end = (
-                map(int, match.group("one", "two", "end")) if match else (0, 0, 0)
-            )
-            day, month = (one, two) if day_first else (two, one)
-            fits &= (
-                0 < day < 32 and 0 < month < 13 and (end < 100 or 1800 <= end < 2200)
-            )
-        if fits:
-            ways.append(day_first)
-    return ways
+def _date(found: Mapping[str, str | None], order: str) -> tuple[float, float, float]:
+    """Return year, month and day of a date whose numbers are in an order."""
+    texts = (found["one"], found["two"] or "1", found["end"])
+    parts = {name: float(text or 0) for name, text in zip(order, texts, strict=True)}
+    year = parts["y"]
+    if year < 100:
+        year += 1900 if year >= 70 else 2000
+    return year, parts["m"], parts["d"]
+
+
+def _fits(pattern: str, order: str, texts: Sequence[str]) -> bool:
+    """Return whether all texts have a date in an order of its numbers."""
+    for text in texts:
+        if (match := re.search(pattern, text)) is None:
+            return False
+        year, month, day = _date(match.groupdict(), order)
+        if not (year in YEARS and 0 < month < 13 and 0 < day < 32):
+            return False
+    return True
+
+
+def _years(keys: Sequence[Any]) -> list[tuple[float, ...]]:
+    """Return the years and dates of each name, which may go before other numbers."""
+    values = [[value for part in key for value in part[1::2]] for key in keys]
+    columns = [*zip(*values, strict=False)]
+    first = [all(value[0] in YEARS for value in column) for column in columns]
+    return [
+        tuple(
+            number
+            for value, fits in zip(row, first, strict=False)
+            if fits
+            for number in value
+        )
+        for row in values
+    ]
 
 
 def _numbers(column: Sequence[str]) -> Sequence[str]:
