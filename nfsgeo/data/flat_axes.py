@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -45,11 +46,13 @@ def has_extent(points: Doubles) -> NDArray[np.bool_]:
 def without_flat_axes(fields: Fields) -> Fields:
     """Leave out the axes of points along which none of the samples has an extent.
 
-    Grids, and fields whose domain is known, keep all axes. A warning names what is left
-    out; :func:`with_flat_axes` puts it back.
+    Fields whose domain is known keep all axes, and grids those with several nodes. A
+    warning names what is left out; :func:`with_flat_axes` puts it back at points.
     """
-    if fields.axes is not None or fields.domain_is_known or len(fields.space) < 2:
+    if fields.domain_is_known or len(fields.space) < 2:
         return fields
+    if fields.shape is not None:
+        return _without_single_nodes(fields, fields.shape)
     if (kept := has_extent(fields.extent)).all():
         return fields
     dataset, middle = fields.dataset, fields.extent.mean(axis=0)
@@ -65,6 +68,19 @@ def without_flat_axes(fields: Fields) -> Fields:
         "%s: left out %s, along which the points lie in one place", fields.path, names
     )
     return replace(fields, dataset=dataset.assign_attrs({LEFT_OUT: json.dumps(flat)}))
+
+
+def _without_single_nodes(fields: Fields, shape: Sequence[int]) -> Fields:
+    """Leave out the axes of a grid that have one node."""
+    single = [a for a, num in zip(fields.space, shape, strict=True) if num == 1]
+    left = [axis for axis in fields.space if axis not in single]
+    if not (single and left):
+        return fields
+    names = {old: new for old, new in zip(left, SPACE, strict=False) if old != new}
+    dataset = fields.dataset.isel({axis: 0 for axis in single}, drop=True)
+    text = f"{', '.join(single)}, an axis of one node"
+    logger.warning("%s: left out %s", fields.path, text)
+    return replace(fields, dataset=dataset.rename(names))
 
 
 def with_flat_axes(fields: Fields) -> Fields:

@@ -109,3 +109,14 @@ def test_query_points_of_a_plane(one_line):
     pos = np.c_[PLANE, NOISE]
     np.testing.assert_array_equal(query_points_of(pos, square).pos, PLANE)
     one_line(query_points_of, np.c_[PLANE, RNG.random(40)], square)
+
+
+@pytest.mark.parametrize("single", range(3))
+def test_an_axis_of_one_node_is_no_axis(single, caplog):
+    shape = [4, 5, 6]
+    shape[single] = 1
+    axes = {a: np.arange(float(n)) for a, n in zip("xyz", shape, strict=True)}
+    u = RNG.random(shape)
+    fields = nfsgeo.from_xarray(xarray.Dataset({"u": (tuple("xyz"), u)}, axes))
+    assert fields.shape == tuple(n for n in shape if n > 1)
+    np.testing.assert_allclose(fields.read(0, slice(None)).ravel(), u.ravel())

@@ -118,8 +118,10 @@ def _mesh_of(fields: Fields) -> str | None:
     """A digest of the points of fields on one mesh, the same for all grids."""
     if fields.num_samples > 1 and fields.own_meshes:
         return None
-    points = b"" if fields.axes is not None else fields.coordinates().tobytes()
-    return hashlib.blake2b(points).hexdigest()
+    if fields.axes is not None:
+        return ""
+    points = fields.coordinates().astype(np.float32)  # in which some files store them
+    return hashlib.blake2b(points.tobytes()).hexdigest()
 
 
 def _check_alike(part: Fields, first: Fields) -> None:

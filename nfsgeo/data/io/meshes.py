@@ -32,7 +32,7 @@ KINDS |= dict.fromkeys(("vtkMultiBlockDataSet", "vtkPartitionedDataSet"), "block
 KINDS |= {"vtkPartitionedDataSetCollection": "blocks", "Collection": "pvd"}
 HDF5 = {"VTKHDF": "hdf", "CGNSLibraryVersion": "cgns", "INFOS_GENERALES": "med"}
 OF_VTK = ("xml", "vtk", "hdf", "ensight", "cgns", "pieces", "blocks", "other")
-OF_TIME = ("TimeValue", "TIME", "CYCLE")  # numbers that tell a time step
+OF_TIME = ("timevalue", "time", "cycle")  # numbers that tell a time step, in any case
 DUPLICATE = 1  # in vtkGhostType: what another piece has
 _SAID = set[tuple[Path, tuple[str, ...]]]()
 A_MESH, AGAIN = "an undamaged mesh", "check it, or save it again as .vtu"
@@ -116,11 +116,14 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
     hidden -= chosen
     lost = [*mesh.lost, *sorted(hidden - {VALID, GHOST})]
     parameters = dict[str, Any]()
+    told = dict[str, Any]()
     for name, values in mesh.numbers.items():
         value = np.asarray(values)
-        if value.size == 1 and value.dtype.kind in "biuf" and name not in OF_TIME:
+        if name.lower() in OF_TIME:
+            told[name.lower()] = np.ravel(value)[:1]
+        elif value.size == 1 and value.dtype.kind in "biuf":
             parameters[name] = value.reshape(1)
-        elif name not in OF_TIME:
+        else:
             lost.append(name)
     names = [name for name in mesh.at_points if name not in (VALID, GHOST)]
     inside = [name for name in mesh.at_cells if name not in hidden | {VALID, GHOST}]
@@ -143,8 +146,8 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
         raise missing_values(f"fields of {path}, by its {GHOST},", bad, len(points))
     if not names:
         raise ValueError("no data at the points or cells")
-    if times is None and "TimeValue" in mesh.numbers:
-        times = np.ravel(mesh.numbers["TimeValue"])[:1]
+    if times is None:
+        times = told.get("timevalue", told.get("time"))
     wide = [axis for axis in axes if len(axis) > 1]
     on_grid = bool(wide) and all((np.diff(axis) > 0).all() for axis in wide)
     if on_grid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import parse
@@ -11,6 +12,12 @@ import numpy as np
 from nfsgeo.data.io.vtk_files import Mesh
 
 __all__ = ["read_meshio"]
+
+# A view of Gmsh: its kind, its name and its time.
+VIEW = re.compile(
+    rb"\$(NodeData|ElementData)\s+\d+\s+\"([^\"]*)\"\s+(?:\"[^\"]*\"\s+)*"
+    rb"\d+\s+([-+\d.eE]+)\s"
+)
 
 
 def read_meshio(path: Path, kind: str) -> tuple[Mesh, list[float] | None]:
@@ -28,6 +35,8 @@ def read_meshio(path: Path, kind: str) -> tuple[Mesh, list[float] | None]:
         mesh, times = _xdmf(path)
     else:
         mesh, times = getattr(meshio, kind).read(path), None
+        if kind == "gmsh":
+            times = _times_of_gmsh(path, len(mesh.points))
     points = mesh.points.astype(np.float64)
     centres = [points[block.data].mean(axis=1) for block in mesh.cells]
     tags = [name for name in mesh.point_data if name.startswith("gmsh:")]  # no fields
@@ -41,6 +50,33 @@ def read_meshio(path: Path, kind: str) -> tuple[Mesh, list[float] | None]:
         tags,
     )
     return read, times
+
+
+def _times_of_gmsh(path: Path, num: int) -> list[float] | None:
+    """The time of the values in a file of Gmsh, None where it tells none.
+
+    meshio reads the last of several time steps, as if values lay in the order of nodes.
+
+    Raises:
+        ValueError: There are several, or values of other nodes or in another order.
+    """
+    content = path.read_bytes()
+    if b"$ElementNodeData" in content:
+        raise ValueError("values at the corners of elements, $ElementNodeData")
+    views = [(m[1], m[2], float(m[3] or 0), m.end()) for m in VIEW.finditer(content)]
+    if len({view[:2] for view in views}) < len(views):
+        raise ValueError(f"several time steps of {views[0][1].decode()}")
+    if len(times := {time for *_, time, _ in views}) > 1:
+        raise ValueError("fields at several times")
+    binary = b"$MeshFormat" in content and content.split(maxsplit=3)[2] == b"1"
+    for kind, _, _, start in views:
+        if kind == b"NodeData" and not binary:
+            section = content[start : content.index(b"$End", start)].split(b"\n")
+            rows = [line.split() for line in section if line.strip()]
+            nodes = [int(row[0]) for row in rows if len(row) > 1]
+            if len(nodes) != num or nodes != sorted(nodes):
+                raise ValueError("values of other nodes, or in another order than they")
+    return [*times] if times - {0.0} else None
 
 
 def _xdmf(path: Path) -> tuple[Any, list[float] | None]:

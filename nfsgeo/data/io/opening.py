@@ -207,7 +207,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _in_folder(path: Path) -> list[Path]:
-    return sorted(filter(is_source, path.iterdir()))
+    return sorted(p for p in path.iterdir() if is_source(p) and p.name[0] != ".")
 
 
 def _check_order(paths: Sequence[Path], chosen: bool) -> None:
@@ -216,8 +216,13 @@ def _check_order(paths: Sequence[Path], chosen: bool) -> None:
     if not chosen:
         by_names.check()
         ends = f"the order of their names, {ends}"
-    elif by_names.paths != paths:
-        ends = f"the order given, {ends}, which is not that of their names"
+    elif by_names.doubt is None and by_names.paths not in (paths, paths[::-1]):
+        given = f"files from {paths[0]} to {paths[-1]}, in no order"
+        first, last = by_names.paths[0], by_names.paths[-1]
+        expected = f"the order of their names, from {first} to {last}"
+        raise UserError(given, expected, "sort them, or rename them if it is another")
+    else:
+        ends = f"the order given, {ends}"
     logger.warning("%d files without times as time steps in %s", len(paths), ends)
 
 

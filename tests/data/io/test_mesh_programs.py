@@ -512,3 +512,50 @@ def test_shortened_files_are_never_half_read(name, tmp_path):
         path.write_bytes(content[:length])
         with pytest.raises(UserError):
             nfsgeo.open(path, at="points")
+
+
+@pytest.mark.parametrize(
+    ("views", "words"),
+    [
+        ([("u", 0, range(1, 10)), ("u", 1, range(1, 10))], "several time steps of u"),
+        ([("u", 0, range(1, 10)), ("v", 1, range(1, 10))], "fields at several times"),
+        ([("u", 0, range(9, 0, -1))], "in another order"),
+    ],
+)
+def test_what_meshio_misreads_of_gmsh_is_refused(views, words, tmp_path, one_line):
+    path = tmp_path / "a.msh"
+    x, y = (axis.ravel() for axis in np.meshgrid(range(3), range(3)))
+    nodes = [f"{i + 1} {x[i]} {y[i]} 0" for i in range(9)]
+    lines = ["$MeshFormat", "2.2 0 8", "$EndMeshFormat", "$Nodes", "9", *nodes]
+    lines += ["$EndNodes", "$Elements", "1", "1 2 2 0 0 1 2 4", "$EndElements"]
+    for name, time, numbers in views:
+        rows = [f"{number} {10 * number}" for number in numbers]
+        lines += ["$NodeData", "1", f'"{name}"', "1", str(time), "3", "0", "1", "9"]
+        lines += [*rows, "$EndNodeData"]
+    path.write_text("\n".join(lines) + "\n")
+    assert words in one_line(nfsgeo.open, path)
+
+
+def test_gmsh_tells_the_time_of_a_view(tmp_path):
+    path = tmp_path / "a.msh"
+    nodes = [f"{i + 1} {i} {i * i} 0" for i in range(4)]
+    lines = ["$MeshFormat", "2.2 0 8", "$EndMeshFormat", "$Nodes", "4", *nodes]
+    lines += ["$EndNodes", "$Elements", "1", "1 2 2 0 0 1 2 4", "$EndElements"]
+    lines += ["$NodeData", "1", '"u"', "1", "2.5", "3", "0", "1", "4"]
+    lines += [f"{i + 1} {i}" for i in range(4)] + ["$EndNodeData"]
+    path.write_text("\n".join(lines) + "\n")
+    fields = nfsgeo.open(path)
+    assert fields.times.tolist() == [2.5]
+    assert fields.read(0, slice(None)).ravel().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["TimeValue", "TIME", "time"])
+def test_field_data_tell_the_time(name, tmp_path):
+    path = tmp_path / "a.vtk"
+    path.write_text(
+        "# vtk DataFile Version 3.0\nt\nASCII\nDATASET POLYDATA\n"
+        f"FIELD FieldData 1\n{name} 1 1 double\n2.5\nPOINTS 3 double\n"
+        "0 0 0\n1 0 0\n0 1 0\nPOINT_DATA 3\nSCALARS u double 1\n"
+        "LOOKUP_TABLE default\n1\n2\n3\n"
+    )
+    assert nfsgeo.open(path).times.tolist() == [2.5]
