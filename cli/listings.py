@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from textwrap import wrap
 from typing import get_args
 
 from nfsgeo_cli.terminal import report, verb
@@ -67,7 +68,9 @@ def datasets(as_json: bool) -> None:
                 lines.append(f"{'':31}one of {', '.join(choices)}")
     formats = [format.name for format in FORMATS]
     written = [writer.name for writer in WRITERS]
-    lines += ["\nformats read", *(f"    {name}" for name in formats)]
-    lines += ["\nformats written", *(f"    {name}" for name in written)]
+    for title, names in (("read", formats), ("written", written)):
+        lines.append(f"\nformats {title}")
+        for name in names:
+            lines += wrap(name, 80, initial_indent=" " * 4, subsequent_indent=" " * 8)
     content = {"equations": rows, "formats": formats, "written": written}
     report(as_json, content, *lines)
