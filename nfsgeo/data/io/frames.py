@@ -10,8 +10,10 @@ import io
 import json
 import lzma
 import re
+import shlex
 import warnings
 import zipfile
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -40,11 +42,15 @@ OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 ISO = "dates such as 2026-01-31T12:00, all or none of them with an offset such as Z"
 INDEX = re.compile(r"(Unnamed: 0)?")  # the name that pandas gives to numbers of rows
 TEXTS = (".csv", ".txt", ".tsv", ".dat")
-PACKED: dict[bytes, Any] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\0": lzma.open,
+JSONS = (".json", ".jsonl", ".ndjson", ".geojson")
+ASIDE = re.compile(r"(?i)__MACOSX/|(.*/)?(\.|readme|licen[cs]e)")  # in archives
+PACKED: dict[bytes, tuple[Any, str]] = {
+    b"\x1f\x8b": (gzip.open, "gzip"),
+    b"BZh": (bz2.open, "bz2"),
+    b"\xfd7zXZ\0": (lzma.open, "xz"),
+    b"PK\3\4": (None, "zip"),
 }
+BROKEN = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile)
 COLUMNAR = {
     b"PAR1": partial(pandas.read_parquet, engine="pyarrow", partitioning=None),
     b"ARROW1": pandas.read_feather,
@@ -57,15 +63,30 @@ EXCEL = (
         "pandas.read_excel({0!r}).to_csv('NAME.csv', index=False)"
     ),
 )
+CFX_POST = (
+    "a table of CFX-Post in sections",
+    "write the lines of its section [Data] alone: "
+    "awk '/^\\[/ {{p = /^\\[Data/; next}} p && NF' {1} > NAME.csv",
+)
 FOREIGN = {  # how other files begin, what they are, and how they can be read
     b"\xd0\xcf\x11\xe0": EXCEL,
-    b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {0}"),
+    b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {1}"),
+    b"\x04\x22\x4d\x18": ("a file compressed by lz4", "unpack it: lz4 -d {1}"),
+    b"\x5d\0\0": (
+        "a file compressed by lzma",
+        "unpack it: xz -d -F lzma -c {1} > NAME",
+    ),
+    b"7z\xbc\xaf\x27\x1c": ("an archive of 7-Zip", "unpack it: 7z x {1}"),
+    b"[Name]": CFX_POST,
+    b"[Data]": CFX_POST,
     b"SQLite format 3": ("a data base", "write a table, by pandas.read_sql and to_csv"),
     b"<!DOCTYPE": ("a web page", "download the file that the page is about"),
     b"<html": ("a web page", "download the file that the page is about"),
 }
 HINTS = {  # todo for cells of a kind
-    r"-?\d+,\d+": "decimal commas: in pandas, read_csv(..., decimal=',').to_csv(...)",
+    r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
+    "they are decimal commas, decimal=',' in place of thousands=','",
+    r"[+-]?(0|[1-9]\d*),\d+": "decimal commas: write it by {2}",
     r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}.*": "write it by pandas.to_datetime(table"
     "[{0!r}], dayfirst=True), or dayfirst=False where the month is first",
     r".*T?24:00(:00)?Z?": "24:00 is 00:00 of the day after: write it so",
@@ -131,7 +152,8 @@ def frame_of(
         frame = frame.rename(columns=str)
     elif other := _foreign(path):
         what, todo = other
-        raise UserError(f"{path}, {what}", "a table of text", todo.format(str(path)))
+        todo = todo.format(str(path), shlex.quote(str(path)))
+        raise UserError(f"{path}, {what}", "a table of text", todo)
     else:
         frame = _parsed(path, dtype, missing)
     frame = without_marks(_without_index(path, frame), missing)
@@ -148,7 +170,11 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
             return _of_json(path, head.encoding)
         if lines := head.preamble:
             given = f"{path} with {lines} lines before the names of the columns"
-            todo = f"remove them: tail -n +{lines + 1} {path} > NAME.csv"
+            todo = f"remove them: tail -n +{lines + 1} {shlex.quote(str(path))} > "
+            todo = f"{todo}NAME.csv"
+            if head.above > lines + 1 or _packing(path) or "16" in head.encoding:
+                skipped = [n for n in range(head.above) if n != lines]
+                todo = f"leave them out, {_by_pandas(path, skiprows=skipped)}"
             raise UserError(given, "the names in the first line", todo)
         if all(name and is_number(name) for name in names):
             given = f"{path} with the numbers {', '.join(names)} in its first line"
@@ -156,9 +182,10 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
             raise UserError(given, expected, "add a line with a name for each column")
         if head.units and len({*names}) < len(names):
             given = f"{path} with names of columns in two lines"
-            todo = f"join them: table = pandas.read_csv({str(path)!r}, header=[0, 1]); "
+            todo = f"join them: table = {_by_pandas(path, header=[0, 1], to='')}; "
             todo += "table.columns = ['_'.join(name) for name in table.columns]"
             raise UserError(given, "names in one line", todo)
+        names = [name or f"Unnamed: {k}" * (k > 0) for k, name in enumerate(names)]
         check_distinct(path, names)
         # Names of stations may begin with zeros, if they are numbers.
         row = zip(names, _cells(head.row, head.separator), strict=False)
@@ -183,18 +210,37 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
             except pandas.errors.DtypeWarning:  # 007 is text in one part, 7 in another
                 source.seek(0)
                 frame = read(source, low_memory=False)
+            except (pandas.errors.ParserError, pandas.errors.ParserWarning):
+                _check_cells(path, head)
+                raise
         if frame[names[-1]].isna().any():  # perhaps filled by pandas
             _check_cells(path, head)
+        # Separators at the ends of lines, and rows of separators alone.
+        unnamed = [new for new, old in zip(names, head.names, strict=True) if not old]
+        frame = frame.drop(columns=[n for n in unnamed if frame[n].isna().all()])
+        if frame.iloc[:, :1].isna().to_numpy().any():
+            frame = frame.dropna(how="all").reset_index(drop=True)
+        if {*unnamed[unnamed[:1] == [""] :]} & {*frame}:
+            frame = frame.rename(columns=dict.fromkeys(unnamed, ""))
         frame.attrs["units"] = head.units
         return frame
     except UnicodeDecodeError as error:
         given = f"{path} with the byte {error.object[error.start]:#x} ({error.reason})"
-        todo = f"convert it, as in iconv -f ISO-8859-1 -t UTF-8 {path} > NAME.csv"
-        raise UserError(given, "text in the encoding UTF-8", todo) from None
+        if "16" in first_lines(path).encoding:
+            todo = "copy it again, as bytes"
+            raise UserError(f"{path}, a damaged text in UTF-16", "text", todo) from None
+        todo = f"iconv -f ISO-8859-1 -t UTF-8 {shlex.quote(str(path))} > NAME.csv"
+        if _packing(path):
+            todo = _by_pandas(path, encoding="ISO-8859-1")
+        expected = "text in the encoding UTF-8"
+        raise UserError(given, expected, f"convert it, as in {todo}") from None
+    except BROKEN:
+        given = f"{path}, a compressed file that is cut off or damaged"
+        raise UserError(given, "a table of text", "copy it again") from None
 
 
 def values_of(
-    path: Path, column: pandas.Series, *, names: bool = False
+    path: Path, column: pandas.Series, *, names: bool = False, gaps: bool = True
 ) -> NDArray[Any]:
     """A column as numbers or dates in UTC, NaN where a cell is empty.
 
@@ -202,6 +248,7 @@ def values_of(
         path: The file, for messages.
         column: The column.
         names: Whether other text is numbered in the order in which it comes.
+        gaps: Whether values may be missing.
 
     Raises:
         NoNumbers: There is other text alone, and ``names`` is false.
@@ -216,6 +263,7 @@ def values_of(
         return column.to_numpy()
     codes, unique = pandas.factorize(column)
     cells = np.array([*map(str.strip, map(str, unique)), ""], object)  # for code -1
+    cells = np.array([re.sub(r"(:\d\d) (UTC|GMT)$", r"\1Z", c) for c in cells], object)
     absent = np.array([cell.lower() in ABSENT for cell in cells])
     wrong = np.array([not is_number(cell) for cell in cells])
     if not wrong.any():
@@ -237,13 +285,43 @@ def values_of(
     cell, name = cells[codes[row]], str(column.name)
     given = f"{path} with {cell!r} in column {name}, row {row + 1} under the names"
     forms = (todo for form, todo in HINTS.items() if re.fullmatch(form, cell))
-    todo = next(forms, "correct it").format(name)
+    by_pandas = (_by_pandas(path, **{how: ","}) for how in ("thousands", "decimal"))
+    todo = next(forms, "correct it").format(name, *by_pandas)
+    if not gaps:
+        num = int(odd[codes].sum())
+        remove = f"remove the row{f', and {num - 1} others such' * (num > 1)}"
+        if cell == name:
+            remove += ", which repeats the names"
+        raise UserError(given, expected, f"{todo}, or {remove}")
+    ignored = shlex.quote(f"ignore={name}")
     if (wrong | absent).all() and not fine.any():
-        todo += f", or say --columns ignore={name}"
+        todo += f", or say --columns {ignored}"
         raise NoNumbers(given, f"{expected}, or {ISO}", todo)
     if not re.search(r"[\d,]", cell):
-        todo = f"say --columns missing={cell} if it marks missing values, or {todo}"
-    raise UserError(given, expected, f"{todo}, or leave out the column, ignore={name}")
+        say = shlex.quote(f"missing={cell}")
+        todo = f"say --columns {say} if it marks missing values, or {todo}"
+    raise UserError(given, expected, f"{todo}, or leave out the column, {ignored}")
+
+
+def _packing(path: Path) -> str:
+    """How a file is compressed, in the words of pandas; empty if it is not."""
+    head = FileProbe(path).head
+    return next((PACKED[start][1] for start in PACKED if head.startswith(start)), "")
+
+
+def _by_pandas(path: Path, *, to: str = "NAME.csv", **how: Any) -> str:
+    """The call of pandas that reads a table, and writes one that is read here."""
+    head = first_lines(path)
+    if not head.names and "skiprows" not in how:
+        return "a program that knows its format, with numbers in the column"
+    if head.above > 1 and not {"header", "skiprows"} & how.keys():
+        how |= {"skiprows": head.above, "names": head.names}
+    how = {"sep": head.separator, "compression": _packing(path)} | how
+    how.setdefault("encoding", head.encoding)
+    usual = {"sep": ",", "compression": "", "encoding": "utf-8-sig"}
+    told = "".join(f", {k}={v!r}" for k, v in how.items() if usual.get(k) != v)
+    written = f".to_csv({to!r}, index=False)" if to else ""
+    return f"pandas.read_csv({str(path)!r}{told}){written}"
 
 
 def is_number(cell: str) -> bool:
@@ -263,7 +341,7 @@ def _cells(line: str, separator: str) -> list[str]:
 
 def _header(line: str) -> tuple[list[str], str]:
     """Names of the columns in the first line of a table, and what separates them."""
-    line = line.strip().lstrip("#%")
+    line = line.strip(" \r\n").lstrip("#%")
     separator = max(",;\t", key=line.count)
     separator = separator if separator in line else SPACES
     return _cells(line, separator), separator
@@ -274,7 +352,11 @@ def first_lines(path: Path) -> Head:
     with _opened(path) as stream:
         raw = stream.read(LONGEST)
     wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = raw.decode(encoding := "utf-16" if wide else "utf-8-sig", "replace")
+    encoding = "utf-16" if wide else "utf-8-sig"
+    for k, name in enumerate(("utf-16-be", "utf-16-le")):  # text of Latin letters
+        if not any(raw[k:64:2]) and all(raw[1 - k : 64 : 2]) and len(raw) > 1:
+            encoding = name
+    text = raw.decode(encoding, "replace")
     if "\0" in text[:512] or text.lstrip()[:1] == "<":
         return Head([], ",", 0, encoding)
     if text.lstrip()[:1] in ("{", "["):
@@ -284,7 +366,7 @@ def first_lines(path: Path) -> Head:
     start = plain[0] if plain and plain[0] < COMMENTS else 0
     names, separator = _header(lines[start])
     rows = [lines[n] for n in plain if n > start]
-    bad = len(names) < 2 or any(map(is_number, names))
+    bad = len(names) < 2 or any(map(is_number, filter(None, names)))
     fits = [n for n in range(start) if _fits(lines[n], lines[start])] if bad else []
     if fits:  # the last, or that of names above one of units
         above = fits[-2] if fits[-2:-1] == [fits[-1] - 1] else fits[-1]
@@ -292,10 +374,24 @@ def first_lines(path: Path) -> Head:
         units = _cells(lines[fits[-1]].lstrip("#% "), separator)
         named = dict(zip(names, units, strict=False)) if above < fits[-1] else {}
         return Head(names, separator, start, encoding, lines[start], named)
-    if bad or (rows and len(_cells(rows[0], separator)) != len(names)):
-        for n, line, row in zip(plain[1:], rows, rows[1:], strict=False):
-            if _fits(line, row) and not any(map(is_number, _header(line)[0])):
-                return Head([], ",", 0, encoding, preamble=n)
+    cells = _cells(rows[0], separator) if rows else names
+    if separator != SPACES and len(cells) == len(names) + 1 and not cells[-1]:
+        names, cells = [*names, ""], names  # separators at the ends of rows
+    elif bad or len(cells) != len(names):
+        fit = [n for n, row in zip(plain, rows, strict=False) if _fits(lines[n], row)]
+        for n in fit:
+            titles, separator = _header(lines[n])
+            if any(map(is_number, filter(None, titles))):
+                continue
+            # Lines of as many cells are names, and below these perhaps units.
+            top = plain.index(n)
+            while top > 1:
+                others, other = _header(lines[plain[top - 1]])
+                if (len(others), other) != (len(titles), separator):
+                    break
+                top -= 1
+            return Head([], separator, n + 1, encoding, preamble=plain[top])
+        names, separator = _header(lines[start])
     if bad:
         names, separator = _header(lines[0])
         return Head(names, separator, 1, encoding, rows[0] if rows else "")
@@ -323,7 +419,8 @@ def _fits(line: str, row: str) -> bool:
     """Whether a line has a name for each cell of a row, in which there are numbers."""
     names, separator = _named(line, row)
     cells = _cells(row, separator)
-    return 1 < len(names) == len(cells) and any(map(is_number, cells))
+    numbers = any(map(is_number, filter(None, cells)))
+    return numbers and 1 < len(names) == len(cells)
 
 
 def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
@@ -338,10 +435,11 @@ def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
     dated = re.compile(r"\d{4}-\d\d")
     data = [dated.match(cell) or is_number(cell) for cell in cells]
     of = [unit for unit, fine in zip(units, data, strict=True) if unit and fine]
-    words = [unit for unit in of if not is_number(unit)]
+    words = [unit for unit in of if unit in ("-", "--") or not is_number(unit)]
     plain = all(unit in ("1", "1e-3", "1E-3") for unit in of if unit not in words)
     none = not any(dated.match(unit) for unit in units)
-    return units if 2 * len(words) > len(of) and plain and none else []
+    some = any(not is_number(unit) for unit in words)
+    return units if some and 2 * len(words) > len(of) and plain and none else []
 
 
 def _check_cells(path: Path, head: Head) -> None:
@@ -354,6 +452,10 @@ def _check_cells(path: Path, head: Head) -> None:
         if head.separator != SPACES:
             cells = csv.reader(lines, delimiter=head.separator)
         for number, row in enumerate(cells or map(str.split, lines), 1):
+            if any("\n" in cell for cell in row) and len(row) != len(head.names):
+                given = f"{path} with a quote that opens in row {number} under the "
+                given += "names and does not close there"
+                raise UserError(given, "text between quotes", "remove the quote")
             if any(row) and len(row) != (num := len(head.names)):
                 given = f"{path} with {len(row)} cells in row {number} under the names"
                 todo = "repair or remove the row"
@@ -372,19 +474,24 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 
 def _without_index(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
-    """Without numbers of rows, which pandas writes without a name, or as times if they
-    are dates.
+    """Without numbers of rows, which pandas and R write without a name, or as times if
+    they are dates.
     """
-    name = str(next(iter(frame), "?"))
-    if not INDEX.fullmatch(name):
-        return frame
-    with suppress(UserError):
-        values = values_of(path, frame[name])
+    while INDEX.fullmatch(name := str(next(iter(frame), "?"))):
+        try:
+            values = values_of(path, frame[name])
+        except UserError:
+            return frame
         if values.dtype.kind == "M" and "time" not in frame:
             return frame.rename(columns={name: "time"})
-        if values.dtype.kind in "iuf" and (values == np.arange(len(values))).all():
-            left_out(path, ["the numbers of the rows"])
-            return frame.drop(columns=name)
+        if values.dtype.kind not in "iuf" or np.any(values != np.floor(values)):
+            return frame
+        steps = np.diff(values)
+        blocks = ((steps == 1) | (values[1:] == values[0])).all()
+        if not (blocks or len(np.unique(values)) == len(values)):
+            return frame
+        left_out(path, ["the numbers of the rows"])
+        frame = frame.drop(columns=name)
     return frame
 
 
@@ -398,13 +505,19 @@ def _of_json(path: Path, encoding: str) -> pandas.DataFrame:
     except ValueError:
         content = [json.loads(line) for line in text.splitlines() if line.strip()]
     if isinstance(content, dict) and isinstance(content.get("features"), list):
+        for number, feature in enumerate(content["features"], 1):
+            if (feature.get("geometry") or {}).get("type") != "Point":
+                given = f"{path} with feature {number}, which is no point"
+                raise UserError(given, "points", "remove it, or give its centre")
         axes = [f["geometry"]["coordinates"] for f in content["features"]]
         places = [dict(zip(("lon", "lat", "z"), at, strict=False)) for at in axes]
         about = [feature["properties"] or {} for feature in content["features"]]
         content = [a | p for a, p in zip(about, places, strict=True)]
     rows = content.values() if isinstance(content, dict) else content
     if rows and all(isinstance(row, (list, dict)) for row in rows):
+        by_row = isinstance(content, dict) and all(map(str.isdigit, content))
         with suppress(ValueError, TypeError):  # lists that differ in length
+            content = [*content.values()] if by_row else content
             frame = pandas.DataFrame(content).rename(columns=str)
             nested = frame.map(lambda cell: isinstance(cell, (list, dict)))
             if not nested.to_numpy().any():
@@ -428,30 +541,43 @@ def _columnar(probe: FileProbe) -> Any:
 
 def _foreign(path: Path) -> tuple[str, str] | None:
     """What a file is that is no table, and what makes a table of it."""
-    if {"xl/workbook.xml", "content.xml"} & {*_members(path)}:
+    if not path.is_file():
+        return None
+    try:
+        members = _members(path)
+        with _opened(path) as stream:
+            head = stream.read(LONGEST)
+    except BROKEN:
+        return "a compressed file that is cut off or damaged", "copy it again"
+    if {"xl/workbook.xml", "content.xml"} & {*members}:
         return EXCEL
-    with _opened(path) as stream:
-        head = stream.read(512)
+    if len(members) > 1 and all(name.lower().endswith(TEXTS) for name in members):
+        what = f"an archive of {len(members)} tables"
+        return what, "unpack it, and name the files: unzip {1}"
     if head[257:262] == b"ustar":
-        return "an archive of files", "unpack it: tar -xf {0}"
+        return "an archive of files", "unpack it: tar -xf {1}"
+    if not head.strip():
+        return "an empty file", "write it again"
     return next((FOREIGN[m] for m in FOREIGN if head.lstrip().startswith(m)), None)
 
 
 def _members(path: Path) -> list[str]:
+    """The files in a zip archive, without those about it."""
     if not FileProbe(path).head.startswith(b"PK\3\4"):
         return []
     with zipfile.ZipFile(path) as archive:
-        return [name for name in archive.namelist() if not name.endswith("/")]
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+    return [name for name in names if not ASIDE.match(name)] or names
 
 
 def _opened(path: Path) -> BinaryIO:
     """Open a file for its bytes, unpacked if gzip, bz2, xz or zip has packed it."""
     head = FileProbe(path).head
     members = _members(path)
-    if len(members) == 1 and members[0].lower().endswith(TEXTS):
+    if len(members) == 1 and Path(members[0].lower()).suffix in (*TEXTS, *JSONS, ""):
         return cast(BinaryIO, zipfile.ZipFile(path).open(members[0]))
-    for start, unpacked in PACKED.items():
-        if head.startswith(start):
+    for start, (unpacked, _) in PACKED.items():
+        if unpacked and head.startswith(start):
             return cast(BinaryIO, unpacked(path))
     return path.open("rb")
 

@@ -129,7 +129,9 @@ def likely_columns(names: Names, roles: str | Names = ("x", "y", "time")) -> Rol
 def ask(path: Path, names: Names, which: str, expected: str, say: str) -> UserError:
     """Return the error that asks what columns are; ``say`` is one of the answers."""
     several = listed(names) if len(names) > SHOWN else " and ".join(names)
-    todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say} (or train "
+    parts = [shlex.quote(p) if re.match(r"\w+=", p) else p for p in say.split(", or ")]
+    say = f"nfsgeo convert {shlex.quote(str(path))} --out NAME.nc --columns "
+    todo = f"say it: {say}{', or '.join(parts)} (or train "
     given = f"{path} with {several}, {which}"
     return UserError(given, f"to be told {expected}", f"{todo}--columns)")
 

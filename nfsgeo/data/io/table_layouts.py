@@ -7,6 +7,7 @@ table, names of quantities in a column, or dates and clocks in several columns.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -313,7 +314,8 @@ def point_table(
         given = f"{path} with columns {', '.join(table)}"
         wanted = "coordinates x[, y[, z]] in one column each"
         say = ",".join(f"{r}={n}" for r, n in likely_columns(list(table), "xy").items())
-        todo = f"rename columns, or say --columns points={path},{say}"
+        say = shlex.quote(f"points={path},{say}")
+        todo = f"rename columns, or say --columns {say}"
         raise UserError(given, wanted, todo)
     space = [name for names in axes for name in names]
     places = {name: values_of(path, table[name]) for name in space}

@@ -10,6 +10,7 @@ a day without any row, are time steps without values. See
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,7 @@ def _keys(
     key, unit = dict.fromkeys(("sample", "time"), np.zeros(len(frame))), ""
     for role in sorted(roles):
         what = f"{path}: column {roles[role]}"
-        values = values_of(path, frame[roles[role]], names=role == "sample")
+        values = values_of(path, frame[roles[role]], names=role == "sample", gaps=False)
         if role == "time":
             unit, values = unit_of_times(values), as_times(values, what)
             low, high = (0, 0) if unit else (values.min(), values.max())
@@ -263,9 +264,11 @@ def _check_rows(
             int(cell[np.argmax(code == rows_of_code.argmax())]), len(points)
         )
         names, say = questions.rows_apart(others, codes_of(code)[0], roles)
-        todo = "leave the others out, as by table.drop_duplicates() in pandas"
+        todo = "leave the others out, as in pandas by table.drop_duplicates("
+        todo += f"{[*roles.values()]})"
         if names:
-            todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}"
+            file, told = shlex.quote(str(path)), shlex.quote(say)
+            todo = f"say it: nfsgeo convert {file} --out NAME.nc --columns {told}"
         raise UserError(
             f"{path} with {num} rows for the point {points[where].tolist()} at "
             f"{time_texts(times, unit)[step]}"
@@ -286,7 +289,8 @@ def _values(
         try:
             numbers = values_of(path, frame[name])
             if numbers.dtype.kind in "mM":
-                todo = f"say --columns ignore={name}, or time={name}"
+                told = [shlex.quote(f"{role}={name}") for role in ("ignore", "time")]
+                todo = f"say --columns {', or '.join(told)}"
                 raise NoNumbers(f"{what} with dates", "numbers", todo)
             numbers = not_infinite(as_real(numbers, what, gaps=True), what)
         except UserError as error:

@@ -1,5 +1,12 @@
 """Files with the layout of other programs, read as docs/formats.md says."""
 
+import bz2
+import gzip
+import io
+import lzma
+import re
+import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -328,3 +335,198 @@ def test_columns_that_are_left_out_are_free(odd, tmp_path):
     series(U).assign(w=marked(U, odd)).to_csv(path, index=False)
     fields = nfsgeo.open(path, columns={"field": "u"})
     assert fields.component_names == ["u"]
+
+
+def numbered(table: pandas.DataFrame, index: Any) -> pandas.DataFrame:
+    return table.set_axis([*index], axis=0)
+
+
+@pytest.mark.parametrize("name", ["", '""', "Unnamed: 0"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        range(24),
+        range(1, 25),
+        range(50, 2, -2),
+        np.random.default_rng(0).permutation(24),
+        [*range(12)] * 2,
+        [*range(1, 13)] * 2,
+    ],
+)
+def test_numbers_of_rows_are_left_out_with_a_line(index, name, tmp_path, caplog):
+    text = numbered(series(U), index).to_csv()
+    (tmp_path / "a.csv").write_text(name + text)
+    fields = nfsgeo.open(tmp_path / "a.csv")
+    assert fields.component_names == ["u"]
+    assert "left out the numbers of the rows" in caplog.text
+
+
+def test_numbers_of_rows_of_tables_saved_twice(tmp_path):
+    series(U).to_csv(path := tmp_path / "a.csv")
+    pandas.read_csv(path).to_csv(path)
+    assert nfsgeo.open(path).component_names == ["u"]
+
+
+@pytest.mark.parametrize("first", [U, [3, 1, 2] * 8])
+def test_other_columns_without_a_name_are_refused(first, tmp_path):
+    numbered(series(U), first).to_csv(tmp_path / "a.csv")
+    with pytest.raises(UserError, match="a column without a name"):
+        nfsgeo.open(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize(
+    "ends", [("{}", "{}"), ("{0},", "{0},"), ("{0},,", "{0},,"), ("{0}", "{0},")]
+)
+@pytest.mark.parametrize("after", ["", ",,,\n,,,\n"])
+def test_separators_at_the_ends(after, ends, separator, tmp_path):
+    head, *lines = series(U).to_csv(index=False).splitlines()
+    lines = [ends[0].format(head), *map(ends[1].format, lines)]
+    width = lines[1].count(",")
+    text = "\n".join(lines) + "\n" + after.replace(",,,", "," * width)
+    (tmp_path / "a.csv").write_text(text.replace(",", separator))
+    fields = nfsgeo.open(tmp_path / "a.csv")
+    assert fields.component_names == ["u"]
+    assert not np.isnan(fields.read(0, slice(None))).any()
+
+
+@pytest.mark.parametrize(
+    "units", ["s,m,m,-", "s,m,m,1", "s,-,-,1", "s,m,m,K", "-,m,m,K"]
+)
+def test_a_row_of_units(units, tmp_path):
+    text = "time,x,y,u\n" + units + "\n" + rows("{t},{x},{y},{u}", range(5))
+    (tmp_path / "a.csv").write_text(text)
+    assert len(nfsgeo.open(tmp_path / "a.csv").times) == 5
+
+
+@pytest.mark.parametrize(
+    ("footer", "words"),
+    [("Total,,,9", "row 25 .*remove the row"), ("time,x,y,u", "25.*repeats the names")],
+)
+def test_rows_that_are_none_are_to_be_removed(footer, words, tmp_path):
+    text = series(U).to_csv(index=False)
+    (tmp_path / "a.csv").write_text(text + footer)
+    with pytest.raises(UserError, match=words) as caught:
+        nfsgeo.open(tmp_path / "a.csv")
+    assert "missing=" not in str(caught.value)
+
+
+TOA5 = (
+    '"TOA5","CR1000","CR1000","1234","CR1000.Std.32","CPU:x.CR1"\n'
+    '"TIMESTAMP","RECORD","lon","lat","AirT"\n"TS","RN","deg","deg","C"\n'
+    '"","","Smp","Smp","Avg"\n'
+)
+RECORDS = TOA5 + rows('"2026-01-01 0{t}:00:00",{t},{x},{y},{u}', range(3))
+TITLE = "My title\n" + series(U).to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        (RECORDS.encode(), {"ignore": "RECORD"}),
+        (TITLE.encode(), {}),
+        (b"Made by: me\nIn the year 2026\n\n" + TITLE[9:].encode(), {}),
+        (TITLE.encode("utf-16"), {}),
+        (gzip.compress(TITLE.encode()), {}),
+        (bz2.compress(TITLE.replace(",", ";").encode()), {}),
+        (series(U).to_csv(index=False).replace("u\n", "é\n", 1).encode("latin-1"), {}),
+        (
+            gzip.compress(
+                series(U).to_csv(index=False).replace("u\n", "é\n", 1).encode("latin-1")
+            ),
+            {},
+        ),
+        (series(U).to_csv(index=False, sep=";", decimal=",").encode(), {}),
+        (series(U).to_csv(sep=";", decimal=",").encode(), {}),
+        (
+            series([f"{1 + u:.3f}".replace(".", ",") for u in U])
+            .to_csv(index=False)
+            .encode(),
+            {},
+        ),
+        (
+            b"[Name]\nPlane 1\n\n[Data]\nX [ m ], Y [ m ], u [ m s^-1 ]\n"
+            + rows("{x}, {y}, {u}").encode()
+            + b"\n[Faces]\n0, 1, 2\n",
+            {},
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "my table (1).csv"])
+def test_remedies_work_as_they_are_printed(
+    name, content, columns, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        nfsgeo.open(name)
+    said = str(caught.value)
+    if found := re.search(r"pandas\.read_csv\(.*?\.to_csv\('NAME.csv'.*?\)", said):
+        eval(found[0], {"pandas": pandas})
+    else:
+        command = re.search(r"(tail|iconv|awk) .* > NAME\.csv", said)
+        subprocess.run(command[0], shell=True, check=True)
+    fields = nfsgeo.open("NAME.csv", columns=columns)
+    assert fields.num_points(0) == 4 and len(fields.component_names) == 1
+
+
+def zipped(**members: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return stream.getvalue()
+
+
+TEXT = series(U).to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        zipped(**{"a.csv": TEXT, "__MACOSX/._a.csv": "x"}),
+        zipped(**{"a.csv": TEXT, "README.txt": "x", ".DS_Store": ""}),
+        zipped(a=TEXT),
+        zipped(**{"a.json": series(U).to_json(orient="records")}),
+        TEXT.encode("utf-16-le"),
+        TEXT.encode("utf-16-be"),
+        series(U).to_json(orient="index").encode(),
+        re.sub(r"(-\d\d-\d\d),", r"\1 00:00:00 UTC,", TEXT).encode(),
+    ],
+)
+def test_other_wrappings(content, tmp_path):
+    (tmp_path / "a.csv").write_bytes(content)
+    fields = nfsgeo.open(tmp_path / "a.csv")
+    assert fields.component_names == ["u"] and len(fields.times) == 6
+
+
+LONG = (TEXT + TEXT.partition("\n")[2] * 3000).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (zipped(**{"a.csv": TEXT, "b.csv": TEXT}), "an archive of 2 tables.*unzip"),
+        (gzip.compress(TEXT.encode())[:-20], "cut off"),
+        (bz2.compress(TEXT.encode())[:-20], "cut off"),
+        (lzma.compress(TEXT.encode())[:-20], "cut off"),
+        (gzip.compress(LONG)[:-20], "cut off"),
+        (lzma.compress(TEXT.encode(), lzma.FORMAT_ALONE), "lzma"),
+        (b"\x04\x22\x4d\x18" + bytes(99), "lz4"),
+        (b"7z\xbc\xaf\x27\x1c" + bytes(99), "7-Zip"),
+        (b"", "an empty file"),
+        (b"\n\n", "an empty file"),
+        (TEXT.encode("utf-16")[:-1], "UTF-16"),
+        (TEXT.replace("\n", "\n1,2,3,4,5\n", 1).encode(), "5 cells in row 1"),
+        ((TEXT + "1,2,3,4,5\n").encode(), "5 cells in row 25"),
+        (TEXT.replace("\n2", '\n"2', 1).encode(), "quote.*row 1"),
+        (
+            b'{"features": [{"properties": {"u": 1}, "geometry": null}]}',
+            "feature 1.*no point",
+        ),
+    ],
+)
+def test_other_files_are_called_what_they_are(content, words, tmp_path):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        nfsgeo.open(tmp_path / "a.csv")

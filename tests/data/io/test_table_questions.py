@@ -4,6 +4,7 @@ import bz2
 import json
 import lzma
 import re
+import shlex
 import zipfile
 
 import click
@@ -35,7 +36,8 @@ def answer(message: str) -> dict:
     """The first answer of a question, as the command line reads it."""
     said = message.partition("--columns ")[2].partition(" (or train")[0]
     option = click.Option(["--columns"])
-    return COLUMNS.convert(re.split(", or |; ", said)[0], option, None)
+    said = " ".join(shlex.split(re.split(", or |; ", said)[0]))
+    return COLUMNS.convert(said, option, None)
 
 
 DAY = "2026-01-0{0}"
