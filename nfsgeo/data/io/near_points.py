@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from nfsgeo.data.checks import nearly_equal
+from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.fields import Fields
 from nfsgeo.errors import UserError
 
-__all__ = ["check_near_points"]
+__all__ = ["NEAR", "check_near_points", "rounded"]
 
+NEAR = 1e-6  # of the box
 LOOKED_AT = 1000  # pairs
 
 
@@ -28,7 +32,7 @@ def check_near_points(fields: Fields) -> None:
     if len(fields.times) == 1:
         return
     points = fields.coordinates()
-    pairs = nearly_equal(points)[:LOOKED_AT]
+    pairs = nearly_equal(points, NEAR)[:LOOKED_AT]
     odd = []
     for sample in range(fields.num_samples if len(pairs) else 0):
         numbers, place = np.unique(pairs, return_inverse=True)
@@ -38,14 +42,24 @@ def check_near_points(fields: Fields) -> None:
         both, either = seen.all(axis=1).sum(axis=1), seen.any(axis=1).sum(axis=1)
         odd += [*pairs[2 * both < either]]
     if odd:
-        one, other = points[odd[0]]
-        num, places = len(np.unique(odd, axis=0)), points[odd]
-        digits = [d for d in range(-8, 16) if not np.ptp(places.round(d), axis=1).any()]
-        raise UserError(
-            f"{fields.path} with {num} pairs of points that are nearly the same, such "
-            f"as {one.tolist()} and {other.tolist()}, which seldom have values at one "
-            "time",
-            "one point for each place",
-            f"round the coordinates to {max(digits)} digits behind the point, in which "
-            "all of them are the same, and join the values of such points",
-        )
+        raise rounded(fields.path, points, np.array(odd))
+
+
+def rounded(path: Path, points: Doubles, pairs: Indices) -> UserError:
+    """Return the error that asks to round coordinates in which pairs of points differ.
+
+    Args:
+        path: The file.
+        points: Coordinates ``[n, d]``.
+        pairs: Indices of the points of each pair ``[m, 2]``.
+    """
+    num, places = len(np.unique(pairs, axis=0)), points[pairs]
+    digits = [d for d in range(-8, 16) if not np.ptp(places.round(d), axis=1).any()]
+    return UserError(
+        f"{path} with {num} pairs of points that are nearly the same, such as "
+        f"{places[0, 0].tolist()} and {places[0, 1].tolist()}, which seldom have "
+        "values at one time",
+        "one point for each place",
+        f"round the coordinates to {max(digits)} digits behind the point, in which "
+        "all of them are the same, and join the values of such points",
+    )

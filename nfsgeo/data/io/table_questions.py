@@ -17,13 +17,16 @@ from nfsgeo.data.conventions import (
     Doubles,
     Indices,
     bare_name,
+    is_static,
+    listed,
     role_of,
 )
+from nfsgeo.data.io.frames import is_number
 from nfsgeo.data.io.roles import ask
-from nfsgeo.data.io.table_layouts import UNITS, VALUES, calendar
+from nfsgeo.data.io.table_layouts import UNITS, calendar
 from nfsgeo.errors import UserError
 
-__all__ = ["check_numbers", "check_sample", "check_simulations"]
+__all__ = ["check_numbers", "check_quantities", "check_sample", "check_simulations"]
 __all__ += ["check_times", "codes_of", "rows_apart"]
 
 NUMBER = r"s?([ _-]?(id|ids|no|nr|num|number|numbers|index|idx|name|code|cd))?"
@@ -31,6 +34,11 @@ SAMPLES = re.compile(
     "(case|run|sim|simulation|member|ensemble|ensemble_member|realization|realisation|"
     "trajectory|traj|experiment|exp|episode|scenario|seed|geometry|design|config|"
     f"configuration|sample|batch|replicate|draw|rollout){NUMBER}"
+)
+# What is computed or measured several times at one place, or in one sensor.
+COPIES = re.compile(
+    "(model|gcm|rcm|esm|specimen|treatment|subject|patient|animal|trial|test|setup|"
+    f"solver|method|scheme|version|variant|rcp|ssp|pathway){NUMBER}"
 )
 QUANTITIES = re.compile(
     "(parameter|param|variable|var|pollutant|indicator|quantity|quantities|species|"
@@ -49,12 +57,17 @@ ROWS = re.compile(
 FIRST = re.compile(".*(init|issue|ref|run|cycle|analysis|base).*")  # of a forecast
 LEADS = re.compile("(forecast_?)?(lead|step|hour|fhour|lead_?time|lead_?hours?)")
 WHEN = re.compile(".*(time|date|step|frame|iter|year|month|day|hour|lead).*|t")
-FEATURES = ("year", "month", "day", "hour", "weekday", "dayofweek", "dayofyear", "doy")
+VALUE = re.compile(
+    "_*(mean_?|avg_?|obs_?|data_?|sample_?|measured_?|result_?)?(val|values?|valor|"
+    "valore|valeurs?|wert|messwert|waarde|readings?|results?|measurements?|data|obs|"
+    "observations?|concentrations?|conc|amount|quantity|v|y_?value)_*"
+)
 STATION_LIKE = re.compile(
     f"(station|stn|site|gau?ge|sensor|basin|wmo|buoy|platform|location|catchment|well)"
     f"s?{NUMBER}"
 )
 MANY = 1000  # more names than there are quantities
+FEW = 20  # rows in which numbers may rise by chance
 MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
 
 
@@ -72,26 +85,90 @@ def codes_of(*columns: Any) -> tuple[Indices, int]:
     return codes, num
 
 
-def is_quantity(frame: pandas.DataFrame, name: str) -> bool:
-    """Whether a column of text names quantities, whose values are in another one."""
-    text, bare = frame[name].dtype.kind not in "biufmM", bare_name(name)
-    if not text or SAMPLES.fullmatch(bare) or bare in (*STATIONS, *UNITS):
-        return False
-    if QUANTITIES.fullmatch(bare):
-        return True
-    if not 1 < frame[name].nunique() <= MANY or WHEN.fullmatch(bare):
-        return False
-    if unit := next((n for n in frame if bare_name(n) in UNITS), ""):
-        return bool((frame.groupby(name)[unit].nunique() == 1).all())
-    return any(bare_name(other) in VALUES for other in frame)
+def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool]:
+    """The column of the values of what another one names, empty if there is none, and
+    whether both have names that tell so.
+    """
+    column, bare = frame[name], bare_name(name)
+    sure, text = QUANTITIES.fullmatch(bare), column.dtype.kind not in "biufmM"
+    if not sure and (SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)):
+        return "", False
+    others = [n for n in frame if n != name and frame[n].dtype.kind in "iuf"]
+    called = [n for n in others if VALUE.fullmatch(bare_name(n))]
+    values = called if len(called) == 1 else others
+    if len(values) != 1 or bare in UNITS or not (text or (sure and called)):
+        return "", False
+    if not sure:
+        names = column.dropna().unique()[: MANY + 1]
+        if (
+            len(names) > MANY
+            or WHEN.fullmatch(bare)
+            or any(map(is_number, map(str, names)))
+        ):
+            return "", False
+    return values[0], bool(sure)
 
 
-def check_sample(path: Path, frame: pandas.DataFrame, name: str) -> None:
-    """Raise a UserError if what is said to be the sample names quantities."""
-    if name and is_quantity(frame, name):
-        some = [str(cell) for cell in frame[name].unique()[:3]]
-        given = f"sample={name} of {path}, which names quantities ({', '.join(some)})"
-        todo = f"say --columns quantity={name}, and each becomes a field"
+def check_quantities(
+    path: Path,
+    frame: pandas.DataFrame,
+    kinds: Mapping[str, str],
+    time: Indices,
+    at: str,
+) -> None:
+    """Ask about a column that may name quantities, whose values are in a single other.
+
+    Args:
+        path: The file.
+        frame: Columns without a role.
+        kinds: What users say of columns.
+        time: The time step of each row.
+        at: The column that names the points, empty if there is none.
+
+    Raises:
+        UserError: There is one. Users may say what it is, but those that surely name
+            quantities are not ignored, since their values would be one field.
+    """
+    texts = [n for n in frame if frame[n].dtype.kind not in "biufmM"]
+    for name in frame:
+        values, sure = _values_of_quantities(frame, name)
+        if not values or frame[name].nunique() < 2:
+            continue
+        called = VALUE.fullmatch(bare_name(values))
+        same_time = codes_of(time, frame[name])[1] == time.max() + 1 > 1
+        if not sure and (same_time or name in kinds or "field" in kinds.values()):
+            continue
+        known = bare_name(name) in STATIONS or STATION_LIKE.fullmatch(bare_name(name))
+        if not sure and (at == name and (known or not called)):
+            continue
+        if not sure and not called and len(texts) > 1:
+            continue  # asked about together
+        some = listed([str(cell) for cell in frame[name].dropna().unique()])
+        which = f"which may name quantities ({some}), whose values are in {values}"
+        say = [f"quantity={name}"]
+        if at == name:
+            say = [*say, f"station={name}"] if sure else [f"station={name}", *say]
+        elif not sure:
+            say = [*say, f"ignore={name}"] if called else [f"ignore={name}", *say]
+        raise ask(path, [name], which, "what it is", ", or ".join(say))
+
+
+def check_sample(
+    path: Path, frame: pandas.DataFrame, name: str, point: Indices
+) -> None:
+    """Raise a UserError if what is said to be the sample names quantities.
+
+    Text that has values at the same points is the name of a sample only if the column
+    has a name that tells so.
+    """
+    if not name or not _values_of_quantities(frame, name)[0]:
+        return
+    groups, num = frame[name].nunique(), codes_of(point)[1]
+    own = codes_of(frame[name], point)[1] == num >= 2 * groups
+    if QUANTITIES.fullmatch(bare_name(name)) or not own:
+        some = listed([str(cell) for cell in frame[name].unique()])
+        given = f"sample={name} of {path}, which seems to name quantities ({some})"
+        todo = f"say --columns quantity={name}, or call the column sample"
         raise UserError(given, "a column that tells samples apart", todo)
 
 
@@ -130,9 +207,9 @@ def rows_apart(
         clock = {unit for unit in calendar([name]) if unit not in ("year", "month")}
         if WHEN.fullmatch(bare) and "time" not in roles:
             return 0 if not FIRST.fullmatch(bare) else 4, f"time={name}"
-        if is_quantity(frame, name) or QUANTITIES.fullmatch(bare):
+        if _values_of_quantities(frame, name)[0] or QUANTITIES.fullmatch(bare):
             return 1, f"quantity={name}"
-        if SAMPLES.fullmatch(bare):
+        if SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare):
             return 2, f"sample={name}"
         if "time" in roles and (clock or bare in ("time", "clock")):
             return 3, f"time={roles['time']}+{name}"
@@ -166,23 +243,36 @@ def rows_apart(
 def check_simulations(
     path: Path,
     frame: pandas.DataFrame,
+    sample: Indices,
     time: Indices,
     point: Indices,
     points: Doubles,
     kinds: Mapping[str, str],
+    role: str,
+    *,
+    measured: bool,
 ) -> None:
     """Ask about a column that numbers simulations, each at points of its own.
 
-    Its name tells so, or its groups of rows, which follow each other at each time, are
-    at points among those of the others.
+    Its name tells so, or its groups of rows are at points among those of the others, as
+    meshes of one domain are, and follow each other at each time or are alike in size.
+    Columns of stations that are ``measured`` are not taken for such by their places,
+    since attributes of stations look the same.
 
     Raises:
         UserError: There is one; whatever else a user says it is.
     """
+    if sample.any():  # those in one sample
+        first = sample == 0
+        frame, time = frame[first], time[first]
+        point, used = pandas.factorize(point[first], sort=True)
+        points = points[used]
     steps, num = int(time.max()) + 1, len(points)
     for name in sorted(frame, key=lambda n: not SAMPLES.fullmatch(bare_name(n))):
         named = bool(SAMPLES.fullmatch(bare_name(name)))
-        if not named and frame[name].head(1000).nunique() > 500:
+        many = not named and frame[name].head(1000).nunique() > 500
+        quantity = QUANTITIES.fullmatch(bare_name(name))
+        if is_static(name) or quantity or many or (measured and not named):
             continue
         codes, groups = codes_of(frame[name])
         if not 1 < groups <= num / 2 or codes.min() < 0:
@@ -195,16 +285,16 @@ def check_simulations(
         if not named:
             order = np.argsort(time, kind="stable")
             runs = np.diff(codes[order] * np.int64(steps) + time[order]) != 0
-            alike = 1 + np.count_nonzero(runs) == groups * steps and sizes.min() > 1
-            if not alike or not _mixed(points, group):
+            apart = 1 + np.count_nonzero(runs) == groups * steps
+            alike = np.ptp(sizes) == 0
+            if sizes.min() < 2 or not (apart or alike) or not _mixed(points, group):
                 continue
         given = f"{path} with {name}, whose {groups} groups of rows are each at points "
         given += "of their own"
         if kind := kinds.get(name):
             given = f"{kind}={name} of {given}"
-        todo = (
-            f"say it: nfsgeo convert {path} --out NAME.nc --columns sample={name}, or "
-        )
+        say = f"sample={role}+{name}" if role else f"sample={name}"
+        todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}, or "
         todo += "remove the column if the points of all of them are one mesh"
         raise UserError(given, "to be told that they are samples", todo)
 
@@ -220,33 +310,60 @@ def _mixed(points: Doubles, group: Indices) -> bool:
 
 def check_numbers(
     path: Path, frame: pandas.DataFrame, time: Indices, sample: Indices, point: Indices
-) -> None:
-    """Ask about columns that number the rows or points, or repeat the time, or that, in
-    one time step, have a value for each sample.
+) -> list[str]:
+    """Find columns of numbers that are no quantities, and ask about others.
+
+    Args:
+        path: The file.
+        frame: Columns of numbers that may be fields.
+        time: The time step of each row.
+        sample: The sample of each row.
+        point: The point of each row.
+
+    Returns:
+        Columns that are one number throughout, or number rows or times.
+
+    Raises:
+        UserError: One may name the points, or has one value for each sample.
     """
-    odd: dict[str, list[str]] = {"ignore": [], "static": [], "station": []}
-    for name in (n for n in frame if frame[n].dtype.kind in "iuf"):
-        bare, values = bare_name(name), frame[name]
-        stations = STATION_LIKE.fullmatch(bare)
-        if (ROWS.fullmatch(bare) or stations) and (values % 1 == 0).all():
-            if stations and codes_of(values)[1] == codes_of(values, point)[1] > 1:
-                odd["station"] += [name] * (codes_of(point)[1] == values.nunique())
-            elif codes_of(sample, time, values)[1] == len(values):
-                odd["ignore"] += [name]
-        elif bare in FEATURES and time.any():
-            odd["ignore"] += [name] * bool(codes_of(time, values)[1] == time.max() + 1)
-        elif sample.any() and not time.any() and values.nunique() > 1:
-            odd["static"] += [name] * bool(
-                codes_of(sample, values)[1] == sample.max() + 1
-            )
-    if names := odd["station"][:1]:
+    no_fields, odd = list[str](), dict[str, list[str]]()
+    num, steps = len(frame), int(time.max()) + 1
+    for name, column in frame.items():
+        bare, values = bare_name(name), pandas.to_numeric(column, errors="coerce")
+        stations, rows = STATION_LIKE.fullmatch(bare), ROWS.fullmatch(bare)
+        whole = (stations or rows) and (values % 1 == 0).all()
+        if whole and stations:
+            points = codes_of(point)[1]
+            if codes_of(point, values)[1] == points == values.nunique() > 1:
+                odd.setdefault("station", []).append(name)
+                continue
+        if sample.any() and steps == 1 and values.nunique() > 1:
+            if codes_of(sample, values)[1] == sample.max() + 1:
+                odd.setdefault("static", []).append(name)
+        elif _is_counter(values, time, num, steps) or (
+            whole and codes_of(sample, time, values)[1] == num
+        ):
+            no_fields.append(name)
+    if names := odd.get("station", [])[:1]:
         say = f"station={names[0]}, or ignore={names[0]}"
         raise ask(path, names, "which numbers the points", "whether it names them", say)
-    if names := odd["ignore"]:
-        say = ",".join(f"ignore={name}" for name in names)
-        which = "which number rows or points, or repeat the time"
-        raise ask(path, names, which, "that they are no fields", say)
-    if names := odd["static"]:
+    if names := odd.get("static", []):
         what = "whether that is a static input, a field to predict, or neither"
         say = ", or ".join(f"{kind}={names[0]}" for kind in KINDS)
         raise ask(path, names, "with one value for each sample", what, say)
+    fields = frame.drop(columns=no_fields)
+    return no_fields if fields.notna().any(axis=None) else []
+
+
+def _is_counter(values: pandas.Series, time: Indices, num: int, steps: int) -> bool:
+    """Whether numbers are one throughout, or number the rows or the time steps."""
+    integers, low, high = values.dtype.kind in "iu", values.min(), values.max()
+    if low == high:  # a field may well be zero for a while
+        return bool(steps > 1 and low != 0 and values.notna().all())
+    of_time = np.empty(steps, values.dtype)
+    of_time[time] = values
+    if 1 < steps < num and (of_time[time] == values).all():
+        return bool(integers or (np.diff(of_time) > 0).all())
+    if not integers or not values.is_unique or num < FEW:
+        return False
+    return bool(values.is_monotonic_increasing or (low in (0, 1) and high - low < num))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.checks import as_real, finite, not_infinite
 from nfsgeo.data.conventions import (
+    LONGITUDE,
     SPACE,
     STATION,
     STATIONS,
@@ -37,6 +38,7 @@ from nfsgeo.data.io import table_questions as questions
 from nfsgeo.data.io.format import Format, left_out
 from nfsgeo.data.io.frames import NoNumbers, frame_of, is_number, is_table, values_of
 from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.near_points import NEAR, rounded
 from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
 from nfsgeo.data.io.table_marks import check_marks
 from nfsgeo.data.io.table_questions import codes_of
@@ -58,7 +60,6 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     free = [name for name in whole if name not in kinds and name != station]
     questions.check_times(path, free, user_roles)
     roles = roles_of(path, free, user_roles)
-    questions.check_sample(path, whole, roles.get("sample", ""))
     if whole.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
     key, unit = _keys(path, whole, roles)
@@ -67,12 +68,20 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
             check_marks(path, roles[role], key[role], marks, repeats=False)
     sample, num_samples = codes_of(key["sample"])
     time, times = pandas.factorize(key["time"], sort=True)
+    ignored = [n for n in kinds if kinds[n] == "ignore"]
+    named_sample = roles.get("sample", "")
+    if named_sample:
+        space = [key[axis] for axis in SPACE if axis in key]
+        unlike = [n for n in roles.values() if n != named_sample]
+        about = whole.drop(columns=[*unlike, *ignored])
+        questions.check_sample(path, about, named_sample, codes_of(*space)[0])
     others = whole.drop(columns=[*roles.values()])
-    frame = others.drop(columns=[n for n in kinds if kinds[n] == "ignore"])
+    frame = others.drop(columns=ignored)
     del whole
     when = sample * np.int64(len(times)) + time
     points, point, name, stations = _points(path, frame, key, when, kinds, station)
     del key
+    columns_left = others
     frame, others = (table.drop(columns=name) for table in (frame, others))
     # Places are the points of one sample after those of the other.
     place = sample * np.int64(len(points)) + point
@@ -81,8 +90,23 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     ragged, places = len(places) < num_samples * len(points), places % len(points)
     where, cell = points[places], time * np.int64(len(places)) + place
     _check_rows(path, others, roles, cell, quantity, where, times, unit)
-    if num_samples == 1:
-        questions.check_simulations(path, others, time, point, points, kinds)
+    measured = (
+        unit == EPOCH or stations is not None or bare_name(roles["x"]) in LONGITUDE
+    )
+    questions.check_simulations(
+        path,
+        others,
+        sample,
+        time,
+        point,
+        points,
+        kinds,
+        named_sample,
+        measured=measured,
+    )
+    if not station:
+        questions.check_quantities(path, columns_left, kinds, time, "".join(name))
+    del columns_left, others
     seen = np.bincount(when)
     if not seen.all() or len(seen) < num_samples * len(times):
         todo = (
@@ -96,7 +120,12 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
             check_marks(path, field, values[field], marks)
     if "field" not in kinds.values():
         left = [name for name in values if name not in kinds and not is_static(name)]
-        questions.check_numbers(path, frame[left], time, sample, point)
+        counts = questions.check_numbers(path, frame[left], time, sample, point)
+        if counts:
+            values = {n: column for n, column in values.items() if n not in counts}
+            reason = "one number throughout, or a count of rows or times: say field= "
+            reason += "of all fields to keep one"
+            left_out(path, [*counts, reason])
     times, steps = filled(times) if unit == EPOCH else (times, np.arange(len(times)))
     cell = steps[time] * len(places) + place
     dims: tuple[str, ...] = ("time", "point")
@@ -218,7 +247,7 @@ def _points(
                 order = pairs[np.argsort(pairs // num)] % num
                 return points[order], np.argsort(order)[point], [name], texts
         elif len(names) < num and len(pairs) > len(names):
-            _check_moves(path, column, codes, when, point, key["sample"])
+            _check_moves(path, column, codes, when, point, points, key["sample"])
     if station:
         given = f"{path} with {frame[station].nunique()} names in column {station}"
         expected = f"a name for each of {num} points"
@@ -227,15 +256,26 @@ def _points(
 
 
 def _check_moves(
-    path: Path, column: pandas.Series, codes: Any, when: Any, point: Any, sample: Any
+    path: Path,
+    column: pandas.Series,
+    codes: Indices,
+    when: Indices,
+    point: Indices,
+    points: Doubles,
+    sample: NDArray[Any],
 ) -> None:
     """Raise a UserError if a column names what has one place at a time, but several."""
     places = pandas.DataFrame({"name": codes, "sample": sample, "point": point})
     several = places.drop_duplicates().duplicated(["name", "sample"])
     if several.any() and codes_of(codes, when)[1] == len(codes):
+        first = places.groupby(["name", "sample"])["point"].transform("first")
+        apart = abs(points[point] - points[first]).max()
+        if apart <= NEAR * np.ptp(points, axis=0).max():
+            moved = places["point"] != first
+            raise rounded(path, points, np.column_stack([first, point])[moved])
         name, row = column.name, several.idxmax()
-        todo = "interpolate the fields to such points, or say --columns "
-        todo += f"ignore={name}, or field={name}, if it tells no points apart"
+        todo = "interpolate the fields to such points, or say --columns ignore="
+        todo += f"{name}, if it tells no points apart"
         given = f"{path} with {name} {column.iloc[row]} at two places"
         raise UserError(given, "points that stay where they are", todo)
 

@@ -114,20 +114,6 @@ DAY = "2026-01-0{0}"
             ["u"],
         ),
         (
-            "Unnamed: 0.1,t,x,y,u\n" + lines("{u},{},{},{},{u}", [0, 1]),
-            {"ignore": ["Unnamed: 0.1"]},
-            1,
-            5,
-            ["u"],
-        ),
-        (
-            "time,year,lon,lat,u\n" + lines("{0}-01-01,{0},{1},{2},{u}", [2020, 2021]),
-            {"ignore": ["year"]},
-            1,
-            5,
-            ["u"],
-        ),
-        (
             "wmo,t,x,y,u\n"
             + "".join(
                 f"4{k},{t},{x},{y},{k + t}\n"
@@ -354,3 +340,193 @@ def test_a_station_with_other_digits_is_one(tmp_path, one_line):
         tmp_path / "b.csv", index=False
     )
     assert nfsgeo.open(tmp_path / "b.csv").num_points(0) == 12
+
+
+HOURS = "time,lon,lat,{},u\n"
+Q = np.random.default_rng(5).random((24, 2)).round(4)
+
+
+def stations(names: str, cells, hours: int = 6) -> str:
+    """A table of 24 stations, with cells of station k at hour t, row n."""
+    rows = [
+        f"2026-01-01T{t:02}:00,{x},{y},{cells(k, t, 24 * t + k)},{np.sin(k + t):.3f}"
+        for t in range(hours)
+        for k, (x, y) in enumerate(Q)
+    ]
+    return "\n".join([HOURS.format(names).strip(), *rows, ""])
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("name", ["soil_class", "county", "network", "location_type"])
+@pytest.mark.parametrize("text", [True, False])
+def test_attributes_of_stations_are_what_users_say(name, text, ordered, tmp_path):
+    for station in ("", "station,"):
+        table = stations(
+            station + name,
+            lambda k, t, n, station=station: (
+                f"S{k:02}," * bool(station) + ("AB"[k // 12] if text else str(k // 12))
+            ),
+        )
+        head, *rows = table.splitlines()
+        rows = rows if ordered else np.random.default_rng(1).permutation(rows).tolist()
+        (tmp_path / "a.csv").write_text("\n".join([head, *rows]))
+        for columns in ({"ignore": name}, {"field": "u"} if text else {"static": name}):
+            fields = nfsgeo.open(tmp_path / "a.csv", columns=columns)
+            assert fields.num_points(0) == 24 and fields.component_names == ["u"]
+            assert fields.static_names == [name] * ("static" in columns)
+
+
+@pytest.mark.parametrize("told", [{}, {"static": "node_type"}])
+def test_types_of_nodes_are_no_simulations(told, tmp_path):
+    rows = [
+        f"{t},{x},{y},{k // 14},{t + k}" for t in range(3) for k, (x, y) in enumerate(Q)
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["t,x,y,node_type,u", *rows]))
+    assert nfsgeo.open(tmp_path / "a.csv", columns=told).static_names == ["node_type"]
+
+
+def test_simulations_within_samples_and_in_any_order(tmp_path, one_line):
+    rows = [
+        f"{s},{c},{t},{x + 10 * c},{y},{np.sin(s + c + t + x):.3f}"
+        for s in range(2)
+        for c in range(3)
+        for t in range(3)
+        for x, y in P
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["sample,case,t,x,y,u", *rows]))
+    for columns in ({}, {"static": "case"}, {"ignore": "case"}):
+        told = answer(one_line(nfsgeo.open, path, columns=columns))
+        assert told == {"sample": "sample+case"}
+    assert nfsgeo.open(path, columns=told).num_samples == 6
+    random = np.random.default_rng(0)
+    rows = [
+        f"{100 * c},{t},{x:.5f},{y:.5f},{np.sin(c * x + t):.4f}"
+        for c in range(6)
+        for x, y in random.random((20, 2))
+        for t in range(4)
+    ]
+    path.write_text("\n".join(["Re,t,x,y,u", *random.permutation(rows)]))
+    for columns in ({}, {"static": "Re"}, {"ignore": "Re"}):
+        told = answer(one_line(nfsgeo.open, path, columns=columns))
+        assert told == {"sample": "Re"}
+    assert nfsgeo.open(path, columns=told).num_samples == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        *((name, lambda k, t, n: n) for name in ("id", "entry_id", "gid", "level_0")),
+        *((name, lambda k, t, n: 1 + (7 * n) % 144) for name in ("pk", "rownames")),
+        *((name, lambda k, t, n: 100 + t) for name in ("iteration", "julian_day")),
+        *((name, lambda k, t, n: 2026 + t / 8) for name in ("decimal_year", "epoch")),
+        *((name, lambda k, t, n: 1 + t // 3) for name in ("run", "case", "hour")),
+        *((name, lambda k, t, n: -5) for name in ("utc_offset", "version")),
+        ("depth", lambda k, t, n: 2.5),
+    ],
+)
+def test_numbers_that_are_no_quantities(name, cell, tmp_path, caplog):
+    (tmp_path / "a.csv").write_text(stations(name, cell))
+    assert nfsgeo.open(tmp_path / "a.csv").component_names == ["u"]
+    assert f"left out {name}," in caplog.text
+    fields = nfsgeo.open(tmp_path / "a.csv", columns={"field": [name, "u"]})
+    assert fields.component_names == [name, "u"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        lambda k, t, n: 0,  # no rain yet
+        lambda k, t, n: round(np.sin(t), 3),  # a forcing
+        lambda k, t, n: 101000 + (n * n) % 37,
+    ],
+)
+def test_numbers_that_may_be_quantities(cell, tmp_path):
+    (tmp_path / "a.csv").write_text(stations("q", cell))
+    assert nfsgeo.open(tmp_path / "a.csv").component_names == ["q", "u"]
+
+
+QUANTITY = [
+    ("parameter", "value"),
+    ("type", "concentration"),
+    ("Messgroesse", "Wert"),
+    ("polluant", "valeur"),
+    ("_field", "_value"),
+    ("sensor", "value"),
+    ("name", "value"),
+    ("what", "u"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), QUANTITY)
+def test_rows_of_quantities_under_any_name(name, value, tmp_path, one_line):
+    form = DAY + ",{2},{3},q{1},{u}"
+    text = f"time,lon,lat,{name},{value}\n" + lines(form, [1, 2], [0, 1])
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    for columns in ({}, {"sample": name}):
+        message = one_line(nfsgeo.open, path, columns=columns)
+        assert answer(message) == {"quantity": name} and "sample=" not in message[-60:]
+    fields = nfsgeo.open(path, columns={"quantity": name})
+    assert fields.component_names == ["q0", "q1"] and fields.num_points(0) == 5
+
+
+@pytest.mark.parametrize(("name", "value"), QUANTITY[:5])
+@pytest.mark.parametrize("parts", [["co"] * 3 + ["pm"] * 2, ["co", "pm"] * 2 + ["co"]])
+def test_each_station_measures_one_quantity(name, value, parts, tmp_path, one_line):
+    path = tmp_path / "a.csv"
+    rows = [
+        f"2026-01-0{t},{x},{y},{part},{t + x}"
+        for t in (1, 2, 3)
+        for part, (x, y) in zip(parts, P, strict=True)
+    ]
+    path.write_text("\n".join([f"time,lon,lat,{name},{value}", *rows]))
+    told = answer(one_line(nfsgeo.open, path, columns={}))
+    assert told == {"quantity": name}
+    assert nfsgeo.open(path, columns=told).component_names == ["co", "pm"]
+    if name == "parameter":
+        for kind, column in (("ignore", name), ("field", value), ("sample", name)):
+            message = one_line(nfsgeo.open, path, columns={kind: column})
+            assert answer(message) == told
+
+
+def test_one_quantity_at_each_of_two_stations(tmp_path, one_line):
+    rows = "".join(f"{t},0,1,co,{t}\n{t},1,1,pm,{t + 9}\n" for t in range(4))
+    (tmp_path / "a.csv").write_text("time,lon,lat,parameter,value\n" + rows)
+    message = one_line(nfsgeo.open, tmp_path / "a.csv", columns={})
+    assert answer(message) == {"quantity": "parameter"}
+    fields = nfsgeo.open(tmp_path / "a.csv", columns={"station": "parameter"})
+    assert fields.stations() == ["co", "pm"]
+
+
+@pytest.mark.parametrize("name", ["model", "gcm", "specimen", "treatment", "run"])
+@pytest.mark.parametrize("own", [True, False])
+def test_samples_with_names(name, own, tmp_path, one_line):
+    rows = [
+        f"{group},{t},{x + i * own},{y},{i + t + x}"
+        for i, group in enumerate(["CESM2", "MIROC6"])
+        for t in (0, 1)
+        for x, y in P
+    ]
+    (tmp_path / "a.csv").write_text("\n".join([f"{name},time,x,y,value", *rows]))
+    if not own:
+        told = answer(one_line(nfsgeo.open, tmp_path / "a.csv", columns={}))
+        assert told == {"sample": name}
+    fields = nfsgeo.open(tmp_path / "a.csv", columns={"sample": name})
+    assert (fields.num_samples, fields.num_points(0)) == (2, 5)
+
+
+def test_a_named_station_with_other_digits_is_rounded(tmp_path, one_line):
+    places = (R.random((6, 2)) * [4, 3] + [5, 47]).round(7)
+    rows = [
+        (f"S{k}", t, *(p if t < 5 else p.round(6)), t)
+        for t in range(10)
+        for k, p in enumerate(places)
+    ]
+    table = pandas.DataFrame(rows, columns=["station", "t", "lon", "lat", "u"])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    message = one_line(nfsgeo.open, tmp_path / "a.csv")
+    digits = int(re.search(r"nearly the same.*to (-?\d+) digits", message)[1])
+    table[["lon", "lat"]] = table[["lon", "lat"]].round(digits)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    assert nfsgeo.open(tmp_path / "a.csv").stations() == [f"S{k}" for k in range(6)]
