@@ -67,7 +67,7 @@ STATION_LIKE = re.compile(
     f"s?{NUMBER}"
 )
 MANY = 1000  # more names than there are quantities
-FEW = 20  # rows in which numbers may rise by chance
+FEW = 20  # rows, in which numbers may rise or be the same by chance
 MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
 
 
@@ -357,6 +357,8 @@ def check_numbers(
 
 def _is_counter(values: pandas.Series, time: Indices, num: int, steps: int) -> bool:
     """Whether numbers are one throughout, or number the rows or the time steps."""
+    if num < FEW:
+        return False
     integers, low, high = values.dtype.kind in "iu", values.min(), values.max()
     if low == high:  # a field may well be zero for a while
         return bool(steps > 1 and low != 0 and values.notna().all())
@@ -364,6 +366,6 @@ def _is_counter(values: pandas.Series, time: Indices, num: int, steps: int) -> b
     of_time[time] = values
     if 1 < steps < num and (of_time[time] == values).all():
         return bool(integers or (np.diff(of_time) > 0).all())
-    if not integers or not values.is_unique or num < FEW:
+    if not integers or not values.is_unique:
         return False
     return bool(values.is_monotonic_increasing or (low in (0, 1) and high - low < num))

@@ -123,8 +123,8 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         counts = questions.check_numbers(path, frame[left], time, sample, point)
         if counts:
             values = {n: column for n, column in values.items() if n not in counts}
-            reason = "one number throughout, or a count of rows or times: say field= "
-            reason += "of all fields to keep one"
+            reason = "one number throughout, or a count of rows or times: say static= "
+            reason += "to keep one as an input, or field= of all fields"
             left_out(path, [*counts, reason])
     times, steps = filled(times) if unit == EPOCH else (times, np.arange(len(times)))
     cell = steps[time] * len(places) + place
