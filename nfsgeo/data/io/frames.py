@@ -26,7 +26,7 @@ import pandas
 from numpy.typing import NDArray
 
 from nfsgeo.data.checks import check_distinct
-from nfsgeo.data.conventions import STATIONS, bare_name
+from nfsgeo.data.conventions import STATIONS, bare_name, role_of
 from nfsgeo.data.io.format import FileProbe, left_out
 from nfsgeo.data.io.table_marks import without_marks
 from nfsgeo.errors import UserError, require
@@ -84,6 +84,7 @@ FOREIGN = {  # how other files begin, what they are, and how they can be read
     b"<html": ("a web page", "download the file that the page is about"),
 }
 HINTS = {  # todo for cells of a kind
+    r"(?s).*\n.*": "remove the quote that opens in this row",
     r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
     "they are decimal commas, decimal=',' in place of thousands=','",
     r"[+-]?(0|[1-9]\d*),\d+": "decimal commas: write it by {2}",
@@ -292,7 +293,8 @@ def values_of(
         remove = f"remove the row{f', and {num - 1} others such' * (num > 1)}"
         if cell == name:
             remove += ", which repeats the names"
-        raise UserError(given, expected, f"{todo}, or {remove}")
+        todo = f"{todo}, or {remove}" if todo == "correct it" else todo
+        raise UserError(given, expected, todo)
     ignored = shlex.quote(f"ignore={name}")
     if (wrong | absent).all() and not fine.any():
         todo += f", or say --columns {ignored}"
@@ -490,6 +492,8 @@ def _without_index(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
         blocks = ((steps == 1) | (values[1:] == values[0])).all()
         if not (blocks or len(np.unique(values)) == len(values)):
             return frame
+        if values[0] not in (0, 1) and "time" not in map(role_of, frame):
+            return frame  # perhaps the times
         left_out(path, ["the numbers of the rows"])
         frame = frame.drop(columns=name)
     return frame

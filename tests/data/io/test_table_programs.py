@@ -520,6 +520,8 @@ LONG = (TEXT + TEXT.partition("\n")[2] * 3000).encode()
         (TEXT.replace("\n", "\n1,2,3,4,5\n", 1).encode(), "5 cells in row 1"),
         ((TEXT + "1,2,3,4,5\n").encode(), "5 cells in row 25"),
         (TEXT.replace("\n2", '\n"2', 1).encode(), "quote.*row 1"),
+        (TEXT.replace(",0.1", ',"0.1').encode(), "remove the quote"),
+        (b",a,b\n2000,1,2\n2001,2,3\n2002,3,4\n", "without a name"),
         (
             b'{"features": [{"properties": {"u": 1}, "geometry": null}]}',
             "feature 1.*no point",
