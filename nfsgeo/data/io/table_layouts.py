@@ -38,6 +38,7 @@ CALENDAR = {
     "minute": ("minute", "min", "mn", "mm"),
     "second": ("second", "sec", "ss"),
 }
+DAY_OF_YEAR = ("doy", "yday", "jday", "julian_day", "dayofyear", "day_of_year")
 VALUES = ("value", "val", "values", "reading", "result", "measurement", "data_value")
 SWEPT = re.compile(r"(.*?) *@ *(?:\d+: *)?(\w+)=(\S+)")  # as COMSOL names columns
 UNITS = ("unit", "units", "uom", "unit_name")
@@ -126,6 +127,11 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
             raise UserError(given, "dates such as 2026-01-31", todo)
         at = at.where(at == at.dt.normalize())  # of which it is not the time as well
     for name in (name for name in names if name not in first):
+        if "year" in units.values() and bare_name(name) in DAY_OF_YEAR:
+            day = pandas.Series(values_of(path, frame[name]))
+            span = pandas.to_timedelta(day.where(day.between(1, 366)) - 1, unit="D")
+            at = at + span
+            continue
         at = at + _since_midnight(path, frame[name], units.get(name, "")).to_numpy()
         if not units.get(name) and frame[name].dtype.kind == "f":
             todo = "add fractions of days in pandas, table[DATE] + "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from nfsgeo.data.conventions import (
 )
 from nfsgeo.data.io.frames import is_number
 from nfsgeo.data.io.roles import ask
-from nfsgeo.data.io.table_layouts import UNITS, calendar
+from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, UNITS, calendar
 from nfsgeo.errors import UserError
 
 __all__ = ["check_numbers", "check_quantities", "check_sample", "check_simulations"]
@@ -56,6 +56,8 @@ ROWS = re.compile(
 )
 FIRST = re.compile(".*(init|issue|ref|run|cycle|analysis|base).*")  # of a forecast
 LEADS = re.compile("(forecast_?)?(lead|step|hour|fhour|lead_?time|lead_?hours?)")
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?")
+CLOCK = re.compile(r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?$")
 WHEN = re.compile(".*(time|date|step|frame|iter|year|month|day|hour|lead).*|t")
 VALUE = re.compile(
     "_*(mean_?|avg_?|obs_?|data_?|sample_?|measured_?|result_?)?(val|values?|valor|"
@@ -172,17 +174,32 @@ def check_sample(
         raise UserError(given, "a column that tells samples apart", todo)
 
 
-def check_times(path: Path, names: Sequence[str], roles: Mapping[str, str]) -> None:
-    """Ask for the time where it is in several columns."""
-    parts = calendar(names)
-    dated = [n for n in names if role_of(n) == "time"]
-    say = [*parts.values()] if {"year", "month"} <= parts.keys() and not dated else []
-    clocks = [n for n in dated if bare_name(n) in ("time", "times")]
-    if len(dated) == 2 and len(clocks) == 1 and "t" not in map(bare_name, dated):
-        say = [*(n for n in dated if n not in clocks), *clocks]
-    if say and "time" not in roles:
+def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -> None:
+    """Ask for the time where it is in several columns, of which the first row tells."""
+    if "time" in roles or frame.empty:
+        return
+    parts, first = calendar([*frame]), {n: str(frame[n].iloc[0]).strip() for n in frame}
+    named = [n for n in frame if role_of(n) == "time"]
+    dates = [n for n in frame if DATE.match(first[n])]
+    clocks = [n for n in frame if CLOCK.match(first[n])]
+    days = [n for n in dates if ":" not in first[n] and WHEN.fullmatch(bare_name(n))]
+    hours = [parts[unit] for unit in ("hour", "minute", "second") if unit in parts]
+    hours = hours if "hour" in parts and parts.get("day") not in days else []
+    day_of_year = [n for n in frame if bare_name(n) in DAY_OF_YEAR]
+    say, others = list[str](), list[str]()
+    if len(days) == 1 and len(dates) == 1 and (len(clocks) == 1 or hours):
+        say = [*days, *(clocks or hours)]
+    elif {"year", "month"} <= parts.keys() and not named:
+        say = [*parts.values()]
+    elif "year" in parts and "month" not in parts and day_of_year and not named:
+        say = [parts["year"], day_of_year[0], *hours]
+    elif len(named) > 1 and dates:
+        say = [next((n for n in named if n in dates), named[0])]
+        others = [n for n in named if n not in say]
+    if say:
         which, what = "each with a part of the time", "how they make one"
-        raise ask(path, say, which, what, f"time={'+'.join(say)}")
+        told = ",".join([f"time={'+'.join(say)}", *(f"ignore={n}" for n in others)])
+        raise ask(path, [*say, *others], which, what, told)
 
 
 def rows_apart(

@@ -58,7 +58,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     station = str(told.pop(STATION, ""))
     kinds, user_roles = chosen(path, list(whole), told)
     free = [name for name in whole if name not in kinds and name != station]
-    questions.check_times(path, free, user_roles)
+    questions.check_times(path, whole[free], user_roles)
     roles = roles_of(path, free, user_roles)
     if whole.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")

@@ -530,3 +530,29 @@ def test_a_named_station_with_other_digits_is_rounded(tmp_path, one_line):
     table[["lon", "lat"]] = table[["lon", "lat"]].round(digits)
     table.to_csv(tmp_path / "a.csv", index=False)
     assert nfsgeo.open(tmp_path / "a.csv").stations() == [f"S{k}" for k in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("head", "cells", "told", "step"),
+    [
+        ("year,doy", "2026,{}", {"time": "year+doy"}, 86400),
+        ("Date,Time UTC", "2026-01-01,0{}:00", {"time": "Date+Time UTC"}, 3600),
+        ("Date GMT,Time GMT", "2026-01-01,0{}:00", {"time": "Date GMT+Time GMT"}, 3600),
+        ("date,hour,minute", "2026-01-01,{},30", {"time": "date+hour+minute"}, 3600),
+        (
+            "time,timestamp",
+            "{0},2026-03-08T0{0}:00:00Z",
+            {"time": "timestamp", "ignore": ["time"]},
+            3600,
+        ),
+    ],
+)
+def test_the_time_in_several_columns(head, cells, told, step, tmp_path, one_line):
+    rows = lines(cells.replace("{}", "{0}") + ",{1},{2},{u}", [1, 2, 3])
+    (tmp_path / "a.csv").write_text(f"{head},lon,lat,u\n{rows}")
+    message = one_line(nfsgeo.open, tmp_path / "a.csv", columns={})
+    said = shlex.split(message.partition("--columns ")[2].partition(" (or train")[0])
+    assert COLUMNS.convert(said[0], click.Option(["--columns"]), None) == told
+    fields = nfsgeo.open(tmp_path / "a.csv", columns=told)
+    assert np.diff(fields.times).tolist() == [step] * 2
+    assert fields.component_names == ["u"]
