@@ -287,6 +287,19 @@ def test_errors_on_graded_meshes():
         assert rel_l2 == f"{found.rel_l2.mean():.3f}", title
 
 
+def test_what_each_part_is_worth_on_graded_meshes():
+    text, now = page("docs/benchmarks.md"), results("graded")
+    errors = now[now.seed == 0].groupby(BY).rel_l2.first()
+    variants = "nfs-no-messages nfs-no-path nfs-no-latent fno-spline nfs-no-margin"
+    variants += " nfs-no-skip nfs-full-modes nfs-all-points"
+    shown = list(rows(text, "| left out |"))
+    for variant, (_, *cells) in zip(variants.split(), shown, strict=True):
+        for problem, cell in zip(("heat", "elasticity", "wake"), cells, strict=True):
+            if cell:
+                ratio = errors[problem, variant] / errors[problem, "nfs"]
+                assert cell == f"{ratio:.2f}", (problem, variant)
+
+
 RIVALS = "mppde meshgraphnets rigno gcgru dcrnn agcrn dse gino neuralop-gino transolver"
 RIVALS += " transolver-long transolver-published flare flare-published nfs-vit-radii"
 PARTS = "nfs-one-mesh nfs-uniform nfs-direct nfs-norm nfs-no-norm nfs-mean"
