@@ -131,7 +131,7 @@ def nearly_equal(points: NDArray[np.float64], share: float = 1e-6) -> NDArray[np
     reach = share * np.ptp(points, axis=0).max(initial=0.0) if num else 0.0
     if not reach:
         return np.empty((0, 2), np.int64)
-    # Of dim + 1 grids, each moved by twice the reach, one has both in one cell.
+    # Two such points share a cell of at least one of dim + 1 shifted grids.
     near, width = np.zeros(num, bool), 2 * (dim + 1) * reach
     low = points.min(axis=0)
     for shift in range(dim + 1):

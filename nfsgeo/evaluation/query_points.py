@@ -12,7 +12,8 @@ import torch
 from nfsgeo.data.checks import as_real, reading
 from nfsgeo.data.conventions import STATIONS, Doubles, bare_name
 from nfsgeo.data.flat_axes import has_extent
-from nfsgeo.data.io import frames as cells
+from nfsgeo.data.io.frames import values_of
+from nfsgeo.data.io.table_heads import SPACES, first_lines, is_number
 from nfsgeo.data.io.table_layouts import point_table
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -118,15 +119,15 @@ def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
 
 def _table(path: Path, static: Sequence[str]) -> QueryPoints:
     """Columns of coordinates, of names and of ``static`` inputs."""
-    names, separator, *_ = cells.first_lines(path)
-    if names and all(name and cells.is_number(name) for name in names):
-        one = None if separator == cells.SPACES else separator
+    names, separator, *_ = first_lines(path)
+    if names and all(name and is_number(name) for name in names):
+        one = None if separator == SPACES else separator
         pos = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
         return QueryPoints(pos, [], {})
     places, others = point_table(path)
-    values = {n: cells.values_of(path, others.pop(n)) for n in static if n in others}
+    values = {n: values_of(path, others.pop(n)) for n in static if n in others}
     for name in others:
-        numeric = others[name].map(cells.is_number).all()
+        numeric = others[name].map(is_number).all()
         if numeric and bare_name(name) not in STATIONS:
             told = ", ".join(["coordinates", "names of the points", *static])
             raise ValueError(f"columns {[*others]}, of which {name} is none of {told}")

@@ -1,4 +1,4 @@
-"""What is time, space and sample in a data set, as the CF conventions tell it."""
+"""Roles of coordinates in a data set, time, space and sample, by the CF conventions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def coordinate_roles(
 
 
 def is_coordinate(values: DataArray) -> bool:
-    """Whether attributes make a coordinate of a variable that no other names as one."""
+    """Return whether attributes mark a variable as a coordinate."""
     told = values.attrs.get("axis") in ("X", "Y", "Z", "T")
     told |= values.attrs.get("standard_name") in STANDARD
     return bool(values.ndim) and (told or _is_degrees(values, "en"))
@@ -108,7 +108,7 @@ def _coordinates_of(field: DataArray) -> list[str]:
 
 
 def is_longitude(values: DataArray) -> bool:
-    """Whether attributes of a coordinate call it a longitude."""
+    """Return whether attributes of a coordinate call it a longitude."""
     return _is_degrees(values) or values.attrs.get("standard_name") == "longitude"
 
 

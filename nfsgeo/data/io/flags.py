@@ -153,7 +153,7 @@ def with_masks(
 
 
 def _marks(fields: Fields, name: str) -> bool:
-    """Whether a field of whole numbers has the name of another one with ``_qc``."""
+    """Return whether whole numbers are called as another field, with ``_qc``."""
     if "nfsgeo_layout" in fields.dataset.attrs or not _owner(fields, name):
         return False
     values = fields.read_values([name], 0, slice(0, LOOKED_AT))

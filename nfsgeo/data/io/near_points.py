@@ -33,9 +33,9 @@ def check_near_points(fields: Fields) -> None:
         return
     points = fields.coordinates()
     pairs = nearly_equal(points, NEAR)[:LOOKED_AT]
+    numbers, place = np.unique(pairs, return_inverse=True)
     odd = []
     for sample in range(fields.num_samples if len(pairs) else 0):
-        numbers, place = np.unique(pairs, return_inverse=True)
         values = fields.read(sample, slice(None), numbers)
         has_values = np.asarray(np.isfinite(values).any(axis=2))
         seen = has_values[place.reshape(pairs.shape)]

@@ -21,8 +21,8 @@ from nfsgeo.data.conventions import (
     listed,
     role_of,
 )
-from nfsgeo.data.io.frames import is_number
 from nfsgeo.data.io.roles import ask
+from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, UNITS, calendar
 from nfsgeo.errors import UserError
 
@@ -35,7 +35,7 @@ SAMPLES = re.compile(
     "trajectory|traj|experiment|exp|episode|scenario|seed|geometry|design|config|"
     f"configuration|sample|batch|replicate|draw|rollout){NUMBER}"
 )
-# What is computed or measured several times at one place, or in one sensor.
+# Names of columns that number computations or measurements repeated at one place.
 COPIES = re.compile(
     "(model|gcm|rcm|esm|specimen|treatment|subject|patient|animal|trial|test|setup|"
     f"solver|method|scheme|version|variant|rcp|ssp|pathway){NUMBER}"
@@ -317,7 +317,7 @@ def check_simulations(
 
 
 def _mixed(points: Doubles, group: Indices) -> bool:
-    """Whether points of several groups lie among each other."""
+    """Return whether points of several groups lie among each other."""
     some = np.random.default_rng(0).permutation(len(points))[:2000]
     _, near = cKDTree(points).query(points[some], 2)
     other = np.mean(group[near[:, 1]] != group[some])
@@ -341,7 +341,8 @@ def check_numbers(
         Columns that are one number throughout, or number rows or times.
 
     Raises:
-        UserError: One may name the points, or has one value for each sample.
+        UserError: One may name the points, has one value for each sample, or repeats
+            a part of the time in a table too small to tell a count from a field.
     """
     no_fields, odd = list[str](), dict[str, list[str]]()
     num, steps = len(frame), int(time.max()) + 1
@@ -361,6 +362,11 @@ def check_numbers(
             whole and codes_of(sample, time, values)[1] == num
         ):
             no_fields.append(name)
+        elif num < FEW and calendar([name]) and codes_of(time, values)[1] == steps > 1:
+            odd.setdefault("time", []).append(name)
+    if names := odd.get("time", []):
+        say = f"{','.join(f'ignore={n}' for n in names)}, or field={names[0]}"
+        raise ask(path, names, "which repeats the time", "what it is", say)
     if names := odd.get("station", [])[:1]:
         say = f"station={names[0]}, or ignore={names[0]}"
         raise ask(path, names, "which numbers the points", "whether it names them", say)
@@ -373,7 +379,7 @@ def check_numbers(
 
 
 def _is_counter(values: pandas.Series, time: Indices, num: int, steps: int) -> bool:
-    """Whether numbers are one throughout, or number the rows or the time steps."""
+    """Return whether a column is constant, or numbers the rows or the time steps."""
     if num < FEW:
         return False
     integers, low, high = values.dtype.kind in "iu", values.min(), values.max()

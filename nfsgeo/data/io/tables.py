@@ -36,10 +36,11 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.io import table_layouts as layouts
 from nfsgeo.data.io import table_questions as questions
 from nfsgeo.data.io.format import Format, left_out
-from nfsgeo.data.io.frames import NoNumbers, frame_of, is_number, is_table, values_of
+from nfsgeo.data.io.frames import NoNumbers, frame_of, is_table, values_of
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.near_points import NEAR, rounded
 from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
+from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_marks import check_marks
 from nfsgeo.data.io.table_questions import codes_of
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times

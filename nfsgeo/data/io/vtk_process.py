@@ -119,7 +119,7 @@ def _leaves(data: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _block(data: Any) -> tuple[dict[str, Any], list[Any]]:
-    """What a data set holds: names of its arrays, and the arrays."""
+    """Return the names of the arrays of a data set, and the arrays."""
     from vtkmodules.util.numpy_support import vtk_to_numpy
     from vtkmodules.vtkCommonDataModel import vtkCellTypeUtilities
     from vtkmodules.vtkFiltersCore import vtkAppendFilter, vtkCellCenters

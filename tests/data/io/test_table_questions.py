@@ -126,6 +126,13 @@ DAY = "2026-01-0{0}"
             ["u"],
         ),
         (
+            "time,year,lon,lat,u\n" + lines("{0}-01-01,{0},{1},{2},{u}", [2020, 2021]),
+            {"ignore": ["year"]},
+            1,
+            5,
+            ["u"],
+        ),
+        (
             "t,x,y,u\n" + lines("{},{},{},{u}", [0, 1]) + "2,0,0,-999.9\n",
             {"missing": ["-999.9"]},
             1,
@@ -556,3 +563,10 @@ def test_the_time_in_several_columns(head, cells, told, step, tmp_path, one_line
     fields = nfsgeo.open(tmp_path / "a.csv", columns=told)
     assert np.diff(fields.times).tolist() == [step] * 2
     assert fields.component_names == ["u"]
+
+
+def test_numbers_of_rows_are_no_field(tmp_path, caplog):
+    path = tmp_path / "a.csv"
+    path.write_text("Unnamed: 0.1,t,x,y,u\n" + lines("{u},{},{},{},{u}", [0, 1]))
+    assert nfsgeo.open(path).component_names == ["u"]
+    assert "Unnamed: 0.1" in caplog.text

@@ -1,0 +1,110 @@
+"""Packed files, and files of other programs, told by how they begin."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import re
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from nfsgeo.data.io.format import FileProbe
+
+__all__ = ["BEGINNING", "BROKEN", "foreign", "opened", "packing", "whole_text"]
+
+BEGINNING = 2**20  # bytes that are looked at
+TEXTS = (".csv", ".txt", ".tsv", ".dat")
+JSONS = (".json", ".jsonl", ".ndjson", ".geojson")
+ASIDE = re.compile(r"(?i)__MACOSX/|(.*/)?(\.|readme|licen[cs]e)")  # in archives
+PACKED: dict[bytes, tuple[Any, str]] = {
+    b"\x1f\x8b": (gzip.open, "gzip"),
+    b"BZh": (bz2.open, "bz2"),
+    b"\xfd7zXZ\0": (lzma.open, "xz"),
+    b"PK\3\4": (None, "zip"),
+}
+BROKEN = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile)
+EXCEL = (
+    "a workbook of a spreadsheet program",
+    (
+        "save it as CSV there, or with pandas and openpyxl: "
+        "pandas.read_excel({0!r}).to_csv('NAME.csv', index=False)"
+    ),
+)
+CFX_POST = (
+    "a table of CFX-Post in sections",
+    "write the lines of its section [Data] alone: "
+    "awk '/^\\[/ {{p = /^\\[Data/; next}} p && NF' {1} > NAME.csv",
+)
+FOREIGN = {  # how other files begin, what they are, and how they can be read
+    b"\xd0\xcf\x11\xe0": EXCEL,
+    b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {1}"),
+    b"\x04\x22\x4d\x18": ("a file compressed by lz4", "unpack it: lz4 -d {1}"),
+    b"\x5d\0\0": (
+        "a file compressed by lzma",
+        "unpack it: xz -d -F lzma -c {1} > NAME",
+    ),
+    b"7z\xbc\xaf\x27\x1c": ("an archive of 7-Zip", "unpack it: 7z x {1}"),
+    b"[Name]": CFX_POST,
+    b"[Data]": CFX_POST,
+    b"SQLite format 3": ("a data base", "write a table, by pandas.read_sql and to_csv"),
+    b"<!DOCTYPE": ("a web page", "download the file that the page is about"),
+    b"<html": ("a web page", "download the file that the page is about"),
+}
+
+
+def packing(path: Path) -> str:
+    """Return the compression of a file as pandas names it; empty if there is none."""
+    head = FileProbe(path).head
+    return next((PACKED[start][1] for start in PACKED if head.startswith(start)), "")
+
+
+def whole_text(path: Path, encoding: str) -> str:
+    """The whole text of a file, unpacked."""
+    with opened(path) as stream:
+        return stream.read().decode(encoding)
+
+
+def foreign(path: Path) -> tuple[str, str] | None:
+    """Say what a file is that is no table, and how to make a table of it."""
+    if not path.is_file():
+        return None
+    try:
+        members = _members(path)
+        with opened(path) as stream:
+            head = stream.read(BEGINNING)
+    except BROKEN:
+        return "a compressed file that is cut off or damaged", "copy it again"
+    if {"xl/workbook.xml", "content.xml"} & {*members}:
+        return EXCEL
+    if len(members) > 1 and all(name.lower().endswith(TEXTS) for name in members):
+        what = f"an archive of {len(members)} tables"
+        return what, "unpack it, and name the files: unzip {1}"
+    if head[257:262] == b"ustar":
+        return "an archive of files", "unpack it: tar -xf {1}"
+    if not head.strip():
+        return "an empty file", "write it again"
+    return next((FOREIGN[m] for m in FOREIGN if head.lstrip().startswith(m)), None)
+
+
+def _members(path: Path) -> list[str]:
+    """The files in a zip archive, without those about it."""
+    if not FileProbe(path).head.startswith(b"PK\3\4"):
+        return []
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+    return [name for name in names if not ASIDE.match(name)] or names
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file for its bytes, unpacked if gzip, bz2, xz or zip has packed it."""
+    head = FileProbe(path).head
+    members = _members(path)
+    if len(members) == 1 and Path(members[0].lower()).suffix in (*TEXTS, *JSONS, ""):
+        return cast(BinaryIO, zipfile.ZipFile(path).open(members[0]))
+    for start, (unpacked, _) in PACKED.items():
+        if unpacked and head.startswith(start):
+            return cast(BinaryIO, unpacked(path))
+    return path.open("rb")

@@ -1,0 +1,153 @@
+"""The first lines of a table: comments, names, units, and what separates cells."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nfsgeo.data.io.packed_files import BEGINNING, opened
+
+__all__ = ["ABSENT", "SPACES", "Head", "cells_of", "first_lines", "is_number"]
+
+COMMENTS = 100  # lines of comments above the names, at most
+SPACES, WIDE = r"\s+", r"\s{2,}"  # what separates columns, and names with spaces
+ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
+
+
+class Head(NamedTuple):
+    """The first lines of a table: names of its columns, their separator, the number of
+    lines above the rows, the encoding, the first row, units by name, and whether a row
+    has numbers that begin with zeros, by name.
+    """
+
+    names: list[str]
+    separator: str
+    above: int
+    encoding: str
+    row: str = ""
+    units: Any = ()
+    zeros: Sequence[str] = ()
+    preamble: int = 0  # lines above the names that are no comments
+
+
+def is_number(cell: str) -> bool:
+    """Return whether a cell holds a number, or nothing."""
+    with suppress(ValueError):  # Python's numbers may have underscores
+        return "_" not in cell and (cell.lower() in ABSENT or float(cell) is not None)
+    return False
+
+
+def cells_of(line: str, separator: str) -> list[str]:
+    """Cells of a line."""
+    if separator in (SPACES, WIDE):
+        return re.split(separator, line.strip())
+    cells = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
+    return [cell.strip() for cell in cells]
+
+
+def _header(line: str) -> tuple[list[str], str]:
+    """Names of the columns in the first line of a table, and what separates them."""
+    line = line.strip(" \r\n").lstrip("#%")
+    separator = max(",;\t", key=line.count)
+    separator = separator if separator in line else SPACES
+    return cells_of(line, separator), separator
+
+
+def first_lines(path: Path) -> Head:
+    """Look at the first lines of a table."""
+    with opened(path) as stream:
+        raw = stream.read(BEGINNING)
+    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding = "utf-16" if wide else "utf-8-sig"
+    for k, name in enumerate(("utf-16-be", "utf-16-le")):  # text of Latin letters
+        if not any(raw[k:64:2]) and all(raw[1 - k : 64 : 2]) and len(raw) > 1:
+            encoding = name
+    text = raw.decode(encoding, "replace")
+    if "\0" in text[:512] or text.lstrip()[:1] == "<":
+        return Head([], ",", 0, encoding)
+    if text.lstrip()[:1] in ("{", "["):
+        return Head([], "json", 0, encoding)
+    lines = re.split("\r\n?|\n", text, maxsplit=2 * COMMENTS)
+    plain = [n for n, line in enumerate(lines) if line.lstrip()[:1] not in ("", *"#%")]
+    start = plain[0] if plain and plain[0] < COMMENTS else 0
+    names, separator = _header(lines[start])
+    rows = [lines[n] for n in plain if n > start]
+    bad = len(names) < 2 or any(map(is_number, filter(None, names)))
+    fits = [n for n in range(start) if _fits(lines[n], lines[start])] if bad else []
+    if fits:  # the last, or that of names above one of units
+        above = fits[-2] if fits[-2:-1] == [fits[-1] - 1] else fits[-1]
+        names, separator = _named(lines[above], lines[start])
+        units = cells_of(lines[fits[-1]].lstrip("#% "), separator)
+        named = dict(zip(names, units, strict=False)) if above < fits[-1] else {}
+        return Head(names, separator, start, encoding, lines[start], named)
+    cells = cells_of(rows[0], separator) if rows else names
+    if separator != SPACES and len(cells) == len(names) + 1 and not cells[-1]:
+        names, cells = [*names, ""], names  # separators at the ends of rows
+    elif bad or len(cells) != len(names):
+        fit = [n for n, row in zip(plain, rows, strict=False) if _fits(lines[n], row)]
+        for n in fit:
+            titles, separator = _header(lines[n])
+            if any(map(is_number, filter(None, titles))):
+                continue
+            # Lines of as many cells are names, and below these perhaps units.
+            top = plain.index(n)
+            while top > 1:
+                others, other = _header(lines[plain[top - 1]])
+                if (len(others), other) != (len(titles), separator):
+                    break
+                top -= 1
+            return Head([], separator, n + 1, encoding, preamble=plain[top])
+        names, separator = _header(lines[start])
+    if bad:
+        names, separator = _header(lines[0])
+        return Head(names, separator, 1, encoding, rows[0] if rows else "")
+    above, named = start + 1, {}
+    if len(rows) > 1 and (units := _units(names, separator, *rows[:2])):
+        above, named = plain[1] + 1, dict(zip(names, units, strict=True))
+        rows = rows[1:]
+    table = [cells_of(row, separator) for row in rows[:COMMENTS]]
+    table = [row for row in table if len(row) == len(names)]
+    zeros = [re.fullmatch(r"0\d+", cell) for row in table for cell in row]
+    marked = {names[k % len(names)] for k, cell in enumerate(zeros) if cell}
+    first = rows[0] if rows else ""
+    return Head(names, separator, above, encoding, first, named, sorted(marked))
+
+
+def _named(line: str, row: str) -> tuple[list[str], str]:
+    """Names in a line above a row, which may have spaces where two separate them."""
+    names, separator = _header(line)
+    if separator == SPACES and len(names) != len(cells_of(row, SPACES)):
+        names = cells_of(line.lstrip("#% "), WIDE)
+    return names, separator
+
+
+def _fits(line: str, row: str) -> bool:
+    """Return whether a line has a name for each cell of a row that has numbers."""
+    names, separator = _named(line, row)
+    cells = cells_of(row, separator)
+    numbers = any(map(is_number, filter(None, cells)))
+    return numbers and 1 < len(names) == len(cells)
+
+
+def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
+    """Units of the columns, if a line has those of the numbers and dates of a row; or
+    empty ones, if it has the formats of its cells, as in RDB files.
+    """
+    units, cells = cells_of(line, separator), cells_of(row, separator)
+    if not len(units) == len(cells) == len(names):
+        return []
+    if all(re.fullmatch(r"\d+[sdn]", unit) for unit in units):
+        return [""] * len(units)
+    dated = re.compile(r"\d{4}-\d\d")
+    data = [dated.match(cell) or is_number(cell) for cell in cells]
+    of = [unit for unit, fine in zip(units, data, strict=True) if unit and fine]
+    words = [unit for unit in of if unit in ("-", "--") or not is_number(unit)]
+    plain = all(unit in ("1", "1e-3", "1E-3") for unit in of if unit not in words)
+    none = not any(dated.match(unit) for unit in units)
+    some = any(not is_number(unit) for unit in words)
+    return units if some and 2 * len(words) > len(of) and plain and none else []
