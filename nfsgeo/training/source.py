@@ -45,7 +45,8 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
             workers=os.cpu_count() or 1,
             progress=progress,
         )
-    return with_parts(data, nfsgeo.data.open(path, columns=data.columns))
+    fields = nfsgeo.data.open(path, columns=data.columns, known=data.known)
+    return with_parts(data, fields)
 
 
 def with_parts(data: DataSection, fields: Fields) -> Fields:
@@ -131,8 +132,9 @@ def open_as(data: DataSection, path: Path) -> Fields:
         data: Settings of the data.
         path: The file.
     """
-    columns = data.columns if data.columns and takes_columns(path) else None
-    return nfsgeo.data.open(path, columns=columns)
+    if not takes_columns(path):
+        return nfsgeo.data.open(path)
+    return nfsgeo.data.open(path, columns=data.columns, known=data.known)
 
 
 def _parts(split: tuple[float, float, float], fields: Fields) -> dict[str, Indices]:

@@ -86,7 +86,7 @@ class Format:
     def options(self) -> set[str]:
         """Arguments of :func:`nfsgeo.data.open` that a file of the format may need."""
         _, *takes = signature(self.read).parameters
-        return {"series", *takes} | ({"columns"} if self.columns else set())
+        return {"series", "known", *takes} | ({"columns"} if self.columns else set())
 
     def open(self, path: Path, options: Mapping[str, Any]) -> Fields:
         """The fields in a file, read with options by name; None for those left open.

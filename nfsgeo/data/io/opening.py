@@ -93,7 +93,7 @@ def open(
             raise ValueError(f"{name} {value!r}: expected {expected}")
     named, paths, chosen = files_of(sources, warn=True)
     axis = None if time_axis == ASK else (time_axis,)
-    options = {"columns": columns, "at": at, "time_axis": axis}
+    options = {"columns": columns, "at": at, "time_axis": axis, "known": known}
     first = _format_of(paths[0], options)
     if len(paths) == 1:
         fields = first.open(paths[0], options | {"series": series})

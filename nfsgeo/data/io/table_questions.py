@@ -358,7 +358,7 @@ def check_numbers(
         if sample.any() and steps == 1 and values.nunique() > 1:
             if codes_of(sample, values)[1] == sample.max() + 1:
                 odd.setdefault("static", []).append(name)
-        elif _is_counter(values, time, num, steps) or (
+        elif _is_counter(values, time, num, steps, bool(calendar([name]))) or (
             whole and codes_of(sample, time, values)[1] == num
         ):
             no_fields.append(name)
@@ -378,8 +378,14 @@ def check_numbers(
     return no_fields if fields.notna().any(axis=None) else []
 
 
-def _is_counter(values: pandas.Series, time: Indices, num: int, steps: int) -> bool:
-    """Return whether a column is constant, or numbers the rows or the time steps."""
+def _is_counter(
+    values: pandas.Series, time: Indices, num: int, steps: int, part_of_time: bool
+) -> bool:
+    """Return whether a column is constant, or numbers the rows or the time steps.
+
+    Whole numbers of each time step that fall are a count only where the name says that
+    they are a ``part_of_time``, such as hours; else they may be known ahead.
+    """
     if num < FEW:
         return False
     integers, low, high = values.dtype.kind in "iu", values.min(), values.max()
@@ -388,7 +394,8 @@ def _is_counter(values: pandas.Series, time: Indices, num: int, steps: int) -> b
     of_time = np.empty(steps, values.dtype)
     of_time[time] = values
     if 1 < steps < num and (of_time[time] == values).all():
-        return bool(integers or (np.diff(of_time) > 0).all())
+        least = 0 if not integers else -np.inf if part_of_time else -0.5
+        return bool((np.diff(of_time) > least).all())
     if not integers or not values.is_unique:
         return False
     return bool(values.is_monotonic_increasing or (low in (0, 1) and high - low < num))

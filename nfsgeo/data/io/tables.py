@@ -11,7 +11,7 @@ a day without any row, are time steps without values. See
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,10 @@ EXPECTED = "columns x[, y[, z]], optionally sample and t, and one for each compo
 SPARSE = 100  # times as many points and time steps as rows: points that move
 
 
-def _read(path: Path, columns: Columns | None = None) -> Fields:
-    """Fields of a table, see :func:`nfsgeo.data.open` for ``columns``."""
+def _read(
+    path: Path, columns: Columns | None = None, known: Sequence[str] = ()
+) -> Fields:
+    """Fields of a table, see :func:`nfsgeo.data.open` for the arguments."""
     marks = [str(mark) for mark in np.ravel((columns or {}).get("missing", []))]
     marked = "" in marks
     whole, told, quantity = _arranged(path, dict(columns or {}))
@@ -120,7 +122,9 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         if "field" not in kinds.values() or field in kinds or is_static(field):
             check_marks(path, field, values[field], marks)
     if "field" not in kinds.values():
-        left = [name for name in values if name not in kinds and not is_static(name)]
+        said = {*kinds, *known}
+        left = [name for name in values if not ({name, field_name(name)[0]} & said)]
+        left = [name for name in left if not is_static(name)]
         counts = questions.check_numbers(path, frame[left], time, sample, point)
         if counts:
             values = {n: column for n, column in values.items() if n not in counts}

@@ -392,6 +392,16 @@ def test_types_of_nodes_are_no_simulations(told, tmp_path):
     assert nfsgeo.open(tmp_path / "a.csv", columns=told).static_names == ["node_type"]
 
 
+def test_numbers_of_each_time_that_may_be_known_ahead(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(stations("wind", lambda k, t, n: t % 3))
+    assert nfsgeo.open(path).component_names == ["wind", "u"]
+    path.write_text(stations("hour", lambda k, t, n: t % 3))
+    assert nfsgeo.open(path).component_names == ["u"]
+    fields = nfsgeo.open(path, known=["hour"])
+    assert (fields.component_names, fields.forcing_names) == (["u"], ["hour"])
+
+
 def test_simulations_within_samples_and_in_any_order(tmp_path, one_line):
     rows = [
         f"{s},{c},{t},{x + 10 * c},{y},{np.sin(s + c + t + x):.3f}"
