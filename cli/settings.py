@@ -17,6 +17,7 @@ SETTINGS = (
     *("model.name", "model.start_from", "model.freeze", "data.file", "data.columns"),
     *("data.test_file", "data.points", "data.mesh", "data.grid", "data.hold_out"),
     *("data.n_in", "data.n_out", "data.window_stride", "trainer.epochs"),
+    "trainer.budget",
     *("data.batch_size", "optimiser.lr", "model.bands", "seed", "preset"),
     *("trainer.device", "trainer.devices", "trainer.precision", "data.workers"),
 )

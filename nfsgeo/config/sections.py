@@ -24,6 +24,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     field_serializer,
+    model_validator,
 )
 
 from nfsgeo.config.names import LossWeighting, Prediction
@@ -263,6 +264,8 @@ class TrainerSection(Section):
 
     Attributes:
         epochs: Passes over the training samples.
+        budget: Minutes of CPU time that training takes, in place of ``epochs``, whose
+            number follows from the time of the first steps; on CUDA minutes of time.
         patience: Epochs without a better validation RMSE before stopping; None for
             no early stopping.
         device: Where to compute; ``auto`` takes a CUDA device where there is one.
@@ -277,6 +280,7 @@ class TrainerSection(Section):
     """
 
     epochs: PositiveInt = 12
+    budget: PositiveFloat | None = None
     patience: PositiveInt | None = None
     device: Literal["auto", "cpu", "cuda"] = "auto"
     devices: PositiveInt = 1
@@ -287,6 +291,12 @@ class TrainerSection(Section):
     accumulate: PositiveInt = 1
     logger: Literal["tensorboard", "csv", "wandb", "mlflow", "none"] = "tensorboard"
     log_every: PositiveInt = 10
+
+    @model_validator(mode="after")
+    def _check_length(self) -> Self:
+        if self.budget is not None and "epochs" in self.model_fields_set:
+            raise ValueError("either epochs or a budget, not both")
+        return self
 
 
 class RunConfig(Section):

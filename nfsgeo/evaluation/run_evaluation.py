@@ -194,15 +194,17 @@ def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
 
     ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
     ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU, and
-    None where there is no last checkpoint. ``stopped_early`` is true where training
+    None where there is no last checkpoint, as is ``cpu_seconds``, the CPU time of
+    training and validation. ``stopped_early`` is true where training
     ran out of ``trainer.patience`` before its last epoch.
     """
     config, file, forecaster = scored.used.config, scored.used.file, scored.forecaster
     rows, task = read_history(paths.metrics), forecaster.task
-    memory, early = None, False
+    memory, cpu, early = None, None, False
     if paths.last.exists():
         checkpoint = read_checkpoint(paths.last)
-        memory = checkpoint["callbacks"]["History"]["peak_memory_bytes"]
+        history = checkpoint["callbacks"]["History"]
+        memory, cpu = history["peak_memory_bytes"], history.get("cpu_seconds")
         early = len(rows) < config.trainer.epochs and is_finished(checkpoint, config)
     return {
         "model": config.model.name,
@@ -217,6 +219,7 @@ def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
         "stopped_early": early,
         "parameters": num_parameters(forecaster.model),
         "seconds_per_epoch": sum(row["seconds"] for row in rows) / max(1, len(rows)),
+        "cpu_seconds": cpu,
         "peak_memory_bytes": memory,
     }
 

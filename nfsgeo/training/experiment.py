@@ -33,7 +33,11 @@ from nfsgeo.training.reading import read_windows
 from nfsgeo.training.resolution import for_base_forecast, resolved
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.source import open_source
-from nfsgeo.training.trainer import check_logger, find_learning_rate
+from nfsgeo.training.trainer import (
+    check_logger,
+    find_learning_rate,
+    with_epochs_in_budget,
+)
 
 __all__ = ["BASE_FORECASTS", "CHECKS", "Experiment", "prepare"]
 
@@ -135,6 +139,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     module = TrainingModule(forecaster, config.optimiser, loss=loss, seed=seed)
     if config.optimiser.find_lr:
         config = find_learning_rate(config, module, data)
+    if config.trainer.budget is not None:
+        config = with_epochs_in_budget(config, module, data)
     module.hparams.update(config.model_dump(mode="json"))  # in each checkpoint
     return Experiment(used.completed(config), data, module, lines)
 

@@ -27,16 +27,18 @@ from nfsgeo.data.checks import reading
 from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.checkpoints import PlainCheckpoints
-from nfsgeo.training.module import TrainingModule, WindowData
+from nfsgeo.training.module import TrainingModule, WindowData, make_optimiser
 from nfsgeo.training.processes import device_of, quiet_lightning
 
 __all__ = ["COLUMNS", "LOGGERS", "History", "check_logger", "find_learning_rate"]
 __all__ += ["make_trainer", "progress_callback", "read_history"]
+__all__ += ["with_epochs_in_budget"]
 
 MEASURED = ("train_loss", "valid_loss", "valid_mae", "valid_rmse", "valid_rel_l2")
 COLUMNS = ("epoch", *MEASURED, "learning_rate", "seconds")
 
 LOWEST, HIGHEST, STEPS = 1e-5, 1e-1, 100
+TIMED = 6  # batches
 
 # Loggers by name; they write into the folder of the run unless their own environment
 # variables say otherwise.
@@ -57,7 +59,7 @@ LOGGERS: dict[str, Callable[[Path], loggers.Logger | bool]] = {
 
 
 class History(Callback):
-    """Adds a row to ``metrics.csv`` after each epoch, and records the peak memory.
+    """Adds a row to ``metrics.csv`` after each epoch, and records memory and CPU time.
 
     The whole file is written each time, so that it never holds part of a row. Rows of
     epochs that are trained again, because no checkpoint had them, are dropped.
@@ -68,15 +70,19 @@ class History(Callback):
 
     def __init__(self, path: Path) -> None:
         self.path, self.peak_memory_bytes = path, 0
+        self.cpu_seconds: float | None = 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        return {"peak_memory_bytes": self.peak_memory_bytes}
+        return {
+            name: getattr(self, name) for name in ("peak_memory_bytes", "cpu_seconds")
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.peak_memory_bytes = state_dict["peak_memory_bytes"]
+        self.cpu_seconds = state_dict.get("cpu_seconds")  # none of earlier versions
 
     def on_train_epoch_start(self, trainer: Trainer, module: Any) -> None:
-        self._began = time.monotonic()
+        self._began, self._used = time.monotonic(), time.process_time()
 
     def on_before_optimizer_step(
         self, trainer: Trainer, module: Any, optimizer: Optimizer
@@ -85,6 +91,8 @@ class History(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, module: Any) -> None:
         self.peak_memory_bytes = max(self.peak_memory_bytes, _peak_memory())
+        if self.cpu_seconds is not None:
+            self.cpu_seconds += time.process_time() - self._used
         if trainer.is_global_zero:
             epoch, seconds = trainer.current_epoch, time.monotonic() - self._began
             measured = [float(trainer.callback_metrics[name]) for name in MEASURED]
@@ -244,3 +252,57 @@ def find_learning_rate(
         )
     module.optimiser_section = config.optimiser.changed(lr=float(rate), find_lr=False)
     return config.changed(optimiser=module.optimiser_section)
+
+
+def with_epochs_in_budget(
+    config: RunConfig, module: TrainingModule, data: WindowData
+) -> RunConfig:
+    """Replace a budget of time by the number of epochs that take as long.
+
+    The first steps of training and of validation are timed on copies of the weights.
+    Each batch comes twice: its graphs are made the first time, and in every epoch but
+    the first it takes the time of the second.
+
+    Args:
+        config: The resolved configuration, with ``trainer.budget``.
+        module: The module, which does not change.
+        data: Training and validation windows.
+
+    Returns:
+        The configuration with at least one epoch, and without the budget.
+    """
+    section, trial = config.trainer, copy.deepcopy(module)
+    device = device_of(section)
+    trial.to(device, torch.float64 if section.precision == "64" else None)
+    clock = time.process_time if device.type == "cpu" else time.monotonic
+    optimiser = make_optimiser(trial.parameters(), config.optimiser)
+
+    def seconds(part: str, samples: Sequence[int]) -> float:
+        began, windows = clock(), data.parts[part]
+        batch = data.collate[part]([windows[i] for i in samples]).to(device)
+        if part == "train":
+            optimiser.zero_grad()
+            loss = trial.training_step(batch, 0)
+            loss.backward()
+            optimiser.step()
+            loss.item()  # waits for the device
+        else:
+            with torch.no_grad():
+                trial.validation_step(batch, 0)
+        return clock() - began
+
+    first = steady = 0.0  # seconds of an epoch
+    with quiet_lightning(), torch.random.fork_rng():
+        for part, windows in data.parts.items():
+            trial.train(part == "train")
+            size, num = data.batch_size, len(windows)
+            batches = [range(i, min(i + size, num)) for i in range(0, num, size)]
+            some = batches[:TIMED]
+            seconds(part, some[-1])  # without what the first step of all takes
+            made = [seconds(part, batch) for batch in some]
+            again = [min(seconds(part, batch) for _ in range(2)) for batch in some]
+            first += sum(made) * len(batches) / len(some)
+            steady += sum(again) * len(batches) / len(some)
+    left = 60 * (section.budget or 0) - first
+    epochs = max(1, 1 + round(left / steady))
+    return config.changed(trainer=section.changed(epochs=epochs, budget=None))

@@ -99,6 +99,29 @@ def test_a_range_test_finds_a_learning_rate(waves, tiny):
 
 
 @pytest.mark.slow
+def test_a_budget_of_time_gives_the_epochs(waves, tiny, one_line):
+    del (chosen := tiny | {"data.file": str(waves)})["trainer.epochs"]
+    plain = prepare(load_config(overrides=chosen))
+    numbers = []
+    for minutes in (0.001, 0.02, 0.2):
+        config = load_config(overrides=chosen | {"trainer.budget": minutes})
+        experiment = prepare(config)
+        section = experiment.config.trainer
+        assert section.budget is None
+        numbers.append(section.epochs)
+        other = plain.forecaster.state_dict()
+        for name, value in experiment.forecaster.state_dict().items():
+            assert torch.equal(value, other[name]), name
+    assert numbers[0] < numbers[1] < numbers[2]
+    assert 4 < numbers[2] / numbers[1] < 25  # times ten, as far as clocks repeat
+    paths = nfsgeo.fit(prepare(load_config(overrides=chosen | {"trainer.budget": 0.1})))
+    summary = nfsgeo.evaluate(paths)
+    assert 2 < summary["cpu_seconds"] < 18
+    both = chosen | {"trainer.budget": 1.0, "trainer.epochs": 2}
+    one_line(load_config, overrides=both)
+
+
+@pytest.mark.slow
 def test_a_trainer_of_ones_own(train, tiny):
     run = train("run", {"trainer.epochs": 2})
     shown = ("checkpointing", "progress_bar", "model_summary")
