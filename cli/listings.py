@@ -21,9 +21,11 @@ def models(as_json: bool) -> None:
       nfsgeo models --json
     """
     from nfsgeo.models import MODELS, PAPER_PARAMETERS, parameters_at_paper_setting
+    from nfsgeo.plugins import load_plugins
     from nfsgeo.pretrained import NAMES
 
     line = "{:<14} {:<7} {:<7} {:>12} {:>12}".format
+    load_plugins()
     rows, lines = [], [line("name", "points", "unseen", "parameters", "paper's")]
     for name, model in MODELS.items():
         row = {"name": name, "points": model.points}
@@ -51,7 +53,9 @@ def datasets(as_json: bool) -> None:
     from nfsgeo.data.io import FORMATS
     from nfsgeo.data.pde import EQUATIONS
     from nfsgeo.data.writers import WRITERS
+    from nfsgeo.plugins import load_plugins
 
+    load_plugins()
     rows, lines = [], []
     for equation in EQUATIONS.values():
         row = {key: getattr(equation, key) for key in ("name", "title", "resolution")}

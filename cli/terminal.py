@@ -31,7 +31,26 @@ def verb(
     command = click.command(cls=kind, epilog="\b\n" + "".join(examples))(function)
     text = "Print one JSON object and nothing else."
     command.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
+    text = "A file or module with models, equations or losses of your own; repeatable."
+    command.params.append(
+        click.Option(
+            ["--import", "imports"],
+            metavar="FILE.py|MODULE",
+            multiple=True,
+            is_eager=True,
+            expose_value=False,
+            callback=lambda ctx, param, names: _import(names),
+            help=text,
+        )
+    )
     return command
+
+
+def _import(names: Sequence[str]) -> None:
+    if names:
+        from nfsgeo.plugins import import_code
+
+        import_code(names)
 
 
 def option(names: str, kind: Any, text: str, **more: Any) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from nfsgeo.evaluation import (
     evaluate_run,
     interpolation_memory,
 )
+from nfsgeo.plugins import import_code, imported
 from nfsgeo.progress import Progress, silent
 from nfsgeo.report import write_report
 from nfsgeo.training import (
@@ -163,6 +164,7 @@ class GuardedRun:
     run: Run
     folder: Path
     threads: int = 0  # for torch, in a process that ends with its parent; 0 in a job
+    imports: tuple[str, ...] = ()  # code of the user that adds to the registries
 
     def __call__(self) -> None:
         if self.threads:
@@ -171,6 +173,7 @@ class GuardedRun:
             end_with_parent()
             torch.set_num_threads(self.threads)
         try:
+            import_code(self.imports)
             carry_out(self.run, self.folder)
         except KeyboardInterrupt:
             pass
@@ -251,7 +254,8 @@ def carry_out_all(
         while waiting or busy:
             while waiting and len(busy) < jobs:
                 run = waiting.pop(0)
-                work = GuardedRun(run, folder / "runs" / run.name, threads)
+                place = folder / "runs" / run.name
+                work = GuardedRun(run, place, threads, imported())
                 busy[start(work)] = work
             for job in [job for job in busy if job.done()]:
                 work = busy.pop(job)

@@ -19,6 +19,7 @@ import nfsgeo_benchmarks
 from nfsgeo.config.errors import explained, unknown
 from nfsgeo.errors import UserError
 from nfsgeo.measures import MEASURES
+from nfsgeo.plugins import load_plugins
 from nfsgeo.training.loading import read_yaml
 from nfsgeo_benchmarks.suites.data import DataSet, Part, Settings
 
@@ -212,6 +213,7 @@ def read_suite(path: Path) -> Suite:
     parts: dict[str, type[Part]] = {"problems.*.": Problem}
     parts |= {"search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
+    load_plugins()
     with in_file(path), explained(known=keys):
         suite = Suite.model_validate(read_yaml(path))
         return suite.model_copy(update={"path": path})

@@ -310,6 +310,7 @@ class RunConfig(Section):
         loss: The loss that training minimises.
         optimiser: The optimiser and its schedule.
         trainer: Length of training, devices, precision and logging.
+        imports: Files and modules that ``--import`` named, see :mod:`nfsgeo.plugins`.
 
     Raises:
         pydantic.ValidationError: A value is wrong;
@@ -323,3 +324,4 @@ class RunConfig(Section):
     loss: LossSection = LossSection()
     optimiser: OptimiserSection = OptimiserSection()
     trainer: TrainerSection = TrainerSection()
+    imports: tuple[str, ...] = ()

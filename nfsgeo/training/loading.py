@@ -13,6 +13,7 @@ from nfsgeo.config.errors import explained, unknown
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
+from nfsgeo.plugins import imported, load_plugins
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.run_paths import find_run
 
@@ -45,7 +46,9 @@ def load_config(
     Raises:
         UserError: A key or a value is wrong; the message has the nearest key.
     """
+    load_plugins()
     settings = {} if file is None else read_yaml(file)
+    settings["imports"] = imported() or settings.get("imports", ())
     of_file: Any = settings.get("model")
     for key, value in (overrides or {}).items():
         for name in reversed(key.split(".")):
@@ -83,8 +86,10 @@ def read_config(file: Path) -> RunConfig:
     Raises:
         UserError: There is none, or it is wrong or cut off.
     """
+    load_plugins()
     settings = read_yaml(file)
-    if lost := ", ".join(RunConfig.model_fields.keys() - settings.keys()):
+    sections = RunConfig.model_fields.keys() - {"imports"}  # none in earlier runs
+    if lost := ", ".join(sections - settings.keys()):
         todo = "put back the config.yaml that the run had"
         raise UserError(f"{file} without {lost}", "all settings of a run", todo)
     with explained(str(file), KEYS):
@@ -99,6 +104,10 @@ def _checked(config: RunConfig) -> RunConfig:
         ("data.mesh=", config.data.mesh or "all", MESH_KINDS),
         ("loss.name=", config.loss.name, LOSSES),
     ):
+        if name not in names and config.imports:
+            named = " ".join(f"--import {each}" for each in config.imports)
+            given = f"{key}{name}, of a run that was made with {named}"
+            raise UserError(given, "that code", f"give {named}, or import it in Python")
         if name not in names:
             few = "a known model" if names is MODELS else f"one of {', '.join(names)}"
             raise unknown(f"{key}{name}", few, name, names)

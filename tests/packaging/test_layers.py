@@ -33,6 +33,7 @@ LEAVES = {
     "nfsgeo.extensions",
     "nfsgeo.files",
     "nfsgeo.measures",
+    "nfsgeo.plugins",
     "nfsgeo.progress",
     "nfsgeo.version",
 }

@@ -20,6 +20,7 @@ from nfsgeo.data.pde.navier_stokes import NavierStokes
 from nfsgeo.data.pde.solver import Solution, Solver
 from nfsgeo.data.pde.sphere_waves import SphereWaves
 from nfsgeo.data.pde.wake import Wake
+from nfsgeo.plugins import load_plugins
 
 __all__ = [
     "EQUATIONS",
@@ -59,6 +60,7 @@ def find_equation(name: str, options: Mapping[str, Any] | None = None) -> Solver
     Raises:
         UserError: There is no such equation or option, or a value does not fit.
     """
+    load_plugins()
     if name not in EQUATIONS:
         names = ", ".join(EQUATIONS)
         raise unknown(f"equation {name!r}", f"one of {names}", name, EQUATIONS)
