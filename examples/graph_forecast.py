@@ -15,7 +15,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 from torch_geometric.utils import to_undirected
 
-from nfsgeo.nn import ChebConvGRU, node_graph, scaled_laplacian
+from nfsgeo.nn import ChebConvGRU
 
 SEEN, AHEAD = 12, 3
 
@@ -59,7 +59,7 @@ class Forecast(nn.Module):
 
     def forward(self, data: Batch) -> Tensor:
         """Records to come, ``[N, 3]``."""
-        laplacian = scaled_laplacian(node_graph(data.edge_index, data.num_nodes))
+        laplacian = self.cell.prepared(data.edge_index, data.num_nodes)
         h = data.x.new_zeros(data.num_nodes, self.cell.hidden_channels)
         for step in data.x.unbind(1):
             h = self.cell(step[:, None], h, laplacian)

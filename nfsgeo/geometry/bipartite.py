@@ -123,6 +123,7 @@ class BipartiteGraph:
         edge_index: Tensor,
         pos: tuple[Tensor, Tensor],
         domain: Domain | None = None,
+        edge_weight: Tensor | None = None,
     ) -> BipartiteGraph:
         """Make a graph of edges whose base interpolation is the mean.
 
@@ -133,6 +134,8 @@ class BipartiteGraph:
             pos: Positions of the sources ``[n, d]`` and of the targets ``[m, d]``.
             domain: The box, for displacements to the nearest image; None for open
                 space.
+            edge_weight: The ``base_weight`` of the edges ``[E]``; None for that of the
+                mean.
         """
         pos_source, pos_target = pos
         num_source, num_target = pos_source.size(0), pos_target.size(0)
@@ -141,7 +144,10 @@ class BipartiteGraph:
         ends = pos_source.index_select(0, source), pos_target.index_select(0, target)
         delta = ends[1] - ends[0] if domain is None else domain.displacement(*ends)
         ptr = pointers(target, num_target)
-        weight = ptr.diff().to(delta.dtype).reciprocal().index_select(0, target)
+        if edge_weight is None:
+            weight = ptr.diff().to(delta.dtype).reciprocal().index_select(0, target)
+        else:
+            weight = edge_weight.index_select(0, order)
         return cls(edge_index, ptr, delta, weight, num_source, num_target)
 
     @classmethod

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,32 +33,41 @@ def shifted(x: Tensor, shift: BipartiteGraph | Tensor) -> Tensor:
     .. math:: (S x)_j = \sum_{(i, j) \in E} w_{ij} \, x_i
 
     Args:
-        x: the signal ``[N, D]``.
+        x: the signal ``[N, D]``, or several, ``[B, N, D]``.
         shift: a graph from nodes to nodes, its ``base_weight`` the entries of ``S``; or
             the matrix itself.
     """
     if isinstance(shift, Tensor):
         return shift @ x
-    return neighbour_sum(x[None], shift.base_weight[None].to(x.dtype), shift)[0]
+    signals = x if x.dim() == 3 else x[None]
+    summed = neighbour_sum(signals, shift.base_weight[None].to(x.dtype), shift)
+    return summed if x.dim() == 3 else summed[0]
 
 
-def node_graph(edge_index: Tensor, num_nodes: int) -> BipartiteGraph:
+def node_graph(
+    edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None
+) -> BipartiteGraph:
     """Make a graph from edges in PyTorch Geometric's format.
 
     Args:
         edge_index: ``[2, E]``, sources and targets, in any order.
         num_nodes: number of nodes.
+        edge_weight: weights ``[E]`` of the edges, the ``base_weight`` of the graph;
+            None for those of the mean over neighbours.
     """
     nowhere = torch.empty(num_nodes, 0, device=edge_index.device)
-    return BipartiteGraph.from_edges(edge_index, (nowhere, nowhere))
+    ends = nowhere, nowhere
+    return BipartiteGraph.from_edges(edge_index, ends, edge_weight=edge_weight)
 
 
 def scaled_laplacian(
-    graph: BipartiteGraph, dtype: torch.dtype = torch.float32
+    graph: BipartiteGraph,
+    dtype: torch.dtype = torch.float32,
+    edge_weight: Tensor | None = None,
 ) -> BipartiteGraph:
     r"""Return the scaled Laplacian of a graph, for Chebyshev polynomials.
 
-    .. math:: \tilde L = \frac{2}{\lambda_{max}} L - I = -D^{-1/2} A D^{-1/2}
+    .. math:: \tilde L = \frac{2}{\lambda_{max}} L - I = -D^{-1/2} W D^{-1/2}
 
     "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
     with the bound :math:`\lambda_{max} = 2` of the symmetric normalisation. Self-loops
@@ -65,18 +76,29 @@ def scaled_laplacian(
     Args:
         graph: edges from nodes to nodes.
         dtype: type of the entries, the ``base_weight`` of the result.
+        edge_weight: weights ``[E]`` in the edge order of ``graph``, not negative; None
+            for 1.
     """
     source, target = graph.edge_index
-    loop = source == target
-    degree = torch.zeros(graph.num_source, dtype=torch.float64, device=source.device)
-    degree = degree.index_add(0, source, (~loop).to(torch.float64))
+    weight = _weights(graph, edge_weight).masked_fill(source == target, 0)
+    degree = weight.new_zeros(graph.num_source).index_add(0, source, weight)
     scale = torch.where(degree > 0, degree.rsqrt(), 0)
-    weight = (-scale[source] * scale[target]).masked_fill(loop, 0)
+    weight = -scale[source] * weight * scale[target]
     return replace(graph, base_weight=weight.to(dtype))
 
 
+def _weights(graph: BipartiteGraph, edge_weight: Tensor | None) -> Tensor:
+    """The weights of the edges in double precision, 1 where there are none."""
+    if edge_weight is None:
+        shape = graph.edge_index.shape[1:]
+        return graph.ptr.new_ones(shape, dtype=torch.float64)
+    return edge_weight.to(torch.float64)
+
+
 def transition_matrices(
-    graph: BipartiteGraph, dtype: torch.dtype = torch.float32
+    graph: BipartiteGraph,
+    dtype: torch.dtype = torch.float32,
+    edge_weight: Tensor | None = None,
 ) -> tuple[BipartiteGraph, BipartiteGraph]:
     r"""Return transition matrices of random walks along and against the edges.
 
@@ -90,18 +112,24 @@ def transition_matrices(
     Args:
         graph: edges from nodes to nodes.
         dtype: type of the entries, the ``base_weight`` of the results.
+        edge_weight: weights ``[E]`` in the edge order of ``graph``, not negative; None
+            for 1.
     """
-    along = _walk(graph, dtype)
-    reverse = node_graph(graph.edge_index.flip(0), graph.num_source)
-    if torch.equal(reverse.edge_index, graph.edge_index):
+    weight = _weights(graph, edge_weight)
+    along = _walk(graph, weight, dtype)
+    reverse = node_graph(graph.edge_index.flip(0), graph.num_source, weight)
+    alike = torch.equal(reverse.edge_index, graph.edge_index)
+    if alike and torch.equal(reverse.base_weight, weight):
         return along, along
-    return along, _walk(reverse, dtype)
+    return along, _walk(reverse, reverse.base_weight, dtype)
 
 
-def _walk(graph: BipartiteGraph, dtype: torch.dtype) -> BipartiteGraph:
-    """Weight every edge by one over the number of edges from its source."""
-    fraction = graph.transpose.ptr.diff().to(torch.float64).reciprocal()
-    return replace(graph, base_weight=fraction[graph.edge_index[0]].to(dtype))
+def _walk(graph: BipartiteGraph, weight: Tensor, dtype: torch.dtype) -> BipartiteGraph:
+    """Divide the weight of every edge by the sum of those from its source."""
+    source = graph.edge_index[0]
+    total = weight.new_zeros(graph.num_source).index_add(0, source, weight)
+    fraction = torch.where(total > 0, weight.new_ones(()) / total, 0)[source] * weight
+    return replace(graph, base_weight=fraction.to(dtype))
 
 
 def chebyshev_terms(
@@ -245,8 +273,36 @@ class AdaptiveConv(GraphConvolution):
         return torch.einsum("nd,bndo->bno", embedding, parts) + embedding @ self.bias
 
 
-class GraphGRU(nn.Module):
+def _graph_of(
+    edge_index: Tensor | None,
+    num_nodes: int,
+    dtype: torch.dtype,
+    edge_weight: Tensor | None,
+) -> tuple[BipartiteGraph, torch.dtype, Tensor | None]:
+    """A graph, the type of its entries, and the weights in the order of its edges.
+
+    Raises:
+        UserError: There are no edges, or not as many weights.
+    """
+    if edge_index is None:
+        expected = "edge_index of shape [2, E], or a graph that was prepared"
+        raise UserError("a cell without edges", expected, "pass edge_index")
+    if edge_weight is None:
+        return node_graph(edge_index, num_nodes), dtype, None
+    if edge_weight.shape != edge_index.shape[1:]:
+        given = f"edge_weight of shape {tuple(edge_weight.shape)}"
+        expected = f"a weight of each of {edge_index.size(1)} edges"
+        raise UserError(given, expected, "leave out further axes or edges")
+    graph = node_graph(edge_index, num_nodes, edge_weight)
+    return graph, dtype, graph.base_weight
+
+
+class GraphGRU(nn.Module, ABC):
     """Base class of recurrent cells on graphs.
+
+    A cell is called as one of PyTorch Geometric, ``cell(x, edge_index, edge_weight,
+    h)``; or, for a sequence on one graph, as ``cell(x, h, prepared)`` with what
+    :meth:`prepared` has made of the edges once.
 
     Args:
         in_channels: channels of :math:`x`.
@@ -255,10 +311,54 @@ class GraphGRU(nn.Module):
 
     Shapes:
         ``x`` ``[N, in_channels]`` and ``h`` ``[N, hidden_channels]`` at the nodes of
-        all samples of a batch; result as ``h``.
+        all samples of a batch, or ``[B, N, ...]`` of several on one graph; result as
+        ``h``.
     """
 
     candidate: GraphConvolution
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | None = None,
+        edge_weight: Any = None,
+        h: Tensor | None = None,
+    ) -> Tensor:
+        """Return the next hidden state.
+
+        Args:
+            x: inputs.
+            edge_index: ``[2, E]``, sources and targets in any order; or ``h``, before
+                what :meth:`prepared` returns.
+            edge_weight: weights ``[E]`` of the edges, 1 by default.
+            h: the hidden state, zeros by default.
+
+        Raises:
+            UserError: when edges or weights are missing.
+        """
+        if edge_index is not None and edge_index.is_floating_point():
+            if edge_weight is None:
+                given, todo = "a hidden state and no graph", "name it: h=..."
+                raise UserError(given, "edge_index, or h and a prepared graph", todo)
+            return self.step(x, edge_index, edge_weight)
+        if h is None:
+            h = x.new_zeros(*x.shape[:-1], self.hidden_channels)
+        prepared = self.prepared(edge_index, x.size(-2), edge_weight, x.dtype)
+        return self.step(x, h, prepared)
+
+    @abstractmethod
+    def prepared(
+        self,
+        edge_index: Tensor | None,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Any:
+        """Return the graph shift operator of edges in PyTorch Geometric's format."""
+
+    @abstractmethod
+    def step(self, x: Tensor, h: Tensor, prepared: Any) -> Tensor:
+        """Return the next hidden state on a graph of :meth:`prepared`."""
 
     @property
     def hidden_channels(self) -> int:
@@ -291,12 +391,22 @@ class ChebConvGRU(GraphGRU):
         self.gates = ChebyshevConv(width, 2 * width, order, gates=2)
         self.candidate = ChebyshevConv(width, width, order)
 
-    def forward(self, x: Tensor, h: Tensor, laplacian: BipartiteGraph) -> Tensor:
-        """Return the next hidden state for the ``laplacian`` of the graph."""
-        *x_gates, x_candidate = self.inputs(x, laplacian).chunk(3, dim=-1)
-        gates = torch.cat(x_gates, dim=-1) + self.gates(h, laplacian)
+    def prepared(
+        self,
+        edge_index: Tensor | None,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> BipartiteGraph:
+        """Return the :func:`~nfsgeo.nn.scaled_laplacian`."""
+        return scaled_laplacian(*_graph_of(edge_index, num_nodes, dtype, edge_weight))
+
+    def step(self, x: Tensor, h: Tensor, prepared: BipartiteGraph) -> Tensor:
+        """Return the next hidden state for the Laplacian of a graph."""
+        *x_gates, x_candidate = self.inputs(x, prepared).chunk(3, dim=-1)
+        gates = torch.cat(x_gates, dim=-1) + self.gates(h, prepared)
         z, r = torch.sigmoid(gates).chunk(2, dim=-1)
-        candidate = torch.tanh(x_candidate + self.candidate(r * h, laplacian))
+        candidate = torch.tanh(x_candidate + self.candidate(r * h, prepared))
         return z * h + (1 - z) * candidate
 
 
@@ -318,13 +428,25 @@ class DiffusionGRU(GraphGRU):
         self.gates = DiffusionConv(both, 2 * width, order, gates=2)
         self.candidate = DiffusionConv(both, width, order)
 
-    def forward(
-        self, x: Tensor, h: Tensor, walks: tuple[BipartiteGraph, ...]
+    def prepared(
+        self,
+        edge_index: Tensor | None,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> tuple[BipartiteGraph, BipartiteGraph]:
+        """Return the :func:`~nfsgeo.nn.transition_matrices`."""
+        return transition_matrices(
+            *_graph_of(edge_index, num_nodes, dtype, edge_weight)
+        )
+
+    def step(
+        self, x: Tensor, h: Tensor, prepared: tuple[BipartiteGraph, ...]
     ) -> Tensor:
-        """Return the next hidden state for the ``walks`` of the graph."""
-        gates = self.gates(torch.cat([x, h], dim=-1), walks)
+        """Return the next hidden state for walks along and against the edges."""
+        gates = self.gates(torch.cat([x, h], dim=-1), prepared)
         z, r = torch.sigmoid(gates).chunk(2, dim=-1)
-        candidate = self.candidate(torch.cat([x, r * h], dim=-1), walks)
+        candidate = self.candidate(torch.cat([x, r * h], dim=-1), prepared)
         return z * h + (1 - z) * torch.tanh(candidate)
 
 
@@ -347,7 +469,11 @@ class AdaptiveGRU(GraphGRU):
 
     Shapes:
         ``x`` ``[B n, in_channels]`` and ``h`` ``[B n, hidden_channels]``, sample by
-        sample, with nodes in the same order; ``adjacency`` ``[n, n]``.
+        sample, with nodes in the same order, or ``[B, n, ...]``; ``adjacency``
+        ``[n, n]``.
+
+    Raises:
+        UserError: when the number of points is not a multiple of ``num_nodes``.
     """
 
     def __init__(
@@ -375,13 +501,22 @@ class AdaptiveGRU(GraphGRU):
         scores = torch.relu(self.embedding @ self.embedding.T)
         return torch.softmax(scores, dim=1)
 
-    def forward(self, x: Tensor, h: Tensor, adjacency: Tensor) -> Tensor:
-        """Return the next hidden state.
+    def prepared(
+        self,
+        edge_index: Tensor | None,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """Return the learned graph; edges that are given are not used."""
+        return self.adjacency()
 
-        Raises:
-            UserError: when the number of points is not a multiple of ``num_nodes``.
-        """
-        num_nodes = self.embedding.size(0)
+    def step(self, x: Tensor, h: Tensor, prepared: Tensor) -> Tensor:
+        """Return the next hidden state for the learned graph."""
+        if x.dim() == 3:
+            after = self.step(x.flatten(0, 1), h.flatten(0, 1), prepared)
+            return after.unflatten(0, x.shape[:2])
+        num_nodes, adjacency = self.embedding.size(0), prepared
         if x.size(0) % num_nodes:
             raise UserError(
                 f"{x.size(0)} points",

@@ -25,6 +25,7 @@ from nfsgeo.nn import (
     scaled_laplacian,
     transition_matrices,
 )
+from nfsgeo.nn.graph_cells import shifted
 from nfsgeo.testing import assert_same
 
 NODES, INPUTS, HIDDEN = 12, 3, 5
@@ -114,6 +115,63 @@ def test_diffusion_cell_is_its_equations(symmetric):
     )
 
 
+def weighted() -> tuple[Tensor, Tensor]:
+    """Shuffled edges of a directed graph and their weights."""
+    edges = random_edges(symmetric=False)
+    edges = edges[:, torch.randperm(edges.size(1))]
+    return edges, torch.rand(edges.size(1)) + 0.1
+
+
+def test_edge_weights_are_those_of_the_walks_and_of_the_laplacian():
+    edges, weight = weighted()
+    adjacency = to_dense_adj(edges, None, weight, NODES)[0]
+    x = torch.randn(NODES, INPUTS)
+    graph = node_graph(edges, NODES, weight)
+    walks = transition_matrices(graph, edge_weight=graph.base_weight)
+    rows = adjacency.sum(1, keepdim=True), adjacency.sum(0)[:, None]
+    along, against = (adjacency / rows[0]).T, (adjacency.T / rows[1]).T
+    for walk, matrix in zip(walks, (along, against), strict=True):
+        torch.testing.assert_close(shifted(x, walk), matrix @ x)
+        # The value of a node is distributed among its neighbours, none is lost.
+        torch.testing.assert_close(shifted(x, walk).sum(0), x.sum(0))
+    both = adjacency + adjacency.T
+    edges = both.nonzero().T
+    graph = node_graph(edges, NODES, both[*edges])
+    laplacian = scaled_laplacian(graph, edge_weight=graph.base_weight)
+    scale = both.sum(1).rsqrt()
+    torch.testing.assert_close(
+        shifted(x, laplacian), -(scale[:, None] * both * scale) @ x
+    )
+
+
+@pytest.mark.parametrize("kind", [ChebConvGRU, DiffusionGRU, AdaptiveGRU])
+def test_cells_are_called_as_those_of_pytorch_geometric(kind):
+    sizes = (NODES,) * (kind is AdaptiveGRU)
+    cell, (edges, weight) = awaken(kind(*sizes, INPUTS, HIDDEN)), weighted()
+    x, h = fields()
+    prepared = cell.prepared(edges, NODES, weight)
+    after = cell(x, h, prepared)
+    torch.testing.assert_close(cell(x, edges, weight, h), after)
+    torch.testing.assert_close(cell(x, edges, edge_weight=weight, h=h), after)
+    torch.testing.assert_close(cell(x, edges), cell(x, edges, None, 0 * h))
+    # Several samples on one graph.
+    xs, hs = torch.randn(3, NODES, INPUTS), torch.randn(3, NODES, HIDDEN)
+    each = [cell(x, edges, weight, h) for x, h in zip(xs, hs, strict=True)]
+    torch.testing.assert_close(cell(xs, edges, weight, hs), torch.stack(each))
+    torch.testing.assert_close(cell(xs, hs, prepared), torch.stack(each))
+    xs.requires_grad_()
+    (change,) = torch.autograd.grad(cell(xs, edges, weight, hs).sum(), [xs])
+    assert change.abs().sum() > 0
+    with pytest.raises(UserError, match="a hidden state"):
+        cell(x, h)
+    if kind is not AdaptiveGRU:
+        assert not torch.allclose(cell(x, edges, None, h), after)
+        with pytest.raises(UserError, match="pass edge_index"):
+            cell(x)
+        with pytest.raises(UserError, match="a weight of each"):
+            cell(x, edges, weight[:-1])
+
+
 def test_adaptive_cell_is_its_equations():
     cell = awaken(AdaptiveGRU(NODES, INPUTS, HIDDEN))
 
@@ -201,6 +259,23 @@ def test_cells_are_the_published_ones(order, kind, file, name, connect, weights)
     assert_same(
         lambda x, h: cell(x, h, graph),
         lambda x, h: functional_call(theirs, weights(cell), (x, edges), {"H": h}),
+        fields(),
+        cell.parameters(),
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_weights_of_the_chebyshev_cell_are_the_published_ones(order):
+    """DCRNN there divides by sums of weights and leaves the weights themselves out."""
+    theirs = published("gconv_gru").GConvGRU(INPUTS, HIDDEN, order)
+    cell, edges = awaken(ChebConvGRU(INPUTS, HIDDEN, order)), random_edges()
+    weight = to_dense_adj(edges)[0] * torch.rand(NODES, NODES)
+    weight = (weight + weight.T)[*edges]
+    assert_same(
+        lambda x, h: cell(x, edges, weight, h),
+        lambda x, h: functional_call(
+            theirs, chebyshev_weights(cell), (x, edges, weight), {"H": h}
+        ),
         fields(),
         cell.parameters(),
     )
