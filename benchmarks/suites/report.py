@@ -6,12 +6,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from PIL import Image
 
@@ -19,9 +21,9 @@ from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.inside import PARTS
 from nfsgeo.measures import MEASURES
-from nfsgeo.report.curves import curves
+from nfsgeo.report.curves import Curve, curves
 from nfsgeo.report.html import RUNS, template
-from nfsgeo.report.style import Picture, as_source, styled
+from nfsgeo.report.style import Picture, as_source
 from nfsgeo.report.text import bytes_text, count_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
@@ -219,15 +221,9 @@ class _Page:
                 if variant == self.suite.base:
                     look = {**look, "zorder": 3, "lw": 2.5}
                 lines[str(variant)] = curve["minutes"], curve["valid_mae"], look
-            with styled():
-                figure = curves({"validation MAE": lines}, "minutes of training")
-                axis = figure.axes[0].xaxis
-                figure.axes[0].set_xscale("log")
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axis.set_major_formatter("{x:g}")
-                axis.set_minor_formatter("")
             caption = "Validation MAE after each epoch, first seed."
-            yield Picture(f"curves-{problem}", "errors", caption, figure)
+            draw = partial(_over_minutes, lines)
+            yield Picture(f"curves-{problem}", "errors", caption, draw)
         rivals = [row for row in done if row["variant"] in self.suite.rivals] or done
         for row in sorted(rivals, key=lambda row: row[self.suite.measures[0]])[:2]:
             figures = RunPaths(self.folder / row["folder"]).figures
@@ -242,6 +238,17 @@ class _Page:
 
 def _table(rows: Mapping[Any, Any]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", dtype=object)  # keeps markup
+
+
+def _over_minutes(lines: Mapping[str, Curve]) -> Figure:
+    """Validation errors over the minutes of training."""
+    figure = curves({"validation MAE": lines}, "minutes of training")
+    axis = figure.axes[0].xaxis
+    figure.axes[0].set_xscale("log")
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
+    return figure
 
 
 def _about(row: Row, suite: Suite) -> str:

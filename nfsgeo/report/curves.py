@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nfsgeo.report.run_folder import RunFolder
-from nfsgeo.report.style import COLOURS, WIDTH, Picture
+from nfsgeo.report.style import COLOURS, WIDTH, Picture, PowersOfTen
 
 __all__ = ["COMPONENTS", "Curve", "curves", "error_pictures"]
 
@@ -53,7 +54,8 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
             }
             for c, quantity in enumerate(e.quantities[:COMPONENTS])
         }
-        yield Picture("error-in-time", "errors", caption, curves(panels, label))
+        draw = partial(curves, panels, label)
+        yield Picture("error-in-time", "errors", caption, draw)
     if bands := run.summary.get("bands"):
         by_level, steps = bands["reliability"], bands["by_time_step"]
         caption = "Share of values in error bands of each level. Of level "
@@ -63,17 +65,18 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
             "model": (by_level["levels"], by_level["coverage"], METHODS["model"]),
             "level": (by_level["levels"], by_level["levels"], METHODS["persistence"]),
         }
-        figure = curves({"coverage": shares}, "level", "linear")
-        yield Picture("bands", "errors", caption, figure)
+        draw = partial(curves, {"coverage": shares}, "level", "linear")
+        yield Picture("bands", "errors", caption, draw)
     if {"epoch", "train_loss"} <= set(run.metrics):
         caption = "Losses in normalised units, and the learning rate."
-        yield Picture("training", "training", caption, _training_curves(run.metrics))
+        draw = partial(_training_curves, run.metrics)
+        yield Picture("training", "training", caption, draw)
     if {"factor", "mae"} <= set(run.unseen):
         caption = (
             "Error on larger meshes that contain the training mesh; bars are one "
             "standard deviation over the repeats."
         )
-        yield Picture("unseen-meshes", "unseen", caption, _unseen_curves(run))
+        yield Picture("unseen-meshes", "unseen", caption, partial(_unseen_curves, run))
 
 
 def curves(
@@ -97,6 +100,9 @@ def curves(
             ax.errorbar(x, y, label=name, **{"marker": marker, "ms": 2.5, **look})
         if all((np.asarray(y) > 0).any() for _, y, _ in lines.values()):
             ax.set_yscale(scale)
+        if ax.get_yscale() == "log":
+            ax.yaxis.set_major_formatter(PowersOfTen())
+            ax.yaxis.set_minor_formatter(PowersOfTen())
         ax.set_ylabel(fill(quantity, 20))  # about as many letters as a panel is high
         ax.grid(True, axis="y")
     along = np.concatenate([x for line in panels.values() for x, *_ in line.values()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.report.curves import COMPONENTS, curves, error_pictures
 from nfsgeo.report.maps import Column, FieldFigure
 from nfsgeo.report.run_folder import Predictions, RunFolder
-from nfsgeo.report.style import COLOURS, Picture, styled
+from nfsgeo.report.style import COLOURS, Picture, tolerant
 from nfsgeo.report.text import axis_labels, mae_text, with_unit
 from nfsgeo.report.views import densest_part
 from nfsgeo.training.artifacts import write_bytes
@@ -34,11 +35,14 @@ PREDICTED = {"color": COLOURS["model"], "marker": "o", "ms": 1.5}
 
 
 def run_pictures(run: RunFolder) -> list[Picture]:
-    """Draw every picture that the files of a run provide, in order."""
-    with styled():
-        e = run.predictions
-        pictures = [*_station_pictures(e), *_field_pictures(e)] if e else []
-        return [*pictures, *error_pictures(run)]
+    """List every picture that the files of a run provide, in order."""
+    pictures, e = list[Picture](), run.predictions
+    parts = [_station_pictures(e), _field_pictures(e)] if e else []
+    for part in (*parts, error_pictures(run)):
+        with tolerant("a picture"):
+            for picture in part:
+                pictures.append(picture)
+    return pictures
 
 
 def plot_file(file: Fields, out_dir: Path) -> list[Path]:
@@ -76,11 +80,11 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
             pairs = zip(titles, u, strict=True)
             columns = [Column(title, rows, name) for title, rows in pairs]
             pos = file.coordinates(sample)
-            written.append(out_dir / f"sample-{sample}-{_slug(name)}.png")
-            with styled():
-                figure = FieldFigure(file.domain, pos, columns, labels, **look).figure
-            picture = Picture(written[-1].stem, "fields", name, figure)
-            write_bytes(written[-1], picture.png)
+            draw = partial(FieldFigure, file.domain, pos, columns, labels, **look)
+            target = out_dir / f"sample-{sample}-{_slug(name)}.png"
+            if content := Picture(target.stem, "fields", name, draw).png:
+                write_bytes(target, content)
+                written.append(target)
     return written
 
 
@@ -92,23 +96,22 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
     for c, name in enumerate(e.component_names[:COMPONENTS]):
         if e.steady:
             for box, suffix, where in boxes:
-                figure = _steady_figure(e, c, box)
-                caption = f"Test samples, {e.quantities[c]}{where}. {figure.note}"
+                caption = f"Test samples, {e.quantities[c]}{where}."
                 file = f"fields-{_slug(name)}{suffix}"
-                yield Picture(file, "fields", caption, figure.figure)
+                draw = partial(_steady_figure, e, c, box)
+                yield Picture(file, "fields", caption, draw)
             continue
         for s, number in enumerate(e.samples[:SAMPLES]):
             which = f"Test sample {number}, {e.quantities[c]}"
             for box, suffix, where in boxes:
                 shown = evenly(len(e.times_out), TIME_STEPS)
-                figure = sample_figure(e, s, c, shown, box)
                 file = f"fields-{number}-{_slug(name)}{suffix}"
-                caption = f"{which}{where}. {figure.note}"
-                yield Picture(file, "fields", caption, figure.figure)
+                draw = partial(sample_figure, e, s, c, shown, box)
+                yield Picture(file, "fields", f"{which}{where}.", draw)
             if e.domain.dim == 1 and len(e.times_out) >= 4:
-                drawing, caption = _space_time(e, figure.columns), "over space and time"
                 file = f"space-time-{number}-{_slug(name)}"
-                yield Picture(file, "fields", f"{which}, {caption}.", drawing)
+                caption = f"{which}, over space and time."
+                yield Picture(file, "fields", caption, partial(_space_time, e, s, c))
 
 
 def _station_pictures(e: Predictions) -> Iterator[Picture]:
@@ -132,8 +135,8 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
         }
         caption = f"{e.quantities[c]} at stations, at the end of the test part. "
         caption += f"Predictions of {n_out} time steps follow each other."
-        figure = curves(panels, label, "linear")
-        yield Picture(f"stations-{_slug(name)}", "fields", caption, figure)
+        draw = partial(curves, panels, label, "linear")
+        yield Picture(f"stations-{_slug(name)}", "fields", caption, draw)
 
 
 def sample_figure(
@@ -179,8 +182,9 @@ def _compared(
     return FieldFigure(box or e.domain, e.pos, columns, labels, **look)
 
 
-def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
+def _space_time(e: Predictions, s: int, c: int) -> Figure:
     """Fields over an interval and time, time upwards."""
+    columns = sample_figure(e, s, c, [0]).columns
     times, label = e.leads
     (low,), (high,), (periodic,) = e.domain.lower, e.domain.upper, e.domain.periodic
     plane = Domain((low, times[0]), (high, times[-1]), (periodic, False))

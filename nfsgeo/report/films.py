@@ -14,7 +14,7 @@ from nfsgeo.report.curves import COMPONENTS
 from nfsgeo.report.figures import SAMPLES, evenly, sample_figure
 from nfsgeo.report.maps import FieldFigure
 from nfsgeo.report.run_folder import Predictions, read_run_folder
-from nfsgeo.report.style import DPI, as_source, drawn, styled
+from nfsgeo.report.style import DPI, as_source, drawn, styled, tolerant
 from nfsgeo.training.artifacts import write_bytes
 
 __all__ = ["frames_of", "write_animation"]
@@ -38,10 +38,10 @@ def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
     components = range(min(COMPONENTS, len(e.quantities)))
     films = list(product(components, range(min(SAMPLES, len(e.samples)))))
     steps = evenly(len(e.times_out), max(2, MOST_FRAMES // len(films)))
-    frames = []
+    frames = list[dict[str, Any]]()
     for film, (c, s) in enumerate(films):
         name = f"Test sample {e.samples[s]}, {e.quantities[c]}"
-        with styled():
+        with tolerant(f"film {film}"), styled():
             moving = _film(e, s, c)
             for number, step in enumerate(steps):
                 moving.show(step)

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from nfsgeo.report.curves import COMPONENTS, Curve, curves
 from nfsgeo.report.figures import run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
-from nfsgeo.report.style import COLOURS, Picture, styled
+from nfsgeo.report.style import COLOURS, Picture
 from nfsgeo.report.tables import error_table, error_tables, verdict
 from nfsgeo.report.text import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.training import RunPaths
@@ -54,7 +55,8 @@ def write_report(run_dir: Path) -> Path:
     pictures: dict[str, list[Picture]] = defaultdict(list)
     paths.figures.mkdir(exist_ok=True)
     for picture in run_pictures(run):
-        write_bytes(paths.figures / f"{picture.name}.png", picture.png)
+        if content := picture.png:
+            write_bytes(paths.figures / f"{picture.name}.png", content)
         pictures[picture.section].append(picture)
     data = {"file": summary.get("data"), **(summary.get("provenance") or {})}
     settings = {"Configuration": run.config, "Data": data}
@@ -181,6 +183,5 @@ def _charts(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
             key = f"Test error of {quantity} by horizon.", label, f"MAE of {quantity}"
             charts.setdefault(key, {})[name] = leads, error, look
     for number, ((caption, xlabel, quantity), lines) in enumerate(charts.items()):
-        with styled():
-            figure = curves({quantity: lines}, xlabel)
-        yield Picture(f"chart-{number}", "errors", caption, figure)
+        draw = partial(curves, {quantity: lines}, xlabel)
+        yield Picture(f"chart-{number}", "errors", caption, draw)

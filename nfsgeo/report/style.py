@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import matplotlib.style
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation
 from PIL import Image
 
-__all__ = ["COLOURS", "DPI", "WIDTH", "Picture", "as_source", "drawn", "styled"]
+__all__ = ["COLOURS", "DPI", "WIDTH", "Picture", "PowersOfTen", "as_source", "drawn"]
+__all__ += ["styled", "tolerant"]
+
+logger = logging.getLogger(__name__)
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = {
@@ -32,34 +38,70 @@ WIDTH = 5.6  # inches; one column on a phone, half a page on a desk
 DPI = 160
 
 STYLE = Path(__file__).with_name("report.mplstyle")
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class PowersOfTen(LogFormatterSciNotation):
+    """Labels of a logarithmic axis, in plain letters such as 3×10⁻².
+
+    The style has no other ones: signs of mathematics in names are not interpreted.
+    """
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        if not super().__call__(x, pos):
+            return ""
+        factor, power = f"{x:.0e}".split("e")
+        raised = f"10{str(int(power)).translate(RAISED)}"
+        return raised if factor == "1" else f"{factor}×{raised}"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its caption."""
+    """A figure with its caption, drawn when it is asked for.
+
+    One that cannot be drawn has no content, and says so in its caption.
+    """
 
     name: str  # of its file without ending, unique in a report
     section: str  # of the report: errors, fields, unseen or training
-    caption: str  # one or two sentences of plain text
-    figure: Figure
+    about: str  # one or two sentences of plain text
+    draw: Callable[[], Any]  # returns a figure, or an object with one and with a note
 
     @cached_property
-    def image(self) -> Image.Image:
-        """The drawing at :data:`DPI` dots per inch."""
-        with styled():
-            return drawn(self.figure)
+    def _drawn(self) -> tuple[Image.Image | None, str]:
+        """The drawing at :data:`DPI` dots per inch, and what is to be said about it."""
+        with tolerant(f"picture {self.name}"), styled():
+            made = self.draw()
+            return drawn(made.figure), getattr(made, "note", "")
+        return None, "It could not be drawn."
+
+    @property
+    def caption(self) -> str:
+        """A few sentences about it."""
+        return f"{self.about} {self._drawn[1]}".strip()
 
     @property
     def png(self) -> bytes:
         """The content of its file."""
         content = io.BytesIO()
-        self.image.save(content, "PNG")
+        if (image := self._drawn[0]) is not None:
+            image.save(content, "PNG")
         return content.getvalue()
 
     @property
     def source(self) -> str:
         """The picture in a page."""
-        return as_source(self.image)
+        image = self._drawn[0]
+        return "" if image is None else as_source(image)
+
+
+@contextmanager
+def tolerant(what: str) -> Iterator[None]:
+    """Go on after an error of drawing, which costs no more than ``what`` it was of."""
+    try:
+        yield
+    except Exception as error:  # matplotlib raises many
+        logger.warning("%s could not be drawn (%s)", what, error)
 
 
 def drawn(figure: Figure, dpi: int = DPI) -> Image.Image:

@@ -203,3 +203,51 @@ def test_predictions_that_are_not_finite_still_make_a_report(make_run):
 
     change_arrays(run, change)
     assert write_report(run).stat().st_size > 1e5
+
+
+MATHS = ["$\\frac{a", "p_{^", "100 % of $m^2$ and $", "\\sum_", "$$", "#1 & ~ \\"]
+
+
+@pytest.mark.parametrize("dim", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_signs_of_mathematics_in_names_are_letters(make_run, caplog, dim):
+    run = make_run(dim=dim, n=50, n_out=2)
+
+    def renamed(arrays: dict[str, Any]) -> None:
+        arrays["component_names"] = np.array(["vorticity"])
+        arrays["component_units"] = np.array(MATHS[:1])
+        arrays["axis_units"] = np.array(MATHS[1:3])
+        arrays["time_unit"] = np.array(MATHS[3])
+        series = 3, 20, 1
+        arrays["station"] = np.array(MATHS[3:])
+        arrays["station_times"] = np.arange(20.0)
+        arrays["station_truth"] = arrays["station_prediction"] = np.ones(series)
+
+    change_arrays(run, renamed)
+    change_summary(run, equation=MATHS[0], units=MATHS[2], model=MATHS[1])
+    page = write_report(run)
+    assert (run / "figures" / "stations-vorticity.png").exists()
+    assert not caplog.records and "could not be drawn" not in page.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [1e300, np.inf, np.nan])
+def test_predictions_of_any_size_do_not_cost_the_report(make_run, value):
+    run = make_run(dim=1, n=50, n_out=2)
+
+    def spoilt(arrays: dict[str, Any]) -> None:
+        arrays["prediction"] = np.full(arrays["prediction"].shape, value)
+        arrays["error_by_record"] = np.full(2, value)
+
+    change_arrays(run, spoilt)
+    assert "linear extrapolation" in write_report(run).read_text()
+
+
+def test_a_picture_that_fails_is_named(make_run, monkeypatch, caplog):
+    run = make_run(dim=1, n=50, n_out=2)
+    monkeypatch.setattr("nfsgeo.report.curves._unseen_curves", lambda run: 1 / 0)
+    page = write_report(run).read_text()
+    (line,) = caplog.messages
+    assert "unseen-meshes" in line and "division by zero" in line
+    assert page.count("could not be drawn") == 1 and "linear extrapolation" in page
+    assert (run / "figures" / "training.png").exists()
+    assert not (run / "figures" / "unseen-meshes.png").exists()
