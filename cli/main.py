@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import errno
+import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any, NoReturn
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo.files import exhausted
 from nfsgeo.version import __version__
 
 # The module of each verb, in the order of a workflow.
@@ -26,14 +28,17 @@ VERBS = {
     **{"bench": "bench"},
 }
 USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
+# Signals that end a command as Ctrl-C does; clusters send the last two beforehand.
+ENDING = signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1
 
 
 class OneLineErrors(click.Group):
     """A group whose commands exit 2 with one line on stderr for user errors.
 
-    These include a full disk, a lack of permissions and running out of device memory.
-    Ctrl-C and SIGTERM exit 130, and what is half-written is removed; anything else is a
-    defect, with exit status 1 and a traceback.
+    These include a full disk, limits of the system, a lack of permissions and running
+    out of device memory. Ctrl-C and the signals :data:`ENDING` exit 130, and what is
+    half-written is removed; anything else is a defect, with exit status 1 and a
+    traceback. What a closed or broken stream cannot take is dropped.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -43,7 +48,10 @@ class OneLineErrors(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
     ) -> NoReturn:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            for number in ENDING:
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
+                    signal.signal(number, signal.default_int_handler)
+        _open_streams()
         for stream in (sys.stdout, sys.stderr):  # names may be of any bytes
             if isinstance(stream, TextIOWrapper):  # not in a notebook
                 stream.reconfigure(errors="backslashreplace")
@@ -52,24 +60,45 @@ class OneLineErrors(click.Group):
         except click.Abort:
             sys.exit(INTERRUPTED)
         except Exception as error:
-            if message := _user_error(error):
-                click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-                click.echo(" ".join(message.split()), err=True)
-                sys.exit(USER_ERROR)
-            traceback.print_exc()
-            sys.exit(DEFECT)
+            message = _user_error(error)
+            with suppress(OSError):
+                if message:
+                    click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+                    click.echo(" ".join(message.split()), err=True)
+                else:
+                    traceback.print_exc()
+            sys.exit(USER_ERROR if message else DEFECT)
         sys.exit(status if isinstance(status, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            with suppress(OSError):  # the terminal may be gone
+                click.echo(err=True)
+            raise click.Abort from None
+
+
+def _open_streams() -> None:
+    """Give closed streams a place, which the next file to be opened would take."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _user_error(error: Exception) -> str:
     """The message of a user error, empty for a defect."""
+    if (limit := exhausted(error)) is not None:
+        return str(limit)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         help_text = f"; see {error.ctx.command_path} --help"
         return error.format_message().rstrip(".") + help_text
     if isinstance(error, UserError | click.ClickException):
         return str(error)
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return "the disk is full: expected room to write; free some and try again"
     if type(error).__name__ == "OutOfMemoryError":
         return "out of device memory: expected it to fit; give a smaller --batch-size"
     if isinstance(error, OSError) and error.filename is not None:

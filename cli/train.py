@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
     try:
         fit(experiment, paths, [progress_callback()])
     except KeyboardInterrupt:
-        click.echo(f"To continue: nfsgeo train --resume {paths.root}", err=True)
+        with suppress(OSError):  # the terminal may be gone
+            click.echo(f"To continue: nfsgeo train --resume {paths.root}", err=True)
         raise
     with progress_bar() as progress:
         summary = evaluate_run(paths, progress=progress, experiment=experiment)

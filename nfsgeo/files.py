@@ -6,9 +6,10 @@ import errno
 import fcntl
 import io
 import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "cache_folder",
     "check_room",
     "check_target",
+    "exhausted",
     "growing",
     "new_hdf5",
     "only_here",
@@ -29,8 +31,43 @@ __all__ = [
     "write_bytes",
 ]
 
-FULL = {errno.ENOSPC: "the disk is full", errno.EFBIG: "files of limited size"}
 ADVICE = "free some space and try again, or choose another place"
+FULL = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ("the disk is full", ADVICE))
+FULL |= {errno.EFBIG: ("files of limited size", "raise the limit, ulimit -f")}
+# What libraries say where nothing is left, and the line about it.
+EXHAUSTED = {
+    r"Too many open files|ancdata": (
+        "too many open files",
+        "a higher limit",
+        "raise it, as in ulimit -n 4096, or give fewer files or --workers",
+    ),
+    r"MemoryError|llocate memory|emory allocation|bad_alloc|not enough memory"
+    r"|Unable to allocate|start new thread|failed to map segment|create a primitive": (
+        "not enough memory",
+        "more of it, or a higher limit, ulimit -v",
+        "give fewer points, samples or --workers, or a smaller --batch-size",
+    ),
+}
+
+
+def exhausted(error: BaseException) -> UserError | None:
+    """The error in place of one that comes of a full disk or a limit of the system.
+
+    Args:
+        error: Any error; those that it came of count as well.
+    """
+    chain: list[BaseException | None] = [error]
+    while chain[-1] is not None:
+        chain.append(chain[-1].__cause__ or chain[-1].__context__)
+    others = [one for one in chain if not isinstance(one, UserError | None)]
+    for one in others:
+        for signs, line in EXHAUSTED.items():
+            if re.search(signs, f"{type(one).__name__}: {one}"):
+                return UserError(*line)
+        if isinstance(one, OSError) and one.errno in FULL and error in others:
+            given, todo = FULL[one.errno]
+            return UserError(given, "room to write", todo)
+    return None
 
 
 def check_target(path: Path, *endings: str) -> None:
@@ -61,6 +98,8 @@ def check_room(path: Path, size: int) -> None:
 def growing(path: Path) -> Iterator[Path]:
     """A name to write to beside ``path``, moved over it when the block ends well.
 
+    File and folder are on the disk then, whatever becomes of the machine.
+
     Each process writes under a name of its own. The file of a failed block is removed.
 
     Raises:
@@ -70,21 +109,31 @@ def growing(path: Path) -> Iterator[Path]:
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         yield partial
+        _sync(partial)
         os.replace(partial, path)
+        with suppress(OSError):  # not every file system knows folders
+            _sync(path.parent)
     except OSError as error:
         if error.errno not in FULL:
             raise
-        raise UserError(FULL[error.errno], f"room to write {path}", ADVICE) from error
+        given, todo = FULL[error.errno]
+        raise UserError(given, f"room to write {path}", todo) from error
     finally:
         partial.unlink(missing_ok=True)
 
 
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def write_bytes(path: Path, content: bytes | memoryview) -> None:
     """Writes a file in one step; an old one stays as it is where that fails."""
-    with growing(path) as partial, partial.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
+    with growing(path) as partial:
+        partial.write_bytes(content)
 
 
 def save_array(path: Path, values: NDArray[Any]) -> None:
@@ -112,6 +161,13 @@ class _Unfailing(io.FileIO):
             self.error = error
         return len(content)
 
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size) if self.error is None else 0
+        except OSError as error:
+            self.error = error
+            return 0
+
 
 @contextmanager
 def new_hdf5(path: Path) -> Iterator[h5py.File]:
@@ -125,7 +181,6 @@ def new_hdf5(path: Path) -> Iterator[h5py.File]:
         finally:
             if stream.error is not None:
                 raise stream.error
-        os.fsync(stream.fileno())
 
 
 @contextmanager

@@ -39,15 +39,17 @@ def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
     films = list(product(components, range(min(SAMPLES, len(e.samples)))))
     steps = evenly(len(e.times_out), max(2, MOST_FRAMES // len(films)))
     frames = list[dict[str, Any]]()
-    for film, (c, s) in enumerate(films):
+    for c, s in films:
         name = f"Test sample {e.samples[s]}, {e.quantities[c]}"
-        with tolerant(f"film {film}"), styled():
+        film, made = frames[-1]["film"] + 1 if frames else 0, list[dict[str, Any]]()
+        with tolerant(f"the film of {name}"), styled():
             moving = _film(e, s, c)
             for number, step in enumerate(steps):
                 moving.show(step)
                 source = as_source(drawn(moving.figure, PAGE_DPI))
                 about = {"film": film, "step": number, "name": name}
-                frames.append({**about, "time": e.when[step], "source": source})
+                made.append({**about, "time": e.when[step], "source": source})
+            frames += made
     return frames
 
 

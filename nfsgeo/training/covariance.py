@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,7 @@ from nfsgeo.nn.kriging import (
     seen_points,
     within_reach,
 )
+from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData
 
 __all__ = ["PointSet", "covariance_of", "fitted_covariance", "nelder_mead"]
@@ -41,6 +44,19 @@ OTHERS = ((-1.0, 3.0), (-10.0, 2.0), (-25.0, 5.0), (-25.0, 0.0))
 STARTS = ((1.0, -5.0, -2.0, -18.0), (1.0, -5.0, -12.0, -18.0))
 # Number of point sets, among which the samples are divided.
 SETS = 4
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread: on small systems of equations more wait for each other,
+    twenty times as long where another program is on one of the cores.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def nelder_mead(
@@ -69,7 +85,7 @@ def nelder_mead(
 
 
 def fitted_covariance(
-    used: RunData, mean: Tensor, scale: Tensor
+    used: RunData, mean: Tensor, scale: Tensor, progress: Progress = silent
 ) -> StationaryCovariance | None:
     """Fit the covariance by which kriging predicts unobserved query points best.
 
@@ -80,6 +96,7 @@ def fitted_covariance(
         used: Data of the run, resolved.
         mean: Mean of the fields ``[C]``.
         scale: Standard deviation of the predicted changes ``[C]``, the unit of errors.
+        progress: Called as in :func:`covariance_of`.
 
     Returns:
         The covariance; ``None`` as for :func:`covariance_of`, without values at query
@@ -91,9 +108,10 @@ def fitted_covariance(
     # More query points than training needs, so that enough of them lie in gaps.
     observed = used.training_observation(QUERIES)
     sets = _sets(used.windows("train", observed), mean, scale)
-    return covariance_of(sets, domain, mean, scale)
+    return covariance_of(sets, domain, mean, scale, progress=progress)
 
 
+@one_thread()
 def covariance_of(
     sets: Sequence[PointSet],
     domain: Domain,
@@ -101,6 +119,7 @@ def covariance_of(
     scale: Tensor,
     starts: Sequence[tuple[float, ...]] = STARTS,
     trials: int | None = None,
+    progress: Progress = silent,
 ) -> StationaryCovariance | None:
     """Fit the covariance by which kriging on point sets predicts their queries best.
 
@@ -111,6 +130,8 @@ def covariance_of(
         scale: Unit of the values ``[C]``.
         starts: Parameters (power, decay, mean, noise) to start from.
         trials: Number of evaluations for each start at most.
+        progress: Called with what is being done, the number of evaluations, and that
+            at most.
 
     Returns:
         The covariance of fields in the units of the data; ``None`` if the error of the
@@ -123,7 +144,11 @@ def covariance_of(
         return None
     sets = [points.smaller(domain) for points in sets]
 
+    evaluations = itertools.count(1)
+
     def error(parameters: Doubles) -> float:
+        most = len(starts) * (trials or TRIALS)
+        progress("fitting the covariance", min(next(evaluations), most), most)
         return math.log(_kriging(sets, domain, torch.tensor(parameters))[0])
 
     bounds, lengths = [*[LENGTHS] * domain.dim, *OTHERS], [0.0] * domain.dim

@@ -124,7 +124,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     )
     for check in CHECKS:
         check(used.config, task, len(valid))
-    forecaster = _forecaster(used, task, statistics, gaps, base)
+    forecaster = _forecaster(used, task, statistics, gaps, base, progress)
     model = used.config.model
     lines = start_from(forecaster, model.start_from, model.freeze)
     settings = forecaster.model.settings.model_dump(mode="json")
@@ -178,13 +178,14 @@ def _forecaster(
     statistics: Statistics,
     gaps: bool,
     base: BaseForecast | None,
+    progress: Progress,
 ) -> Forecaster:
     """Build the forecaster, whose initial weights depend on the seed of the run."""
     data, model, covariance = used.config.data, used.config.model, None
     form = model.prediction or "residual"
     if task.has_time and form != "direct" and base is None:
         mean = statistics.inputs.mean[: len(task.components)]
-        covariance = fitted_covariance(used, mean, statistics.changes.scale)
+        covariance = fitted_covariance(used, mean, statistics.changes.scale, progress)
     options = TransformOptions(
         prediction=form,
         gaps=gaps,

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -53,9 +54,9 @@ class Started:
     def __init__(self, process: BaseProcess, folder: Path) -> None:
         self.process, self.folder = process, folder
 
-    def interrupt(self) -> None:
-        """What Ctrl-C does."""
-        os.kill(self.process.pid or 0, signal.SIGINT)
+    def interrupt(self, number: int = signal.SIGINT) -> None:
+        """What Ctrl-C does, or another signal."""
+        os.kill(self.process.pid or 0, number)
 
     def ended(self) -> tuple[int, str]:
         """Waits; its status, and what it printed to stderr."""
@@ -70,10 +71,10 @@ def spawn() -> Iterator[Callable[..., Started]]:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["nfsgeo.api", "nfsgeo.report", "forked"])
 
-    def start(folder: Path, *arguments: object, **kill: int) -> Started:
+    def start(folder: Path, *arguments: object, **spoil: Any) -> Started:
         texts, environment = list(map(str, arguments)), os.environ | {"COLUMNS": "80"}
         process = context.Process(
-            target=target, args=(texts, str(folder), environment), kwargs=kill
+            target=target, args=(texts, str(folder), environment), kwargs=spoil
         )
         process.start()
         return Started(process, folder)

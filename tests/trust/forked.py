@@ -1,8 +1,11 @@
 """Commands in processes forked from a server that has imported everything."""
 
 import os
+import resource
 import signal
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from nfsgeo_cli import main
@@ -14,6 +17,8 @@ def run(
     environment: Mapping[str, str],
     kill_at: int = 0,
     before: bool = True,
+    limits: Mapping[str, int] | None = None,
+    closed: tuple[int, ...] = (),
 ) -> None:
     """A command that prints to files, and may be killed when it replaces a file.
 
@@ -23,6 +28,8 @@ def run(
         environment: In place of the server's.
         kill_at: Number of the replacement, from 1; 0 for never.
         before: Whether the file is not yet in its place.
+        limits: By the names of :mod:`resource`; of ``AS``, bytes beside those in use.
+        closed: Numbers of the streams that are closed.
     """
     replace, count = os.replace, 0
 
@@ -44,4 +51,11 @@ def run(
         os.dup2(file, number)
     # Tests that run in the background of a shell ignore Ctrl-C, and pass that on.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name, value in (limits or {}).items():
+        if name == "AS":
+            value += 4096 * int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+    for number in closed:
+        os.close(number)
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)
     main(arguments)

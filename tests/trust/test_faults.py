@@ -136,12 +136,13 @@ def test_two_processes_on_one_output(spawn, trained, waves, tmp_path):
     assert not list(tmp_path.glob("*.partial*"))
 
 
-def test_ctrl_c_leaves_a_run_that_goes_on(spawn, training, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_an_interrupted_run_goes_on(spawn, training, tmp_path, number):
     metrics = tmp_path / "run" / "metrics.csv"
     started = spawn(tmp_path, *training, "--epochs", 8)
     while not metrics.exists() and started.process.is_alive():
         time.sleep(0.01)
-    started.interrupt()
+    started.interrupt(number)
     status, errors = started.ended()
     assert status == 130, errors
     assert "nfsgeo train --resume run" in errors and "Traceback" not in errors
