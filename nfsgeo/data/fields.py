@@ -73,7 +73,8 @@ class Fields(Layout):
 
     def __post_init__(self) -> None:
         allowed = {"sample", "time", *self.places}
-        for name, variable in self.dataset.data_vars.items():
+        for name in self.dataset.data_vars:
+            variable = self.dataset.variables[name]
             role, dims = variable.attrs.get("role"), set(variable.dims)
             fits = "sample" in dims if role == PARAMETER else dims <= allowed
             fits &= role in ROLES and variable.dtype.kind in "biuf"

@@ -214,8 +214,8 @@ class Layout:
 
     def names_of(self, role: str) -> list[str]:
         """Names of the variables of a role."""
-        variables = self.dataset.data_vars.items()
-        return [str(name) for name, v in variables if v.attrs.get("role") == role]
+        variables, names = self.dataset.variables, self.dataset.data_vars
+        return [str(n) for n in names if variables[n].attrs.get("role") == role]
 
     def read_values(
         self,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -32,7 +33,9 @@ Opener = Callable[[Path], Fields]
 SMALL = (PARAMETER, "rows", "part", "facets")  # roles of what is kept in memory
 
 
-def concatenated(paths: Sequence[Path], opener: Opener, along: str | None) -> Fields:
+def concatenated(
+    paths: Sequence[Path], opener: Opener, along: str | None, *, gaps: bool = False
+) -> Fields:
     """Files of one kind, one after the other as samples or as time steps.
 
     Values are read from the files when they are asked for. Points may differ from
@@ -40,11 +43,12 @@ def concatenated(paths: Sequence[Path], opener: Opener, along: str | None) -> Fi
 
     They go ``along`` ``"samples"`` or the ``"time-steps"`` of one. None is for samples,
     where files on different points or of several time steps each can be nothing else.
+    With ``gaps``, a field that some time steps lack is missing there, as a line tells.
 
     Raises:
         UserError: The files differ in what they hold.
     """
-    return _joined([_part(path, opener) for path in paths], along)
+    return _joined([_part(path, opener) for path in paths], along, gaps=gaps)
 
 
 def joined(parts: Sequence[Fields], along: str | None) -> Fields:
@@ -61,9 +65,13 @@ def joined(parts: Sequence[Fields], along: str | None) -> Fields:
 
 
 def _joined(
-    parts_and_meshes: Sequence[tuple[Fields, str | None]], along: str | None
+    parts_and_meshes: Sequence[tuple[Fields, str | None]],
+    along: str | None,
+    *,
+    gaps: bool = False,
 ) -> Fields:
     parts = [part for part, _ in parts_and_meshes]
+    parts = _with_gaps(parts) if gaps and along == "time-steps" else parts
     meshes = {mesh for _, mesh in parts_and_meshes}
     first, num = parts[0], f"{len(parts)} files from {parts[0].path}"
     for part in parts[1:]:
@@ -75,8 +83,12 @@ def _joined(
         raise UserError(given, expected, "give --series samples or --series time-steps")
     if along == "time-steps":
         if not alone:
-            one = "one sample a file, all on one mesh"
-            raise UserError(f"{num} as time steps", one, "join them as samples")
+            one, todo = "one sample a file, all on one mesh", "join them as samples"
+            if len(meshes) > 1 and None not in meshes:
+                todo = "interpolate them to fixed points, as the filter Resample With "
+                todo += "Dataset of ParaView does, or open a file of each step as a "
+                todo += "sample, --series samples"
+            raise UserError(f"{num} as time steps", one, todo)
         dataset = _by_time(parts)
     else:
         several = len(meshes) > 1 or None in meshes
@@ -122,6 +134,35 @@ def _mesh_of(fields: Fields) -> str | None:
         return ""
     points = fields.coordinates().astype(np.float32)  # in which some files store them
     return hashlib.blake2b(points.tobytes()).hexdigest()
+
+
+def _with_gaps(parts: Sequence[Fields]) -> list[Fields]:
+    """Time steps with all fields that one of them has, missing where it is not."""
+    known: dict[Any, Variable] = {}
+    for part in parts:
+        for name in part.component_names:
+            known.setdefault(name, part.dataset[name].variable)
+    lacking = {n: [p for p in parts if n not in p.dataset] for n in known}
+    filled = []
+    for part in parts:
+        absent = {n: v for n, v in known.items() if part in lacking[n]}
+        if absent:
+            where = {n: _nowhere(v, part.dataset.sizes) for n, v in absent.items()}
+            part = replace(part, dataset=part.dataset.assign(where))
+        filled.append(part)
+    for name, some in ((name, some) for name, some in lacking.items() if some):
+        text = "%s: %s is missing at %d of %d time steps, which lack it"
+        logger.warning(text, some[0].path, name, len(some), len(parts))
+    return filled
+
+
+def _nowhere(variable: Variable, sizes: Mapping[Any, int]) -> Variable:
+    """A variable like another, of which all values are missing."""
+    shape = [sizes.get(dim, 1) for dim in variable.dims]
+    missing = Variable([], np.float32("nan"), variable.attrs)
+    whole = spread(missing, dict(zip(variable.dims, shape, strict=True)))
+    whole.attrs = dict(variable.attrs)
+    return whole
 
 
 def _check_alike(part: Fields, first: Fields) -> None:

@@ -53,9 +53,9 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = ["cell_variables", "even_axis", "nodes", "numbered", "to_fields"]
-__all__ += ["whole_numbers"]
+__all__ += ["num_nodes", "plain_name", "whole_numbers"]
 
-# Nodes of a linear cell; names of others end with the number of their nodes.
+# Nodes of a linear cell by its type; see :func:`num_nodes`.
 CORNERS = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4, "tetra": 4}
 CORNERS |= {"pyramid": 5, "wedge": 6, "hexahedron": 8}
 PLACES = {*SPACE, "point", "obs"}
@@ -268,6 +268,26 @@ def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
     return axis, float(lower), float(upper)
 
 
+def plain_name(name: str) -> str:
+    """A name that a field may have, for one that a program has given it.
+
+    Spaces around it are left out, ``/`` and what cannot be printed becomes ``.``, and
+    what has a meaning of its own, such as ``x`` and ``time``, ends with ``_field``.
+    """
+    fine = (c if c.isprintable() and c != "/" else "." for c in name.strip())
+    plain = "".join(fine)
+    return f"{plain}_field".lstrip("_") if plain in RESERVED else plain
+
+
+def num_nodes(kind: str) -> int | None:
+    """Number of nodes of a cell of a type, with which names end unless it is linear.
+
+    None where the name does not tell it.
+    """
+    digits = kind[len(kind.rstrip("0123456789")) :]
+    return int(digits) if digits else CORNERS.get(kind)
+
+
 def _check_name(path: Path, name: str, taken: Mapping[str, Any]) -> None:
     fine = name.isprintable() and name == name.strip() and "/" not in name
     if name in taken or name in RESERVED or not fine:
@@ -289,8 +309,7 @@ def _cells_of_samples(
             fine = corners.ndim == 2 and corners.dtype.kind in "iu"
             if not corners.size:
                 continue
-            bare = kind.rstrip("0123456789")
-            nodes = int(kind[len(bare) :] or CORNERS.get(kind) or corners.shape[-1])
+            nodes = num_nodes(kind) or corners.shape[-1]
             if fine and corners.shape[1] != nodes:
                 given = f"{path} with {kind} cells of shape {corners.shape}"
                 wanted = f"[cells, {nodes}], the nodes of each"

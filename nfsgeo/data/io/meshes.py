@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,11 +16,11 @@ import h5py
 import numpy as np
 
 from nfsgeo.data.checks import missing_values, reading
-from nfsgeo.data.conventions import GHOST, SPACE, VALID, is_static
+from nfsgeo.data.conventions import GHOST, SPACE, VALID, field_name, is_static
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.joining import concatenated
-from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.labelled import numbered, plain_name, to_fields
 from nfsgeo.data.io.meshio_files import read_meshio
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.io.vtk_files import Mesh, beside, read_vtk
@@ -35,6 +36,7 @@ OF_VTK = ("xml", "vtk", "hdf", "ensight", "cgns", "pieces", "blocks", "other")
 OF_TIME = ("timevalue", "time", "cycle")  # numbers that tell a time step, in any case
 DUPLICATE = 1  # in vtkGhostType: what another piece has
 _SAID = set[tuple[Path, tuple[str, ...]]]()
+logger = logging.getLogger(__name__)
 A_MESH, AGAIN = "an undamaged mesh", "check it, or save it again as .vtu"
 
 
@@ -57,7 +59,8 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
         return _fields(path, mesh, times, at, columns)
     steps = {Path(f"{path} at {time}"): number for number, time in enumerate(times)}
     opener = partial(_time, path, steps, at, columns)
-    return replace(concatenated([*steps], opener, "time-steps"), path=path)
+    whole = concatenated([*steps], opener, "time-steps", gaps=True)
+    return replace(whole, path=path)
 
 
 def _time(path: Path, steps: Any, at: Any, columns: Any, step: Path) -> Fields:
@@ -92,7 +95,7 @@ def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Field
     for group, steps in samples.items():
         opener = partial(_step, path, steps, at, columns, timed)
         name = Path(f"{path}, group {group}")
-        groups[name] = concatenated([*steps], opener, "time-steps")
+        groups[name] = concatenated([*steps], opener, "time-steps", gaps=True)
     return replace(concatenated([*groups], groups.__getitem__, "samples"), path=path)
 
 
@@ -102,6 +105,10 @@ def _step(
     """A time step of a series, of one file or of several parts."""
     time, parts = steps[step]
     blocks = {str(file): _read(file, at)[0] for file in parts.values()}
+    blocks = {name: mesh for name, mesh in blocks.items() if len(mesh.points)}
+    if not blocks:
+        todo = f"leave {', '.join(map(str, parts.values()))} out of it"
+        raise UserError(f"{step} without points", "a mesh at each time step", todo)
     mesh = _merged(series, blocks, at)
     return _fields(series, mesh, [time] if timed else None, at, columns)
 
@@ -113,7 +120,7 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
     """
     chosen = {name for names in (columns or {}).values() for name in np.ravel(names)}
     hidden = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"}
-    hidden -= chosen
+    hidden = {name for name in hidden if chosen.isdisjoint((name, _called(name)[0]))}
     lost = [*mesh.lost, *sorted(hidden - {VALID, GHOST})]
     parameters = dict[str, Any]()
     told = dict[str, Any]()
@@ -141,9 +148,13 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
             cells[kind] = np.concatenate([cells.get(kind, nodes[:0]), nodes])
         if mesh.unknown:
             lost.append(f"cells, among which are {mesh.unknown}")
+    lost += [f"{name} of the mesh as a whole" for name in parameters if name in names]
     _warn(path, tuple(lost))
-    if bad := int(np.count_nonzero(arrays.get(GHOST, 0))):
+    valid = np.asarray(arrays.get(VALID, 1)) == 1
+    if bad := int(np.count_nonzero(arrays.get(GHOST, 0) * valid)):
         raise missing_values(f"fields of {path}, by its {GHOST},", bad, len(points))
+    if not len(mesh.points):
+        raise ValueError("no points")
     if not names:
         raise ValueError("no data at the points or cells")
     if times is None:
@@ -158,14 +169,23 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
         moving[0] |= not moving.any()
         coordinates = {"points": points[:, moving]}
         at_all, sizes = ("point",), [len(points)]
-    valid, variables = np.asarray(arrays.get(VALID, 1)) == 1, dict[str, Any]()
+    variables, renamed, taken = dict[str, Any](), list[str](), set[str]()
     in_time = (len(times),) if times is not None and len(times) > 1 else ()
     for name in names:
         values = arrays[name].reshape(len(points), -1, *in_time)
         if not (valid.all() or is_static(name)):
             values = np.where(valid.reshape(len(points), -1, *in_time), values, np.nan)
         dims = (*at_all, "component", "time")[: len(at_all) + values.ndim - 1]
-        variables[name] = dims, values.reshape(*sizes, *values.shape[1:])
+        called, unit = _called(name)
+        while not taken.isdisjoint(numbered(called, values.shape[1])):
+            called += "_field"
+        taken |= {*numbered(called, values.shape[1])}
+        renamed += [f"{name!r} is called {called}"] if called != name else []
+        whole = values.reshape(*sizes, *values.shape[1:])
+        variables[called] = dims, whole, {"units": unit} if unit else {}
+    if renamed and (path.parent, (*renamed,)) not in _SAID:
+        _SAID.add((path.parent, (*renamed,)))
+        logger.warning("%s: %s", path, ", ".join(renamed))
     return to_fields(
         path,
         variables,
@@ -177,8 +197,14 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
             "time": ("time", times),
         },
         cells={} if on_grid else cells,
-        parameters={n: v for n, v in parameters.items() if n not in names},
+        parameters={_called(n)[0]: v for n, v in parameters.items() if n not in names},
     )
+
+
+def _called(name: str) -> tuple[str, str]:
+    """The name of the field of an array, and its unit if the name tells it."""
+    bare, unit = field_name(name)
+    return plain_name(bare), unit
 
 
 def _warn(path: Path, lost: tuple[str, ...]) -> None:
@@ -215,7 +241,8 @@ def _blocks(
                 blocks |= {"/".join(filter(None, (name, n))): below[n] for n in below}
         else:
             blocks, times = read_vtk(path, str(kind), step)
-        blocks = {name: mesh for name, mesh in blocks.items() if len(mesh.points)}
+        filled = {name: mesh for name, mesh in blocks.items() if len(mesh.points)}
+        blocks = filled or dict([*blocks.items()][:1])
         if not blocks:
             raise ValueError("no points")
     return ({"": _merged(path, blocks, at)} if kind == "pieces" else blocks), times
@@ -278,7 +305,7 @@ def _merged(path: Path, parts: Mapping[str, Mesh], at: str | None) -> Mesh:
     return Mesh(
         points[kept],
         [] if unknown else cells,
-        np.concatenate([part.centres for part in meshes])[alone],
+        partial(np.concatenate([part.centres for part in meshes]).__getitem__, alone),
         at_points,
         at_cells,
         first.numbers,

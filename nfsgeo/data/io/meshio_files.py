@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree.ElementTree import parse
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nfsgeo.data.io.vtk_files import Mesh
+from nfsgeo.data.io.vtk_files import Mesh, twice
 
 __all__ = ["read_meshio"]
 
-# A view of Gmsh: its kind, its name and its time.
-VIEW = re.compile(
-    rb"\$(NodeData|ElementData)\s+\d+\s+\"([^\"]*)\"\s+(?:\"[^\"]*\"\s+)*"
-    rb"\d+\s+([-+\d.eE]+)\s"
-)
+VIEW = re.compile(rb"(?m)^\$(Node|Element)Data\s*$")  # where values of Gmsh begin
 
 
 def read_meshio(path: Path, kind: str) -> tuple[Mesh, list[float] | None]:
@@ -31,52 +31,132 @@ def read_meshio(path: Path, kind: str) -> tuple[Mesh, list[float] | None]:
     """
     import meshio
 
-    if kind == "xdmf":
+    times: list[float] | None = None
+    valued: Any = slice(None)
+    if kind == "gmsh":
+        mesh, times, valued = _gmsh(path)
+    elif kind == "xdmf":
         mesh, times = _xdmf(path)
     else:
-        mesh, times = getattr(meshio, kind).read(path), None
-        if kind == "gmsh":
-            times = _times_of_gmsh(path, len(mesh.points))
+        mesh = meshio.med.read(path)
     points = mesh.points.astype(np.float64)
-    centres = [points[block.data].mean(axis=1) for block in mesh.cells]
+    middles = [points[block.data].mean(axis=1) for block in mesh.cells]
+    every = np.concatenate([np.empty((0, points.shape[1])), *middles])
+    centres = every[valued]
+    num = len(every) - len(centres)
     tags = [name for name in mesh.point_data if name.startswith("gmsh:")]  # no fields
     read = Mesh(
         points,
         [(block.type, block.data) for block in mesh.cells if block.type != "vertex"],
-        np.concatenate([np.empty((0, points.shape[1])), *centres]),
+        lambda: centres,
         {name: v for name, v in mesh.point_data.items() if name not in tags},
-        {name: np.concatenate(blocks) for name, blocks in mesh.cell_data.items()},
+        {n: np.concatenate(blocks)[valued] for n, blocks in mesh.cell_data.items()},
         mesh.field_data,
-        tags,
+        tags + [f"{num} cells without values"] * (num > 0),
     )
     return read, times
 
 
-def _times_of_gmsh(path: Path, num: int) -> list[float] | None:
-    """The time of the values in a file of Gmsh, None where it tells none.
+def _gmsh(path: Path) -> tuple[Any, list[float] | None, NDArray[np.bool_]]:
+    """The mesh of Gmsh, its times, and which of its cells have values.
 
-    meshio reads the last of several time steps, as if values lay in the order of nodes.
+    meshio reads the mesh alone: it takes values for those of all nodes or elements in
+    their order, and of several time steps the last one.
 
     Raises:
-        ValueError: There are several, or values of other nodes or in another order.
+        ValueError: Values that Gmsh alone can place, or fields at different times.
+        UserError: Several views have one name and one time.
     """
+    import meshio
+
     content = path.read_bytes()
     if b"$ElementNodeData" in content:
         raise ValueError("values at the corners of elements, $ElementNodeData")
-    views = [(m[1], m[2], float(m[3] or 0), m.end()) for m in VIEW.finditer(content)]
-    if len({view[:2] for view in views}) < len(views):
-        raise ValueError(f"several time steps of {views[0][1].decode()}")
-    if len(times := {time for *_, time, _ in views}) > 1:
-        raise ValueError("fields at several times")
-    binary = b"$MeshFormat" in content and content.split(maxsplit=3)[2] == b"1"
-    for kind, _, _, start in views:
-        if kind == b"NodeData" and not binary:
-            section = content[start : content.index(b"$End", start)].split(b"\n")
-            rows = [line.split() for line in section if line.strip()]
-            nodes = [int(row[0]) for row in rows if len(row) > 1]
-            if len(nodes) != num or nodes != sorted(nodes):
-                raise ValueError("values of other nodes, or in another order than they")
-    return [*times] if times - {0.0} else None
+    version, mode, _ = content.split(maxsplit=4)[1:4]
+    data: dict[tuple[bytes, str], dict[float, Any]] = {}
+    rest, end = list[bytes](), 0
+    for start in VIEW.finditer(content):
+        name, time, rows, stop = _view(content, start.end(), binary=mode == b"1")
+        steps = data.setdefault((start[1], name), {})
+        if time in steps:
+            raise twice(path, name)
+        steps[time] = rows
+        rest.append(content[end : start.start()])
+        end = content.index(b"\n", content.index(b"$End", stop)) + 1
+    with TemporaryDirectory() as folder:
+        bare = Path(folder) / "mesh.msh"
+        bare.write_bytes(b"".join([*rest, content[end:]]))
+        mesh = meshio.gmsh.read(bare)
+    times = sorted({*chain(*data.values())})
+    if any([*steps] != times for steps in data.values()):
+        raise ValueError("fields at several times, not all of them at each")
+    sizes = {b"Node": len(mesh.points), b"Element": sum(map(len, mesh.cells))}
+    valued = np.ones(sizes[b"Element"], bool)
+    for (kind, name), steps in data.items():
+        tags = _tags(content, kind, version) if mode == b"0" else None
+        if tags is None or len(tags) != sizes[kind]:
+            tags = np.arange(1, sizes[kind] + 1)
+        values = np.stack([_placed(tags, *steps[time]) for time in times], -1)
+        values = values[..., 0] if len(times) == 1 else values
+        if kind == b"Node":
+            mesh.point_data[name] = values
+        else:
+            valued &= ~np.isnan(values).reshape(len(values), -1).all(axis=1)
+            ends = np.cumsum([len(block) for block in mesh.cells])[:-1]
+            mesh.cell_data[name] = np.split(values, ends)
+    return mesh, times if len(times) > 1 or any(times) else None, valued
+
+
+def _view(content: bytes, start: int, *, binary: bool) -> tuple[str, float, Any, int]:
+    """Name and time of a view of Gmsh, its tags and values, and where it ends."""
+    stream = BytesIO(content)
+    stream.seek(start)
+    stream.readline()
+    texts, reals, sizes = (
+        [stream.readline().strip() for _ in range(int(stream.readline()))]
+        for _ in range(3)
+    )
+    width, num = int(sizes[1]), int(sizes[2])
+    begin = stream.tell()
+    if binary:
+        kind = np.dtype([("tag", "<i4"), ("value", "<f8", (width,))])
+        rows: Any = np.frombuffer(content, kind, num, begin)
+        tags, values = rows["tag"], rows["value"]
+        begin += kind.itemsize * num
+    else:
+        words = content[begin : content.index(b"$End", begin)].split()
+        # meshio writes numbers of numpy 2 like this.
+        bare = [word.removeprefix(b"np.float64(").rstrip(b")") for word in words]
+        rows = np.array(bare, float).reshape(num, 1 + width)
+        tags, values = rows[:, 0].astype(int), rows[:, 1:]
+    name = texts[0].decode().strip('"')
+    return name, float(reals[0]) if reals else 0.0, (tags, values), begin
+
+
+def _tags(content: bytes, kind: bytes, version: bytes) -> NDArray[np.int64]:
+    """The tags of nodes or elements in a file of text, in their order."""
+    begin = content.index(b"$%ss" % kind) + len(kind) + 2
+    section = content[begin : content.index(b"$End", begin)]
+    lines = [line.split() for line in section.splitlines() if line.strip()][1:]
+    if not version.startswith(b"4"):
+        return np.array([int(line[0]) for line in lines])
+    tags, row = list[int](), 0
+    while row < len(lines):  # an entity, with as many lines, and those of coordinates
+        num = int(lines[row][3])
+        tags += [int(line[0]) for line in lines[row + 1 : row + 1 + num]]
+        row += 1 + num * (1 + (kind == b"Node" and version != b"4"))
+    return np.array(tags)
+
+
+def _placed(tags: NDArray[Any], some: NDArray[Any], values: Any) -> NDArray[Any]:
+    """Values at all tags, NaN where there are none."""
+    order = np.argsort(tags)
+    found = np.searchsorted(tags[order], some).clip(max=len(tags) - 1)
+    if (tags[order][found] != some).any() or len(np.unique(some)) < len(some):
+        raise ValueError("values of nodes or elements that do not exist, or twice")
+    whole = np.full((len(tags), *values.shape[1:]), np.nan)
+    whole[order[found]] = values
+    return whole[:, 0] if whole.shape[1] == 1 else whole
 
 
 def _xdmf(path: Path) -> tuple[Any, list[float] | None]:

@@ -98,7 +98,8 @@ def open(
     if len(paths) == 1:
         fields = first.open(paths[0], options | {"series": series})
     else:
-        fields = concatenated(paths, partial(_open_one, options=options), series)
+        opener, meshes = partial(_open_one, options=options), first.columns == "kinds"
+        fields = concatenated(paths, opener, series, gaps=meshes)
         if series == "time-steps" and "time" not in fields.dataset.variables:
             _check_order(paths, chosen)
     if first.columns in ("kinds", "roles"):

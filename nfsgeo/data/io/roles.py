@@ -37,7 +37,7 @@ from nfsgeo.data.conventions import (
     role_of,
 )
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io.labelled import whole_numbers
+from nfsgeo.data.io.labelled import plain_name, whole_numbers
 from nfsgeo.errors import UserError
 
 Names = Sequence[str]
@@ -275,7 +275,7 @@ def _choice(
         kind: np.ravel(several).tolist() for kind, several in (columns or {}).items()
     }
     lists = {
-        kind: [name if name in names else field_name(str(name))[0] for name in several]
+        kind: [n if n in names else plain_name(field_name(str(n))[0]) for n in several]
         for kind, several in lists.items()
     }
     if not roles and (wrong := lists.keys() - {*KINDS}):

@@ -12,10 +12,13 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from html import unescape
 from itertools import product
 from mmap import ACCESS_READ, mmap
+from operator import is_not
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -24,16 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.io import vtk_process
+from nfsgeo.data.io.labelled import num_nodes
 from nfsgeo.errors import UserError
 
-__all__ = ["Mesh", "beside", "read_vtk"]
+__all__ = ["Mesh", "beside", "read_vtk", "twice"]
 
-# Cells by their number in VTK: name in meshio, number of nodes.
-CELLS = {3: ("line", 2), 5: ("triangle", 3), 9: ("quad", 4), 10: ("tetra", 4)}
-CELLS |= {12: ("hexahedron", 8), 13: ("wedge", 6), 14: ("pyramid", 5)}
-CELLS |= {21: ("line3", 3), 22: ("triangle6", 6), 23: ("quad8", 8), 24: ("tetra10", 10)}
-CELLS |= {25: ("hexahedron20", 20), 26: ("wedge15", 15), 27: ("pyramid13", 13)}
-CELLS |= {28: ("quad9", 9), 29: ("hexahedron27", 27), 32: ("wedge18", 18)}
+# Cells by their number in VTK, with their names in meshio.
+CELLS = {3: "line", 5: "triangle", 9: "quad", 10: "tetra", 12: "hexahedron"}
+CELLS |= {13: "wedge", 14: "pyramid", 21: "line3", 22: "triangle6", 23: "quad8"}
+CELLS |= {24: "tetra10", 25: "hexahedron20", 26: "wedge15", 27: "pyramid13"}
+CELLS |= {28: "quad9", 29: "hexahedron27", 32: "wedge18"}
 # Lagrange cells, by their number of nodes, that are the same as others.
 LAGRANGE = {(68, 2): 3, (69, 3): 5, (70, 4): 9, (71, 4): 10, (72, 8): 12, (73, 6): 13}
 LAGRANGE |= {(74, 5): 14, (68, 3): 21, (69, 6): 22, (70, 9): 28, (71, 10): 24}
@@ -56,8 +59,7 @@ class Mesh:
     Attributes:
         points: Coordinates ``[n, 3]``.
         cells: Types and the nodes ``[cells, nodes]`` of cells, without vertices.
-        centres: The mean of the nodes of each cell, ``[cells, 3]``; of polygons and
-            polyhedra the centroid.
+        middles: Returns the centres of the cells.
         at_points: Arrays at the points, ``[n, ...]``, by name.
         at_cells: Arrays at the cells, ``[cells, ...]``, by name.
         numbers: Arrays of the mesh as a whole, by name.
@@ -70,7 +72,7 @@ class Mesh:
 
     points: NDArray[np.float64]
     cells: list[tuple[str, NDArray[Any]]]
-    centres: NDArray[np.float64]
+    middles: Callable[[], NDArray[np.float64]]
     at_points: dict[str, Any]
     at_cells: dict[str, Any]
     numbers: dict[str, Any]
@@ -79,6 +81,13 @@ class Mesh:
     dim: int = 3
     axes: list[NDArray[np.float64]] = field(default_factory=list)
 
+    @cached_property
+    def centres(self) -> NDArray[np.float64]:
+        """The mean of the nodes of each cell, ``[cells, 3]``; of polygons and polyhedra
+        the centroid.
+        """
+        return self.middles()
+
 
 class _Process:
     """The process that reads files of VTK, started when it is first needed."""
@@ -86,6 +95,8 @@ class _Process:
     def __init__(self) -> None:
         self._started: subprocess.Popen[bytes] | None = None
         self._lock, self._owner = threading.Lock(), 0
+        self._last: list[NDArray[Any]] = []
+        self.cells: tuple[Any, Any] = (), None  # of the last mesh, by its arrays
 
     def ask(self, *request: Any) -> tuple[dict[str, Any], list[NDArray[Any]]]:
         """Return the answer to a request, see :mod:`nfsgeo.data.io.vtk_process`."""
@@ -97,6 +108,7 @@ class _Process:
                         [sys.executable, vtk_process.__file__],
                         stdin=subprocess.PIPE,
                         stdout=subprocess.PIPE,
+                        pipesize=PIPE_BYTES,
                     ),
                     os.getpid(),
                 )
@@ -107,12 +119,16 @@ class _Process:
                 process.stdin.write(json.dumps(request).encode() + b"\n")
                 process.stdin.flush()
                 about, arrays = json.loads(answer.readline()), []
-                for dtype, shape in about["arrays"]:
+                for number, (dtype, shape) in enumerate(about["arrays"]):
+                    if number in about["again"]:
+                        arrays.append(self._last[number])
+                        continue
                     arrays.append(np.empty(shape, dtype))
                     flat = arrays[-1].reshape(-1).view(np.uint8)
                     if answer.readinto(flat) != flat.size:
                         raise EOFError
-                complete = True
+                few = sum(a.nbytes for a in arrays) <= vtk_process.KEPT_BYTES
+                self._last, complete = arrays if few else [], True
             except (ValueError, EOFError, OSError):
                 raise ValueError("damaged: the VTK library breaks off") from None
             finally:
@@ -125,6 +141,7 @@ class _Process:
         return about, arrays
 
 
+PIPE_BYTES = 2**20  # which the system takes along at once, where it can
 PROCESS = _Process()
 
 
@@ -149,15 +166,14 @@ def read_vtk(
         _check_links(path)
     names, more = _described(path) if kind == "xml" else ({}, {})
     about, arrays = PROCESS.ask(str(path.resolve()), kind, step)
+    if "twice" in about:
+        raise twice(path, about["twice"])
     rest, meshes = iter(arrays), dict[str, Mesh]()
     for block in about["blocks"]:
         if "dim" not in block:
             raise ValueError(f"a {block['kind'].removeprefix('vtk')}, which is no mesh")
         points, types, offsets, nodes = (next(rest) for _ in range(4))
-        points, centres = points.astype(np.float64, copy=False), np.empty((0, 3))
-        if len(types):
-            sums = np.add.reduceat(points[nodes], offsets[:-1], axis=0)
-            centres = sums / np.diff(offsets)[:, None]
+        points = points.astype(np.float64, copy=False)
         kinds = ("points", "cells", "numbers")
         data = [{name: next(rest) for name in block[each]} for each in kinds]
         at_points, at_cells, numbers = data
@@ -166,15 +182,25 @@ def read_vtk(
                 raise ValueError(f"{', '.join(sorted(lost))} broken")
         numbers |= more
         axes = [next(rest) for _ in range(3 * block["grid"])]
-        if block["centroids"]:
-            faces = np.isin(types, (POLYGON, POLYHEDRON))
-            centres[faces] = next(rest)[faces]
-        cells, unknown = _cells(types, offsets, nodes, block["types"])
-        mesh = Mesh(points, cells, centres, at_points, at_cells, numbers)
+        centroids = next(rest) if block["centroids"] else None
+        middles = partial(_centres, points, types, offsets, nodes, centroids)
+        known, found = PROCESS.cells
+        if len(known) != 3 or any(map(is_not, known, (types, offsets, nodes))):
+            found = _cells(types, offsets, nodes, block["types"])
+            PROCESS.cells = (types, offsets, nodes), found
+        cells, unknown = found
+        mesh = Mesh(points, cells, middles, at_points, at_cells, numbers)
         meshes[block["name"]] = mesh
         mesh.lost, mesh.dim = block["lost"], block["dim"]
         mesh.unknown, mesh.axes = unknown, axes
     return meshes, about["times"]
+
+
+def twice(path: Path, name: str) -> UserError:
+    """Return the error of several arrays of one name, of which one would be lost."""
+    given = f"{path} with several arrays called {name}"
+    todo = "rename one of them in the file, or where the program writes it"
+    return UserError(given, "arrays of different names", todo)
 
 
 def beside(path: Path, name: str) -> Path:
@@ -246,6 +272,20 @@ def _check_links(path: Path) -> None:
         beside(path, name)
 
 
+def _centres(
+    points: Any, types: Any, offsets: Any, nodes: Any, centroids: Any
+) -> NDArray[np.float64]:
+    """The mean of the nodes of each cell, or the centroid of those with sides."""
+    if not len(types):
+        return np.empty((0, 3))
+    sums = np.add.reduceat(points[nodes], offsets[:-1], axis=0)
+    centres: NDArray[np.float64] = sums / np.diff(offsets)[:, None]
+    if centroids is not None:
+        faces = np.isin(types, (POLYGON, POLYHEDRON))
+        centres[faces] = centroids[faces]
+    return centres
+
+
 def _cells(
     types: NDArray[Any], offsets: NDArray[Any], nodes: NDArray[Any], classes: Any
 ) -> tuple[list[tuple[str, NDArray[Any]]], str]:
@@ -256,10 +296,14 @@ def _cells(
         np.diff(offsets),
     )
     codes = types.astype(np.int64) << 32 | sizes
-    for code in np.unique(codes).tolist():
+    alike = len(codes) > 0 and bool((codes == codes[0]).all())
+    for code in codes[:1].tolist() if alike else np.unique(codes).tolist():
         kind, size = code >> 32, code % 2**32
         some = np.flatnonzero(codes == code)
-        corners = nodes[offsets[some, None] + np.arange(size)]
+        if alike:
+            corners = nodes[offsets[0] :].reshape(-1, size)
+        else:
+            corners = nodes[offsets[some, None] + np.arange(size)]
         kind = LAGRANGE.get((kind, size), kind)
         if kind in ALIKE and size == len(ALIKE[kind][1]):
             kind, corners = ALIKE[kind][0], corners[:, ALIKE[kind][1]]
@@ -269,8 +313,8 @@ def _cells(
             kind, corners = (3, 5)[kind == STRIP], windows.reshape(-1, size)
         elif kind == POLYGON and size in (3, 4):
             kind = {3: 5, 4: 9}[size]
-        name, wanted = CELLS.get(kind, ("", size))
-        if corners.shape[1] != wanted:
+        name = CELLS.get(kind, "")
+        if name and corners.shape[1] != num_nodes(name):
             raise ValueError(f"{len(some)} cells of type {kind} with {size} nodes")
         if name:
             cells.append((name, corners))

@@ -2,7 +2,8 @@
 
 :class:`nfsgeo.data.io.vtk_files.Process` runs this file as a script. It is asked by
 lines of JSON, ``[path, kind, step]``, and answers with a line of JSON and the bytes of
-the arrays whose types and shapes it has. Nothing of nfsgeo is imported here.
+the arrays whose types and shapes it has, but for those that are the same ``again`` as
+in the answer before. Nothing of nfsgeo is imported here.
 """
 
 from __future__ import annotations
@@ -33,11 +34,19 @@ POLYGON, POLYHEDRON = 7, 42
 # An array that legacy files get at their end, to see whether VTK reads as far.
 END_NAME = "nfsgeo_end"
 END = f"\nFIELD {END_NAME} 1\n{END_NAME} 1 1 int\n7777\n".encode()
+HEADS = re.compile(  # of parts of a legacy file and of their arrays
+    rb"(?im)^(?:(POINT|CELL)_DATA\s+\d+\s*$|(?:(?:COLOR_)?SCALARS|VECTORS|NORMALS|"
+    rb"TENSORS6?|TEXTURE_COORDINATES|GLOBAL_IDS|PEDIGREE_IDS)[ \t]+(\S+)|"
+    rb"(\S+)[ \t]+\d+[ \t]+\d+[ \t]+(?:bit|float|double|string|vtkidtype|"
+    rb"(?:vtktype)?(?:unsigned_|u)?(?:char|short|int|long)(?:8|16|32|64|_long)?)\s*$)"
+)
 WIDTHS = rb"\bvtktype(u?)int(8|16|32)\b"
 TYPES = {b"8": b"char", b"u8": b"unsigned_char", b"16": b"short"}
 TYPES |= {b"u16": b"unsigned_short", b"32": b"int", b"u32": b"unsigned_int"}
 
 said: list[str] = []  # errors and warnings of VTK about a file
+KEPT_BYTES = 2**26  # of the arrays of a file, at most, that both processes keep
+sent: list[Any] = []  # the arrays of the last answer
 kept: dict[Any, Any] = {}  # the last reader, where its file has several time steps
 
 
@@ -60,10 +69,20 @@ def _opened(path: str, kind: str) -> Any:
     return reader
 
 
+class _TwiceError(ValueError):
+    """Several arrays have one name, of which VTK keeps the last."""
+
+
 def _read_legacy(path: str) -> tuple[dict[str, Any], list[Any]]:
     """Read a copy of a file that has an end, and types of all the widths in meshio."""
     with TemporaryDirectory() as folder, open(path, "rb") as stream:
         text = re.sub(WIDTHS, lambda found: TYPES[found[1] + found[2]], stream.read())
+        part, names = b"", set[tuple[bytes, bytes]]()
+        for head in HEADS.finditer(text):
+            part, name = head[1] or part, head[2] or head[3]
+            if name and (part, name) in names:
+                raise _TwiceError(name.decode(errors="replace"))
+            names |= {(part, name)} if name else set()
         copy = os.path.join(folder, "copy.vtk")
         with open(copy, "wb") as written:
             written.write(text + END)
@@ -207,13 +226,25 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
         try:
             legacy = kind == "vtk"
             about, arrays = _read_legacy(path) if legacy else _read(path, kind, step)
+        except _TwiceError as error:
+            about, arrays = {"twice": str(error)}, []
         except Exception as error:
             reason = re.sub(r"(for|read) file:? \S+", "", str(error)).strip()
             about, arrays = {"error": reason or type(error).__name__}, []
+        flat = [np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in arrays]
         about["arrays"] = [(array.dtype.str, array.shape) for array in arrays]
+        alike = [
+            about["arrays"][k] == kind and np.array_equal(flat[k], values)
+            for k, (kind, values) in enumerate(sent[: len(arrays)])
+        ]  # as in the file before, such as a mesh that stays
+        sent[:] = zip(about["arrays"], flat, strict=True)
+        if sum(map(len, flat)) > KEPT_BYTES:
+            sent.clear()
+        about["again"] = [k for k, same in enumerate(alike) if same]
         answers.write(json.dumps(about).encode() + b"\n")
-        for array in arrays:
-            answers.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        for k, values in enumerate(flat):
+            if k not in about["again"]:
+                answers.write(values.data)
         answers.flush()
         _limit_time(0)
 

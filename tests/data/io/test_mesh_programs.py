@@ -514,39 +514,211 @@ def test_shortened_files_are_never_half_read(name, tmp_path):
             nfsgeo.open(path, at="points")
 
 
-@pytest.mark.parametrize(
-    ("views", "words"),
-    [
-        ([("u", 0, range(1, 10)), ("u", 1, range(1, 10))], "several time steps of u"),
-        ([("u", 0, range(1, 10)), ("v", 1, range(1, 10))], "fields at several times"),
-        ([("u", 0, range(9, 0, -1))], "in another order"),
-    ],
-)
-def test_what_meshio_misreads_of_gmsh_is_refused(views, words, tmp_path, one_line):
-    path = tmp_path / "a.msh"
+NODES, BOTH = [*range(1, 10)], [1, 2]
+
+
+def gmsh(
+    path: Path, *views: tuple[str, str, float, list[int]], new: bool = False
+) -> Path:
+    """Nine nodes, two triangles and a line, with values 10 times the tag, plus time."""
     x, y = (axis.ravel() for axis in np.meshgrid(range(3), range(3)))
     nodes = [f"{i + 1} {x[i]} {y[i]} 0" for i in range(9)]
     lines = ["$MeshFormat", "2.2 0 8", "$EndMeshFormat", "$Nodes", "9", *nodes]
-    lines += ["$EndNodes", "$Elements", "1", "1 2 2 0 0 1 2 4", "$EndElements"]
-    for name, time, numbers in views:
-        rows = [f"{number} {10 * number}" for number in numbers]
-        lines += ["$NodeData", "1", f'"{name}"', "1", str(time), "3", "0", "1", "9"]
-        lines += [*rows, "$EndNodeData"]
+    lines += ["$EndNodes", "$Elements", "3", "1 2 2 0 0 1 2 4", "2 2 2 0 0 2 5 4"]
+    lines += ["3 1 2 0 0 1 2", "$EndElements"]
+    if new:  # format 4.1, nodes of two entities, not in order
+        lines = ["$MeshFormat", "4.1 0 8", "$EndMeshFormat", "$Nodes", "2 9 1 9"]
+        for dim, tags in ((1, range(5, 10)), (2, range(1, 5))):
+            lines += [f"{dim} 1 0 {len(tags)}", *map(str, tags)]
+            lines += [nodes[tag - 1].partition(" ")[2] for tag in tags]
+        lines += ["$EndNodes", "$Elements", "2 3 1 3", "2 1 2 2", "1 1 2 4", "2 2 5 4"]
+        lines += ["1 1 1 1", "3 1 2", "$EndElements"]
+    for kind, name, time, tags in views:
+        lines += [f"${kind}Data", "1", f'"{name}"', "1", str(time), "3", "0", "1"]
+        rows = [f"{tag} {10 * tag + time!r}" for tag in tags]
+        lines += [str(len(tags)), *rows, f"$End{kind}Data"]
     path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_views_of_gmsh(new, tmp_path, caplog):
+    views = [("Node", "u", t, NODES[:: 1 - 2 * (t > 0)]) for t in (0, 0.5)]
+    views += [("Element", "q", t, BOTH[:: 1 - 2 * (t > 0)]) for t in (0, 0.5)]
+    path = gmsh(tmp_path / "a.msh", *views, new=new)
+    fields = nfsgeo.open(path, at="points")
+    assert fields.times.tolist() == [0, 0.5] and len(fields.cells()["triangle"]) == 2
+    tags = 1 + fields.coordinates() @ [1, 3]
+    expected = np.column_stack([10 * tags, 10 * tags + 0.5])
+    np.testing.assert_array_equal(fields.read(0, slice(None))[..., 0], expected)
+    fields = nfsgeo.open(path, at="cells")  # without the line, which has no value
+    assert fields.read(0, slice(None))[..., 0].tolist() == [[10, 10.5], [20, 20.5]]
+    assert "1 cells without values" in caplog.text
+    one = nfsgeo.open(gmsh(tmp_path / "b.msh", ("Node", "u", 2.5, NODES[:4]), new=new))
+    assert one.times.tolist() == [2.5]
+    assert np.isnan(one.read(0, slice(None))).sum() == 5
+
+
+@pytest.mark.parametrize(
+    ("views", "words"),
+    [
+        ([("u", 0, NODES), ("u", 0, NODES)], "several arrays called u"),
+        ([("u", 0, NODES), ("v", 1, NODES)], "fields at several times"),
+        ([("u", 0, [*range(2, 11)])], "that do not exist"),
+        ([("u", 0, [1, 2, 2])], "or twice"),
+    ],
+)
+def test_what_no_field_can_be_of_gmsh_is_refused(views, words, tmp_path, one_line):
+    path = gmsh(tmp_path / "a.msh", *(("Node", *view) for view in views))
     assert words in one_line(nfsgeo.open, path)
 
 
-def test_gmsh_tells_the_time_of_a_view(tmp_path):
-    path = tmp_path / "a.msh"
-    nodes = [f"{i + 1} {i} {i * i} 0" for i in range(4)]
-    lines = ["$MeshFormat", "2.2 0 8", "$EndMeshFormat", "$Nodes", "4", *nodes]
-    lines += ["$EndNodes", "$Elements", "1", "1 2 2 0 0 1 2 4", "$EndElements"]
-    lines += ["$NodeData", "1", '"u"', "1", "2.5", "3", "0", "1", "4"]
-    lines += [f"{i + 1} {i}" for i in range(4)] + ["$EndNodeData"]
-    path.write_text("\n".join(lines) + "\n")
+NAMES = ["a/b", "x", "y", "z", "time", "point", "sample", "part", " u ", "v [m/s]"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("at", ["points", "cells"])
+def test_names_that_fields_cannot_have(name, at, tmp_path, caplog):
+    data = whole()
+    where, num = (
+        (data.GetPointData(), 24) if at == "points" else (data.GetCellData(), 3)
+    )
+    for each, values in ((name, np.arange(num)), ("p", 2 * np.arange(num))):
+        array = numpy_to_vtk(values.astype(float), deep=True)
+        array.SetName(each)
+        where.AddArray(array)
+    path = save(data, tmp_path / "a.vtu")
     fields = nfsgeo.open(path)
-    assert fields.times.tolist() == [2.5]
-    assert fields.read(0, slice(None)).ravel().tolist() == [0, 1, 2, 3]
+    assert fields.static_names == [] and fields.components == 2
+    np.testing.assert_array_equal(fields.read(0, slice(None))[:, 0, 0], np.arange(num))
+    assert fields.component_names[0] in caplog.text
+    for columns in ({"ignore": name}, {"field": "p", "ignore": name}):
+        assert nfsgeo.open(path, columns=columns).component_names == ["p"]
+    assert nfsgeo.open(path, columns={"static": name}).component_names == ["p"]
+
+
+def test_components_and_an_array_of_one_name(tmp_path):
+    data = whole()
+    for name, width in (("u", 2), ("u_0", 1)):
+        array = numpy_to_vtk(np.full((24, width), float(width)), deep=True)
+        array.SetName(name)
+        data.GetPointData().AddArray(array)
+    fields = nfsgeo.open(save(data, tmp_path / "a.vtu"))
+    assert fields.component_names == ["u_0", "u_1", "u_0_field"]
+    assert fields.read(0, slice(None))[0, 0].tolist() == [2, 2, 1]
+
+
+SCALARS = "SCALARS u double 1\nLOOKUP_TABLE default\n1\n2\n3\n"
+FIELD = "FIELD FieldData 1\nu 1 3 double\n4 5 6\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "at"),
+    [
+        (f"POINT_DATA 3\n{SCALARS}{SCALARS}", None),
+        (f"POINT_DATA 3\n{SCALARS}{FIELD}", None),
+        (f"POINT_DATA 3\n{FIELD}{FIELD}", None),
+        (f"POINT_DATA 3\n{SCALARS}{SCALARS.replace('3', '3')}".lower(), None),
+        (f"POINT_DATA 3\n{SCALARS}VECTORS u double\n{'1 2 3 ' * 3}\n", None),
+        (f"POINT_DATA 3\n{SCALARS}CELL_DATA 1\n{SCALARS[:-4]}{SCALARS[:-4]}", None),
+        (f"POINT_DATA 3\n{SCALARS}CELL_DATA 1\n{SCALARS[:-4]}", "points"),
+    ],
+)
+def test_two_arrays_of_one_name_in_the_old_format(parts, at, tmp_path, one_line):
+    path = tmp_path / "a.vtk"
+    path.write_text(
+        "# vtk DataFile Version 3.0\nt\nASCII\nDATASET POLYDATA\nPOINTS 3 double\n"
+        f"0 0 0\n1 0 0\n0 1 0\nPOLYGONS 1 4\n3 0 1 2\n{parts}"
+    )
+    if at is None:
+        assert "several arrays called u" in one_line(nfsgeo.open, path)
+        return
+    assert nfsgeo.open(path, at=at).read(0, slice(None)).ravel().tolist() == [1, 2, 3]
+    assert nfsgeo.open(path, at="cells").read(0, slice(None)).ravel().tolist() == [1]
+
+
+def pvd(path: Path, *entries: tuple[float, int, str]) -> Path:
+    lines = (f"<DataSet timestep='{t}' part='{p}' file='{f}'/>" for t, p, f in entries)
+    path.write_text(f"<VTKFile type='Collection'>{''.join(lines)}</VTKFile>")
+    return path
+
+
+def steps_of(folder: Path, moved: float = 0) -> list[str]:
+    """Three time steps, of which the last one has a further field ``w``."""
+    for k in range(3):
+        xyz = BOX * (1 + moved * k)
+        data = unstructured((12, hexahedron(0)), (12, hexahedron(1)), xyz=xyz)
+        for name in ("p", "w")[: 1 + (k == 2)]:
+            array = numpy_to_vtk(np.arange(24.0) + k, deep=True)
+            array.SetName(name)
+            data.GetPointData().AddArray(array)
+        save(data, folder / f"s{k}.vtu")
+    return [f"s{k}.vtu" for k in range(3)]
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_field_of_later_steps_is_missing_in_others(listed, tmp_path, caplog):
+    names = steps_of(tmp_path)
+    source = [tmp_path / name for name in names]
+    options = {"series": "time-steps", "times": [0, 1, 2]}
+    if listed:
+        source = pvd(tmp_path / "a.pvd", *((k, 0, n) for k, n in enumerate(names)))
+        options = {}
+    fields = nfsgeo.open(source, **options)
+    found = fields.read(0, slice(None))
+    assert fields.component_names == ["p", "w"] and "2 of 3" in caplog.text
+    assert np.isnan(found[..., 1]).sum(0).tolist() == [24, 24, 0]
+    np.testing.assert_array_equal(found[:, 2, 1], np.arange(24) + 2)
+    for columns in ({"ignore": "w"}, {"field": "p"}):
+        one = nfsgeo.open(source, columns=columns, **options)
+        assert one.component_names == ["p"]
+    again = nfsgeo.open(fields.write(tmp_path / "b.nc"))
+    np.testing.assert_array_equal(again.read(0, slice(None)), found)
+
+
+def test_pieces_and_parts_without_points(tmp_path, one_line):
+    names = steps_of(tmp_path)[:2]
+    save(unstructured(xyz=np.zeros((0, 3))), tmp_path / "e.vtu")
+    kind, path = "PUnstructuredGrid", tmp_path / "a.pvtu"
+    for files in (("s0", "e"), ("e", "s0")):
+        pieces = "".join(f"<Piece Source='{file}.vtu'/>" for file in files)
+        path.write_text(f"<VTKFile type='{kind}'><{kind}>{pieces}</{kind}></VTKFile>")
+        assert nfsgeo.open(path).num_points() == 24
+    parts = [
+        (k, p, n) for k, name in enumerate(names) for p, n in ((0, name), (1, "e.vtu"))
+    ]
+    fields = nfsgeo.open(pvd(tmp_path / "a.pvd", *parts))
+    assert fields.read(0, slice(None))[0].ravel().tolist() == [0, 1]
+    path = pvd(tmp_path / "b.pvd", (0, 0, "e.vtu"), *((1, 0, n) for n in names[:1]))
+    assert "e.vtu out of it" in one_line(nfsgeo.open, path)
+    assert "no points" in one_line(nfsgeo.open, tmp_path / "e.vtu")
+
+
+def test_points_that_move(tmp_path, one_line):
+    """The ways that the message names do work."""
+    names = steps_of(tmp_path, moved=0.1)
+    path = pvd(tmp_path / "a.pvd", *((k, 0, n) for k, n in enumerate(names)))
+    assert "Resample With Dataset" in one_line(nfsgeo.open, path)
+    files = [tmp_path / name for name in names]
+    apart = nfsgeo.open(files[:2], series="samples")
+    assert apart.num_samples == 2 and apart.own_meshes
+    for file in files:
+        reader, source = (
+            vtk.vtkXMLUnstructuredGridReader(),
+            vtk.vtkXMLUnstructuredGridReader(),
+        )
+        for each, name in ((reader, files[0]), (source, file)):
+            each.SetFileName(str(name))
+            each.Update()
+        probe = vtk.vtkResampleWithDataSet()
+        probe.SetInputData(reader.GetOutput())
+        probe.SetSourceData(source.GetOutput())
+        probe.Update()
+        save(probe.GetOutput(), tmp_path / f"r/{file.name}")
+    path = pvd(tmp_path / "r/a.pvd", *((k, 0, n) for k, n in enumerate(names)))
+    fields = nfsgeo.open(path, columns={"field": "p"})
+    assert fields.times.tolist() == [0, 1, 2]
+    assert not np.isnan(fields.read(0, slice(None))).all(axis=(0, 2)).any()
 
 
 @pytest.mark.parametrize("name", ["TimeValue", "TIME", "time"])
