@@ -156,8 +156,9 @@ class Layout:
     @cached_property
     def extent(self) -> Doubles:
         """The lowest and the highest coordinates of all points ``[2, d]``."""
-        ends = np.array([(points.min(0), points.max(0)) for points in self.meshes()])
-        return np.stack([ends[:, 0].min(0), ends[:, 1].max(0)])
+        ends = [[(x.min(), x.max()) for x in points.T] for points in self.meshes()]
+        low, high = np.moveaxis(np.array(ends, np.float64), 2, 0)
+        return np.stack([low.min(0), high.max(0)])
 
     def stations(self, sample: int = 0) -> list[str]:
         """Names of the points of a sample, in their order; none if there are none."""
@@ -289,11 +290,14 @@ class Layout:
             with reading(self.path, f"points of sample {sample} to be readable"):
                 columns = [self._read(axis, sample)[0] for axis in self.space]
             points = np.stack(columns, axis=-1).astype(np.float64)
-            exists = np.asarray(np.isfinite(points).all(axis=1))
-            if np.isinf(points).any() or not exists.any():
-                raise self._refused(f"points of sample {sample}", "finite coordinates")
+            finite, exists = np.isfinite(points), None
+            if not finite.all():
+                exists = np.asarray(finite.all(axis=1))
+                if np.isinf(points).any() or not exists.any():
+                    wanted = "finite coordinates"
+                    raise self._refused(f"points of sample {sample}", wanted)
             self._cached_points.clear()
-            self._cached_points[sample] = points, None if exists.all() else exists
+            self._cached_points[sample] = points, exists
         return self._cached_points[sample]
 
     def _read(self, name: str, sample: int, steps: slice = slice(0, 1)) -> NDArray[Any]:

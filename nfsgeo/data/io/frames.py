@@ -148,15 +148,18 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
             dtype=dtype or dict.fromkeys([*text, *head.zeros], str),
             na_values=[*MISSING, *missing],
             keep_default_na=False,
+            compression=None,
         )
         with warnings.catch_warnings(), _source(path, head, tell=True) as source:
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             warnings.simplefilter("error", pandas.errors.DtypeWarning)
+            plain = not packing(path) and not isinstance(source, io.StringIO)
+            whole: Any = path if plain else source  # pandas is faster with a path
             try:
-                frame = read(source)
+                frame = read(whole)
             except pandas.errors.DtypeWarning:  # 007 is text in one part, 7 in another
                 source.seek(0)
-                frame = read(source, low_memory=False)
+                frame = read(whole, low_memory=False)
             except (pandas.errors.ParserError, pandas.errors.ParserWarning):
                 _check_cells(path, head)
                 raise

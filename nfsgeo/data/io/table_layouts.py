@@ -197,10 +197,12 @@ def with_quantities(
     unit = next((n for n in others if bare_name(n) in UNITS), "")
     columns, units = dict[str, Any](), dict[str, str]()
     values = pandas.Series(values_of(path, frame[value]), frame.index)
+    kinds, known = pandas.factorize(frame[unit]) if unit else (codes, ())
     for code, found in enumerate(unique):
         title = str(found).strip()
         columns[title] = values.where(codes == code)
-        several = frame[unit][codes == code].dropna().unique() if unit else ()
+        of = pandas.unique(kinds[codes == code]) if unit else ()
+        several = [known[k] for k in of if k >= 0]
         if len(several) > 1:
             given = f"{path} with {title} in {listed([*map(str, several)])}"
             raise UserError(given, "one unit for each quantity", "convert the values")

@@ -53,8 +53,7 @@ def check_marks(
     name: str,
     values: NDArray[Any],
     told: Sequence[str] = (),
-    *,
-    repeats: bool = True,
+    rows: NDArray[Any] | None = None,
 ) -> None:
     """Ask whether numbers far from all others, such as -9999, mark missing values.
 
@@ -63,10 +62,10 @@ def check_marks(
         name: The column.
         values: Its numbers.
         told: Marks that users have named.
-        repeats: Whether a number that is there several times is a mark whatever its
-            digits, unlike those of coordinates.
+        rows: Those of all rows, if ``values`` are the coordinates of each point once.
+            Else a number that is there several times is a mark whatever its digits.
     """
-    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    distinct, counts = _outermost(values)
     steps, size = np.diff(distinct), len(distinct)
     for num in range(min(MOST, size - 1), 0, -1):
         for low in range(num + 1):
@@ -81,16 +80,31 @@ def check_marks(
             bare = [mark.strip("-").replace(".", "") for mark in marks]
             sure = all(SURE.fullmatch(digits) or len(digits) > 15 for digits in bare)
             wide = 1 if all(map(LIKELY.fullmatch, bare)) else 5
-            often = repeats and size - num >= FEW and counts[ends].min() > 1
+            often = rows is None and size - num >= FEW and counts[ends].min() > 1
             if not (
                 (sure and gap > 10 * max(span, abs(first), abs(last), 1))
                 or (often and gap > wide * span)
             ):
                 continue
-            given = f"{path} with {' and '.join(marks)} in {counts[ends].sum()} rows "
+            num_rows = np.isin(values if rows is None else rows, distinct[ends]).sum()
+            given = f"{path} with {' and '.join(marks)} in {num_rows} rows "
             given += f"of column {name}, far from all others, from {first:g} to "
             given += f"{last:g}"
             said = ",".join(f"missing={mark}" for mark in [*told, *marks])
             values_too = ",".join(f"missing={mark}" for mark in [*told, ""])
             todo = f"say --columns {said}, or {values_too} if that is a value"
             raise UserError(given, "to be told whether it marks missing values", todo)
+
+
+def _outermost(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The lowest and the highest different numbers, more than may be marks and one of
+    those between, and how often they are there; all if there are few.
+    """
+    ordered = np.sort(values)  # NaN come last
+    low, high = [0], [len(ordered) - int(np.isnan(ordered).sum())]
+    while len(low) < MOST + 2 and low[-1] < high[0]:
+        low.append(int(np.searchsorted(ordered, ordered[low[-1]], "right")))
+    while len(high) < MOST + 2 and high[-1] > 0:
+        high.append(int(np.searchsorted(ordered, ordered[high[-1] - 1], "left")))
+    bounds = np.unique([*low, *high])
+    return ordered[bounds[:-1]], np.diff(bounds)

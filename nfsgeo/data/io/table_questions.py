@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, UNITS, calendar
 from nfsgeo.errors import UserError
 
 __all__ = ["check_numbers", "check_quantities", "check_sample", "check_simulations"]
-__all__ += ["check_times", "codes_of", "rows_apart"]
+__all__ += ["check_times", "codes_of", "numbered", "rows_apart"]
 
 NUMBER = r"s?([ _-]?(id|ids|no|nr|num|number|numbers|index|idx|name|code|cd))?"
 SAMPLES = re.compile(
@@ -69,6 +69,7 @@ STATION_LIKE = re.compile(
     f"s?{NUMBER}"
 )
 MANY = 1000  # more names than there are quantities
+SOME = 4096  # rows that tell whether most have values of their own
 FEW = 20  # rows, in which numbers may rise or be the same by chance
 MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
 
@@ -77,14 +78,33 @@ def codes_of(*columns: Any) -> tuple[Indices, int]:
     """Number rows by what is in columns, in the order of their values."""
     codes, num = np.zeros(1, np.int64), 1
     for column in columns:
-        more, unique = pandas.factorize(column, sort=True)
+        if num == len(codes) > 1:
+            break  # each row is apart
+        more, unique = numbered(column)
         if num == 1:
             codes, num = more, len(unique)
         elif len(unique) > 1:
             # Both are numbered before they can exceed the range of integers.
-            codes, both = pandas.factorize(codes * len(unique) + more, sort=True)
+            codes, both = numbered(codes * len(unique) + more)
             num = len(both)
     return codes, num
+
+
+def numbered(column: Any) -> tuple[Indices, Any]:
+    """Number the values of a column in their order, -1 where there is none."""
+    values = np.asarray(column) if column.dtype.kind in "iuf" else np.empty(0)
+    if len(values) > SOME:  # what is faster
+        if values.dtype.kind in "iu" and 0 <= values.min() <= values.max() < len(
+            values
+        ):
+            number = np.cumsum(np.bincount(values) > 0) - 1
+            unique = np.flatnonzero(np.diff(number, prepend=-1))
+            return number[values], unique.astype(values.dtype)
+        some = values[np.random.default_rng(0).integers(len(values), size=SOME)]
+        if len(np.unique(some)) > 0.9 * SOME and not np.isnan(values.sum()):
+            unique, codes = np.unique(values, return_inverse=True)
+            return codes, unique
+    return pandas.factorize(column, sort=True)
 
 
 def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool]:
@@ -326,13 +346,19 @@ def _mixed(points: Doubles, group: Indices) -> bool:
 
 
 def check_numbers(
-    path: Path, frame: pandas.DataFrame, time: Indices, sample: Indices, point: Indices
+    path: Path,
+    frame: pandas.DataFrame,
+    names: Sequence[str],
+    time: Indices,
+    sample: Indices,
+    point: Indices,
 ) -> list[str]:
     """Find columns of numbers that are no quantities, and ask about others.
 
     Args:
         path: The file.
-        frame: Columns of numbers that may be fields.
+        frame: The columns.
+        names: Those of numbers that may be fields.
         time: The time step of each row.
         sample: The sample of each row.
         point: The point of each row.
@@ -346,8 +372,10 @@ def check_numbers(
     """
     no_fields, odd = list[str](), dict[str, list[str]]()
     num, steps = len(frame), int(time.max()) + 1
-    for name, column in frame.items():
-        bare, values = bare_name(name), pandas.to_numeric(column, errors="coerce")
+    for name in names:
+        bare, values = bare_name(name), frame[name]
+        if values.dtype.kind not in "biuf":
+            values = pandas.to_numeric(values, errors="coerce")
         stations, rows = STATION_LIKE.fullmatch(bare), ROWS.fullmatch(bare)
         whole = (stations or rows) and (values % 1 == 0).all()
         if whole and stations:
@@ -364,18 +392,18 @@ def check_numbers(
             no_fields.append(name)
         elif num < FEW and calendar([name]) and codes_of(time, values)[1] == steps > 1:
             odd.setdefault("time", []).append(name)
-    if names := odd.get("time", []):
-        say = f"{','.join(f'ignore={n}' for n in names)}, or field={names[0]}"
-        raise ask(path, names, "which repeats the time", "what it is", say)
-    if names := odd.get("station", [])[:1]:
-        say = f"station={names[0]}, or ignore={names[0]}"
-        raise ask(path, names, "which numbers the points", "whether it names them", say)
-    if names := odd.get("static", []):
+    if alike := odd.get("time", []):
+        say = f"{','.join(f'ignore={n}' for n in alike)}, or field={alike[0]}"
+        raise ask(path, alike, "which repeats the time", "what it is", say)
+    if alike := odd.get("station", [])[:1]:
+        say = f"station={alike[0]}, or ignore={alike[0]}"
+        raise ask(path, alike, "which numbers the points", "whether it names them", say)
+    if alike := odd.get("static", []):
         what = "whether that is a static input, a field to predict, or neither"
-        say = ", or ".join(f"{kind}={names[0]}" for kind in KINDS)
-        raise ask(path, names, "with one value for each sample", what, say)
-    fields = frame.drop(columns=no_fields)
-    return no_fields if fields.notna().any(axis=None) else []
+        say = ", or ".join(f"{kind}={alike[0]}" for kind in KINDS)
+        raise ask(path, alike, "with one value for each sample", what, say)
+    fields = (frame[name] for name in names if name not in no_fields)
+    return no_fields if any(field.notna().any() for field in fields) else []
 
 
 def _is_counter(
@@ -386,14 +414,15 @@ def _is_counter(
     Whole numbers of each time step that fall are a count only where the name says that
     they are a ``part_of_time``, such as hours; else they may be known ahead.
     """
-    if num < FEW:
+    if num < FEW or values.hasnans:
         return False
-    integers, low, high = values.dtype.kind in "iu", values.min(), values.max()
+    integers, array = values.dtype.kind in "iu", values.to_numpy()
+    low, high = array.min(), array.max()
     if low == high:  # a field may well be zero for a while
-        return bool(steps > 1 and low != 0 and values.notna().all())
-    of_time = np.empty(steps, values.dtype)
-    of_time[time] = values
-    if 1 < steps < num and (of_time[time] == values).all():
+        return bool(steps > 1 and low != 0)
+    of_time = np.empty(steps, array.dtype)
+    of_time[time] = array
+    if 1 < steps < num and (of_time[time] == array).all():
         least = 0 if not integers else -np.inf if part_of_time else -0.5
         return bool((np.diff(of_time) > least).all())
     if not integers or not values.is_unique:

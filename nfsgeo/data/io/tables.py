@@ -42,7 +42,7 @@ from nfsgeo.data.io.near_points import NEAR, rounded
 from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_marks import check_marks
-from nfsgeo.data.io.table_questions import codes_of
+from nfsgeo.data.io.table_questions import codes_of, numbered
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
 
@@ -65,33 +65,38 @@ def _read(
     roles = roles_of(path, free, user_roles)
     if whole.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
-    key, unit = _keys(path, whole, roles)
-    for role in () if marked else SPACE:
-        if role in key:
-            check_marks(path, roles[role], key[role], marks, repeats=False)
-    sample, num_samples = codes_of(key["sample"])
-    time, times = pandas.factorize(key["time"], sort=True)
+    sample, samples, _ = _codes(path, whole, roles, "sample")
+    time, times, unit = _codes(path, whole, roles, "time")
+    num_samples, axes = len(samples), [axis for axis in SPACE if axis in roles]
+    space = [_key(path, whole[roles[axis]], axis)[0] for axis in axes]
+    place, row = _representatives(*codes_of(*space))
+    for axis, along in () if marked else zip(axes, space, strict=True):
+        check_marks(path, roles[axis], along[row], marks, along)
     ignored = [n for n in kinds if kinds[n] == "ignore"]
     named_sample = roles.get("sample", "")
     if named_sample:
-        space = [key[axis] for axis in SPACE if axis in key]
         unlike = [n for n in roles.values() if n != named_sample]
         about = whole.drop(columns=[*unlike, *ignored])
-        questions.check_sample(path, about, named_sample, codes_of(*space)[0])
+        questions.check_sample(path, about, named_sample, place)
     others = whole.drop(columns=[*roles.values()])
     frame = others.drop(columns=ignored)
     del whole
-    when = sample * np.int64(len(times)) + time
-    points, point, name, stations = _points(path, frame, key, when, kinds, station)
-    del key
+    when = sample * np.int64(len(times)) + time if num_samples > 1 else time
+    points, point, name, stations = _points(
+        path, frame, space, place, row, sample, when, kinds, station
+    )
+    del space
     columns_left = others
     frame, others = (table.drop(columns=name) for table in (frame, others))
     # Places are the points of one sample after those of the other.
-    place = sample * np.int64(len(points)) + point
-    place, places = pandas.factorize(place, sort=True)
+    place, places = point, np.arange(len(points))
+    if num_samples > 1:
+        place = sample * np.int64(len(points)) + point
+        place, places = pandas.factorize(place, sort=True)
     starts = np.searchsorted(places, np.arange(num_samples) * len(points))
     ragged, places = len(places) < num_samples * len(points), places % len(points)
-    where, cell = points[places], time * np.int64(len(places)) + place
+    where = points if num_samples == 1 else points[places]
+    cell = time * np.int64(len(places)) + place if len(times) > 1 else place
     _check_rows(path, others, roles, cell, quantity, where, times, unit)
     measured = (
         unit == EPOCH or stations is not None or bare_name(roles["x"]) in LONGITUDE
@@ -125,24 +130,28 @@ def _read(
         said = {*kinds, *known}
         left = [name for name in values if not ({name, field_name(name)[0]} & said)]
         left = [name for name in left if not is_static(name)]
-        counts = questions.check_numbers(path, frame[left], time, sample, point)
+        counts = questions.check_numbers(path, frame, left, time, sample, point)
         if counts:
             values = {n: column for n, column in values.items() if n not in counts}
             reason = "one number throughout, or a count of rows or times: say static= "
             reason += "to keep one as an input, or field= of all fields"
             left_out(path, [*counts, reason])
-    times, steps = filled(times) if unit == EPOCH else (times, np.arange(len(times)))
-    cell = steps[time] * len(places) + place
+    if unit == EPOCH:
+        times, steps = filled(times)
+        cell = steps[time] * len(places) + place if steps[-1] >= len(steps) else cell
     dims: tuple[str, ...] = ("time", "point")
     shape: tuple[int, ...] = len(times), len(places)
     if not ragged and num_samples > 1:
         dims, shape = ("time", "sample", "point"), (len(times), num_samples, -1)
     variables = dict[str, Any]()
     for field, column in values.items():
-        there = slice(None) if quantity is None else ~np.isnan(column)
+        there = cell
+        if quantity is not None:
+            seen = np.flatnonzero(~np.isnan(column))
+            there, column = cell[seen], column[seen]
         table = np.full(len(times) * len(places), np.nan, column.dtype)
-        table[cell[there]] = column[there]
-        if quantity is not None and (table[cell[there]] != column[there]).any():
+        table[there] = column
+        if quantity is not None and (table[there] != column).any():
             left_out(path, [f"{field}, which differs between quantities"])
             continue
         short, field_unit = field_name(field)
@@ -183,37 +192,52 @@ def _arranged(
     return frame, told, kind
 
 
-def _keys(
-    path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]
-) -> tuple[dict[str, NDArray[Any]], str]:
-    """Sample, time and coordinates of each row, and the unit of the times."""
-    key, unit = dict.fromkeys(("sample", "time"), np.zeros(len(frame))), ""
-    for role in sorted(roles):
-        what = f"{path}: column {roles[role]}"
-        values = values_of(path, frame[roles[role]], names=role == "sample", gaps=False)
-        if role == "time":
-            unit, values = unit_of_times(values), as_times(values, what)
-            low, high = (0, 0) if unit else (values.min(), values.max())
-            years, serial = 1800 <= low <= high < 2200, 2e4 < low <= high < 1e5
-            if (years or serial) and bare_name(roles[role]) in ("date", "datetime"):
-                given = (
-                    f"{what} with {low:g}, a number or a {'year' if years else 'day'}"
-                )
-                todo = "write dates with hyphens, or give the column another name"
-                if serial:  # of a spreadsheet
-                    todo = f"write dates: pandas.to_datetime(table[{roles[role]!r}], "
-                    todo += "unit='D', origin='1899-12-30')"
-                raise UserError(given, "dates such as 2026-01-31", todo)
-        elif role == "sample" and values.dtype.kind == "M":
-            values = as_times(values, what)
-        key[role] = finite(as_real(values, what), what) + 0.0  # which makes -0 to 0
-    return key, unit
+def _codes(
+    path: Path, frame: pandas.DataFrame, roles: Mapping[str, str], role: str
+) -> tuple[Indices, Doubles, str]:
+    """Number the rows by their samples or times; with these, and the unit of times."""
+    if role not in roles:
+        return np.zeros(len(frame), np.int64), np.zeros(1), ""
+    column = frame[roles[role]]
+    numbers = column.dtype.kind in "biuf"
+    codes, distinct = numbered(column) if numbers else pandas.factorize(column)
+    some = column if codes.min() < 0 else pandas.Series(distinct, name=column.name)
+    try:
+        key, unit = _key(path, some, role)
+    except UserError:
+        _key(path, column, role)  # names the row among all
+        raise
+    values, order = np.unique(key, return_inverse=True)
+    return order if some is column else order[codes], values, unit
+
+
+def _key(path: Path, column: pandas.Series, role: str) -> tuple[Doubles, str]:
+    """Samples, times or coordinates, and the unit if they are times."""
+    what, unit = f"{path}: column {column.name}", ""
+    values = values_of(path, column, names=role == "sample", gaps=False)
+    if role == "time":
+        unit, values = unit_of_times(values), as_times(values, what)
+        low, high = (0, 0) if unit else (values.min(), values.max())
+        years, serial = 1800 <= low <= high < 2200, 2e4 < low <= high < 1e5
+        if (years or serial) and bare_name(str(column.name)) in ("date", "datetime"):
+            given = f"{what} with {low:g}, a number or a {'year' if years else 'day'}"
+            todo = "write dates with hyphens, or give the column another name"
+            if serial:  # of a spreadsheet
+                todo = f"write dates: pandas.to_datetime(table[{column.name!r}], "
+                todo += "unit='D', origin='1899-12-30')"
+            raise UserError(given, "dates such as 2026-01-31", todo)
+    elif role == "sample" and values.dtype.kind == "M":
+        values = as_times(values, what)
+    return finite(as_real(values, what), what) + 0.0, unit  # which makes -0 to 0
 
 
 def _points(
     path: Path,
     frame: pandas.DataFrame,
-    key: Mapping[str, NDArray[Any]],
+    space: Sequence[Doubles],
+    point: Indices,
+    row: Indices,
+    sample: Indices,
     when: Indices,
     kinds: Mapping[str, str],
     station: str,
@@ -221,20 +245,16 @@ def _points(
     """The points of all samples, the point of each row, and the column of the names of
     the points and these, if there are any.
     """
-    space = [key[axis] for axis in SPACE if axis in key]
-    point, num = codes_of(*space)
     free = [name for name in frame if name not in kinds]
     named = [station] if station else [n for n in free if bare_name(n) in STATIONS]
     # Stations of several names at one place.
-    cell = when * np.int64(num) + point
-    bounded = cell.max() < SPARSE * len(cell) + 1e7
-    twice = not bounded or np.bincount(cell).max() > 1
-    if named and twice and frame[named[0]].notna().all():
-        apart, several = codes_of(point, frame[named[0]])
-        if several == frame[named[0]].nunique():
-            point, num = apart, several
-    points = np.empty((num, len(space)))
-    points[point] = np.stack(space, axis=1)
+    numbers_of = {name: numbered(frame[name]) for name in named[:1]}
+    for codes, names in numbers_of.values():
+        apart, several = codes_of(point, codes)
+        all_apart = several == len(names) and several > len(row) and codes.min() >= 0
+        if all_apart and codes_of(when, point)[1] < len(point):
+            point, row = _representatives(apart, several)
+    points, num = np.stack([values[row] for values in space], axis=1), len(row)
     for name in [station] if station else free:
         column, numbers = frame[name], frame[name].dtype.kind in "biufmM"
         fractions = column.dtype.kind == "f" and (column.head(1000) % 1 > 0).any()
@@ -243,7 +263,7 @@ def _points(
         # The first rows often suffice to tell that there are more names than points.
         if numbers and name not in named and column.head(2 * num + 2).nunique() >= num:
             continue
-        codes, names = pandas.factorize(column, sort=True)
+        codes, names = numbers_of.get(name) or numbered(column)
         sure = name in named or isinstance(column.dtype, pandas.CategoricalDtype)
         pairs = pandas.unique(codes * np.int64(num) + point)
         if len(pairs) == len(names) == num and codes.min() >= 0:
@@ -252,12 +272,19 @@ def _points(
                 order = pairs[np.argsort(pairs // num)] % num
                 return points[order], np.argsort(order)[point], [name], texts
         elif len(names) < num and len(pairs) > len(names):
-            _check_moves(path, column, codes, when, point, points, key["sample"])
+            _check_moves(path, column, codes, when, point, points, sample)
     if station:
         given = f"{path} with {frame[station].nunique()} names in column {station}"
         expected = f"a name for each of {num} points"
         raise UserError(given, expected, f"correct them, or say ignore={station}")
     return points, point, [], None
+
+
+def _representatives(codes: Indices, num: int) -> tuple[Indices, Indices]:
+    """The codes of rows, and a row that has each of them."""
+    row = np.empty(num, np.int64)
+    row[codes] = np.arange(len(codes))
+    return codes, row
 
 
 def _check_moves(
@@ -267,7 +294,7 @@ def _check_moves(
     when: Indices,
     point: Indices,
     points: Doubles,
-    sample: NDArray[Any],
+    sample: Indices,
 ) -> None:
     """Raise a UserError if a column names what has one place at a time, but several."""
     places = pandas.DataFrame({"name": codes, "sample": sample, "point": point})
@@ -296,7 +323,8 @@ def _check_rows(
     unit: str,
 ) -> None:
     """Raise a UserError if points move, or rows are there twice."""
-    alone = len(times) > 1 and np.bincount(cell % len(points)).max() < 2
+    alone = len(times) > 1 and len(cell) <= len(points)
+    alone = alone and np.bincount(cell % len(points)).max() < 2
     if alone or len(points) * len(times) > SPARSE * len(cell) + 1e7:
         rows = f"{len(cell) / len(points):.3g} of {len(times)} times"
         todo = "interpolate the fields to such points, at common times"
