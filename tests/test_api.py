@@ -7,6 +7,7 @@ import torch
 import nfsgeo
 import nfsgeo.api
 from nfsgeo.evaluation import evaluate_run
+from nfsgeo.geometry import Domain
 
 
 def test_five_lines(waves, tiny, tmp_path):
@@ -37,3 +38,15 @@ def test_the_package_has_what_the_module_has():
         assert getattr(nfsgeo, name) is getattr(nfsgeo.api, name)
     with pytest.raises(AttributeError, match="no attribute 'fitt'"):
         nfsgeo.fitt  # noqa: B018
+
+
+def test_what_python_callers_mistake_is_said_in_their_words(one_line):
+    u, pos = np.zeros((6, 5, 8, 1)), np.random.default_rng(0).random((5, 2))
+    fields = nfsgeo.from_arrays(u, pos, np.arange(8.0))
+    assert "did you mean model.name?" in one_line(
+        nfsgeo.prepare, fields, {"model": "nfs"}
+    )
+    swapped = one_line(nfsgeo.from_arrays, u.swapaxes(1, 2), pos, np.arange(8.0))
+    assert "(8, 5, 1)" in swapped and "swap" in swapped
+    assert "points=5" in repr(fields)
+    assert nfsgeo.models.NFS(nfsgeo.models.Problem(Domain.unit(2))).problem.n_out == 1

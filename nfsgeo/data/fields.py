@@ -98,11 +98,43 @@ class Fields(Layout):
             raise self._refused(given, "a field to predict", todo)
 
     def __repr__(self) -> str:
-        points = "points" if self.shape is None else self.shape
+        sizes = {self.num_points(i) for i in (0, self.num_samples - 1)}
+        points = "points=" + " to ".join(map(str, sorted(sizes)))
+        if self.shape is not None:
+            points = f"grid={self.shape}"
         return (
             f"{type(self).__name__}({str(self.path)!r}, samples={self.num_samples}, "
-            f"time_steps={len(self.times)}, components={self.components}, {points})"
+            f"time_steps={len(self.times)}, components={self.component_names}, "
+            f"{points})"
         )
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def __getitem__(self, samples: Any) -> Self:
+        """Return the fields of some samples, in their order.
+
+        Args:
+            samples: A number, a slice, or numbers or a mask of samples, as numpy takes
+                them.
+
+        Raises:
+            IndexError: There is no such sample, or none is left.
+        """
+        numbers = np.atleast_1d(np.arange(self.num_samples)[samples])
+        if not numbers.size:
+            raise IndexError(f"no sample of {self.path} is left")
+        if "sample" not in self.dataset.sizes:
+            if numbers.tolist() != [0]:
+                raise IndexError(f"{self.path} has one sample")
+            return self
+        rows: dict[Any, Indices] = {"sample": numbers}
+        for variable in self.dataset.variables.values():
+            if along := variable.attrs.get("sample_dimension"):
+                ends = np.cumsum([0, *variable.values])
+                each = [np.arange(ends[i], ends[i + 1]) for i in numbers]
+                rows[along] = np.concatenate(each)
+        return self.with_dataset(self.dataset.isel(rows))
 
     @cached_property
     def component_names(self) -> list[str]:

@@ -25,7 +25,8 @@ class Problem:
         out_components: components of the result, ``F'``.
         n_in: input time steps, ``n_t``; 1 without time.
         n_out: predicted time steps, ``n_t'``; 1 without time.
-        num_points: points of a sample, of the first one if they differ.
+        num_points: points of a sample, the median of training if they differ; grids and
+            radii of models follow it.
         grid_shape: shape of the equispaced grid that the points form, or ``None``.
         has_time: whether the result depends on time.
         forcings: components of the forcing, which is known at all time steps including
@@ -33,13 +34,13 @@ class Problem:
     """
 
     domain: Domain
-    in_components: int
-    out_components: int
-    n_in: int
-    n_out: int
-    num_points: int
-    grid_shape: tuple[int, ...] | None
-    has_time: bool
+    in_components: int = 1
+    out_components: int = 1
+    n_in: int = 1
+    n_out: int = 1
+    num_points: int = 1024
+    grid_shape: tuple[int, ...] | None = None
+    has_time: bool = True
     forcings: int = 0
 
     @property

@@ -51,6 +51,11 @@ def load_config(
     settings["imports"] = imported() or settings.get("imports", ())
     of_file: Any = settings.get("model")
     for key, value in (overrides or {}).items():
+        section = RunConfig.model_fields.get(key)
+        names = [*getattr(section and section.annotation, "model_fields", ())]
+        if names and not isinstance(value, Mapping):
+            todo = f"did you mean {key}.{names[0]}?"
+            raise UserError(f"{key}={value!r}", "a section of settings", todo)
         for name in reversed(key.split(".")):
             value = {name: value}
         settings = merged(settings, value)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fields import Array, build
 
+import nfsgeo
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -48,6 +49,37 @@ def test_values_are_those_of_the_arrays(any_fields, data, sent):
     equal = [[np.array_equal(a["pos"], b["pos"]) for a in samples] for b in samples]
     np.testing.assert_array_equal(np.equal.outer(ids, ids), equal)
     assert again.fingerprint() == fields.fingerprint()
+
+
+@few
+@given(data=st.data())
+def test_some_samples_are_those_of_the_whole(any_fields, data):
+    fields, samples = data.draw(any_fields)
+    numbers = st.integers(-len(samples), len(samples) - 1)
+    chosen = data.draw(st.lists(numbers, min_size=1, max_size=4))
+    some = fields[chosen]
+    assert (len(fields), len(some)) == (len(samples), len(chosen))
+    for number, sample in enumerate(chosen):
+        np.testing.assert_array_equal(some.coordinates(number), samples[sample]["pos"])
+        read = some.read(number, slice(None))
+        np.testing.assert_array_equal(read, samples[sample]["u"])
+    nu = fields.parameters["nu"]
+    np.testing.assert_array_equal(some.parameters["nu"], nu[chosen])
+    assert [one.parameters["nu"] for one in fields] == [*nu]
+    for wrong in (len(samples), slice(0, 0)):
+        with pytest.raises(IndexError):
+            fields[wrong]
+
+
+def test_cells_of_some_samples_are_their_own():
+    pos = [np.random.default_rng(i).random((4 + i, 2)) for i in range(3)]
+    cells = [{"triangle": [[i, 2, 3]] * (i + 1)} for i in range(3)]
+    u = [np.zeros((len(points), 1, 1)) for points in pos]
+    fields = nfsgeo.from_arrays(u, pos, cells=cells)[[2, 0]]
+    for i, sample in enumerate([2, 0]):
+        np.testing.assert_array_equal(
+            fields.cells(i)["triangle"], cells[sample]["triangle"]
+        )
 
 
 @few
