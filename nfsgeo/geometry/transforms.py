@@ -103,21 +103,27 @@ def graph_between(data: HeteroData, edge_type: tuple[str, str, str]) -> Bipartit
         edge_type: ``POINT_TO_GRID`` or ``GRID_TO_POINT``.
 
     Raises:
-        ValueError: If the edges are no longer sorted by target.
+        ValueError: If a later transform has replaced or added edges.
     """
     store = data[edge_type]
     source, _, target = edge_type
-    edge_index, num_target = store.edge_index, data[target].num_nodes
-    if bool((edge_index[1].diff() < 0).any()):
+    edge_index, num_target = store.get("edge_index"), data[target].num_nodes
+    made = store.get("displacement")
+    if edge_index is None or made is None or len(made) != edge_index.size(1):
         raise ValueError(
-            f"edges {edge_type} are out of order; expected those of PointsAndGrid, "
-            "sorted by target; leave out what reorders them"
+            f"{edge_type} has {', '.join(store.keys())}; expected the edge_index and a "
+            "displacement of each edge as PointsAndGrid makes them; leave out "
+            "transforms that change edges, such as ToSparseTensor, or apply them before"
         )
+    # Sorted in any case, as a look at the order would wait for the device.
+    num_source = data[source].num_nodes
+    order = (edge_index[1] * num_source + edge_index[0]).argsort()
+    edge_index = edge_index.index_select(1, order)
     return BipartiteGraph(
         edge_index,
         pointers(edge_index[1], num_target),
-        store.displacement,
-        store.base_weight,
-        data[source].num_nodes,
+        made.index_select(0, order),
+        store.base_weight.index_select(0, order),
+        num_source,
         num_target,
     )

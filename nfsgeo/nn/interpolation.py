@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.inits import reset
 
 from nfsgeo.geometry import BipartiteGraph, Domain, GraphTensors
-from nfsgeo.nn.kernels import InterpolationKernel
+from nfsgeo.nn.kernels import ChannelKernel, EdgeNetwork, InterpolationKernel
 
 __all__ = ["KernelInterpolation"]
 
@@ -22,15 +23,21 @@ class KernelInterpolation(MessagePassing):
         (H_\eta(a) v)(x_j) = \frac{1}{|N(x_j)|} \sum_{x_i \in N(x_j)}
         h_\eta(x_j - x_i, x_i, a(x_i)) \, v(x_i) + b
 
-    It is called as PyTorch Geometric's bipartite layers are::
+    It is made from numbers of channels, or from a kernel, and called as PyTorch
+    Geometric's bipartite layers are::
 
+        layer = KernelInterpolation(3, 16, dim=2, scale=radius)
+        layer = KernelInterpolation(DenseKernel(16, EdgeNetwork(2, 0, 32)))
         layer(x, (pos_source, pos_target), edge_index, features=a)
         layer(x, pos_source, graph, features=a)
 
-    Learned kernels add to a base interpolation, from which training starts. With
-    ``edge_index`` it is the mean of the neighbours. The second form takes a graph
-    prepared by :func:`~nfsgeo.geometry.bipartite_graph`, with its ``base_weight``, so
-    that nothing is sorted or computed from positions again.
+    From numbers of channels the kernel is a :class:`~nfsgeo.nn.ChannelKernel`, before
+    which a linear map changes the channels if they differ.
+
+    Learned kernels add to a base interpolation. With ``edge_index`` it is the mean of
+    the neighbours. The second form takes a graph prepared by
+    :func:`~nfsgeo.geometry.bipartite_graph`, with its ``base_weight``, so that nothing
+    is sorted or computed from positions again.
 
     The kernel does not depend on time. By default neighbours are summed before channels
     are mixed, and nothing is stored per edge and time step; ``fused=False`` computes
@@ -42,14 +49,22 @@ class KernelInterpolation(MessagePassing):
     made from positions that require them, including those of base weights.
 
     Args:
-        kernel: the kernel :math:`h_\eta`.
+        kernel: the kernel :math:`h_\eta`, or the number of channels of ``x``; -1 to
+            learn it from the first ``x``.
+        out_channels: channels of the result, with a number of channels only; by default
+            as many.
+        dim: space dimensions, likewise.
+        num_features: length of ``features``, likewise.
+        hidden: width of the network of the edges, likewise.
+        scale: length by which displacements are divided, usually the radius of the
+            graph, likewise.
         bias: whether to add :math:`b`, one number per channel.
         fused: whether to sum by sparse products.
         domain: the box with its periodic axes, for displacements along an
             ``edge_index``; ``None`` for open space. A prepared graph has its own.
 
     Shapes:
-        ``x`` ``[n, C]`` or ``[n, T, C]``; result ``[m, C]`` or ``[m, T, C]``.
+        ``x`` ``[n, C]`` or ``[n, T, C]``; result ``[m, C']`` or ``[m, T, C']``.
 
     Raises:
         TypeError: for another kind of graph.
@@ -59,21 +74,40 @@ class KernelInterpolation(MessagePassing):
 
     def __init__(
         self,
-        kernel: InterpolationKernel,
+        kernel: InterpolationKernel | int,
+        out_channels: int | None = None,
         *,
+        dim: int = 2,
+        num_features: int = 0,
+        hidden: int = 32,
+        scale: float = 1.0,
         bias: bool = True,
         fused: bool = True,
         domain: Domain | None = None,
     ) -> None:
         super().__init__(aggr="sum", flow="source_to_target", node_dim=0)
+        self.lift: nn.Module | None = None
+        if isinstance(kernel, int):
+            width = kernel if out_channels is None else out_channels
+            if width < 1:
+                raise ValueError("out_channels is unknown; expected it, as x sets -1")
+            if kernel == -1:
+                self.lift = nn.LazyLinear(width, bias=False)
+            elif kernel != width:
+                self.lift = nn.Linear(kernel, width, bias=False)
+            network = EdgeNetwork(dim, num_features, hidden, scale=scale)
+            kernel = ChannelKernel(width, network)
+        elif out_channels is not None:
+            raise ValueError("a kernel has its own channels; expected no out_channels")
         self.kernel = kernel
         self.bias = nn.Parameter(torch.zeros(kernel.channels)) if bias else None
         self.use_fused = fused
         self.domain = domain
 
     def reset_parameters(self) -> None:
-        """Redraw the kernel and set the bias to zero."""
+        """Redraw the kernel and the linear map, and set the bias to zero."""
         super().reset_parameters()
+        reset(self.lift)
         self.kernel.reset_parameters()
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -99,6 +133,7 @@ class KernelInterpolation(MessagePassing):
         x = x if isinstance(x, Tensor) else x[0]
         ends = (pos, pos) if isinstance(pos, Tensor) else pos
         graph = self._graph(ends, edge_index)
+        x = x if self.lift is None else self.lift(x)
         self._check(x, ends, graph)
         field = x.unsqueeze(1) if x.dim() == 2 else x
         out = self._sum(graph, field, ends[0], features)

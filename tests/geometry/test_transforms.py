@@ -1,7 +1,9 @@
 """Points and grid as PyTorch Geometric's heterogeneous data."""
 
+import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.transforms import ToSparseTensor
 
 from nfsgeo.geometry import (
     BipartiteGraph,
@@ -69,3 +71,19 @@ def test_a_grid_in_latent_coordinates_is_fine_where_points_are_dense():
     # Edges are those of neighbours in latent coordinates.
     edges = radius_edges(latent(data.pos), grid, RADIUS, DOMAIN)
     torch.testing.assert_close(made[POINT_TO_GRID].edge_index, edges)
+
+
+def test_edges_may_be_in_any_order_and_others_are_refused():
+    joined = transform()(sample(30))
+    store, before = joined[POINT_TO_GRID], fields(graph_between(joined, POINT_TO_GRID))
+    order = torch.randperm(store.edge_index.size(1))
+    store.edge_index = store.edge_index[:, order]
+    for name in ("displacement", "base_weight"):
+        store[name] = store[name][order]
+    after = fields(graph_between(joined, POINT_TO_GRID))
+    torch.testing.assert_close(after, before, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="ToSparseTensor"):
+        graph_between(ToSparseTensor()(transform()(sample(30))), POINT_TO_GRID)
+    store.edge_index = store.edge_index[:, :-1]
+    with pytest.raises(ValueError, match="of each edge"):
+        graph_between(joined, POINT_TO_GRID)

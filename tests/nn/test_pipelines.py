@@ -145,3 +145,50 @@ def test_the_mixer_block_compiles_and_exports_at_any_batch():
         program = export(block, (x,), dynamic_shapes=({0: Dim("batch")},)).module()
     x = torch.randn(5, CHANNELS, 8, 8)
     torch.testing.assert_close(program(x), block(x))
+
+
+def test_a_layer_from_numbers_of_channels(tmp_path):
+    data = samples()[0]
+    graph, pos = graph_between(data, POINT_TO_GRID), data["point"].pos
+    x = torch.randn(len(pos), 3)
+    layer = KernelInterpolation(3, CHANNELS, dim=2, scale=RADIUS)
+    assert layer(x, pos, graph).shape == (graph.num_target, CHANNELS)
+    composed = KernelInterpolation(layer.kernel)
+    torch.testing.assert_close(
+        composed(layer.lift(x), pos, graph), layer(x, pos, graph)
+    )
+    lazy = KernelInterpolation(-1, CHANNELS, scale=RADIUS)
+    lazy(x, pos, graph)
+    lazy.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(lazy(x, pos, graph), layer(x, pos, graph))
+    torch.save(layer.state_dict(), tmp_path / "layer.pt")
+    weight = layer.lift.weight.clone()
+    layer.reset_parameters()
+    assert not torch.equal(layer.lift.weight, weight)
+    same = KernelInterpolation(CHANNELS, scale=RADIUS)
+    assert same.lift is None and same.kernel.channels == CHANNELS
+    both = KernelInterpolation((same.kernel), bias=False)
+    assert both.bias is None
+    for wrong in ((same.kernel, 4), (-1,)):
+        with pytest.raises(ValueError, match="expected"):
+            KernelInterpolation(*wrong)
+
+
+def test_functional_transforms_of_torch():
+    """Per-sample gradients, with messages in place of sparse products."""
+    data = samples()[0]
+    graph, pos = graph_between(data, POINT_TO_GRID), data["point"].pos
+    layer = KernelInterpolation(3, CHANNELS, scale=RADIUS, fused=False)
+    weights, fields = dict(layer.named_parameters()), torch.randn(4, len(pos), 3)
+
+    def loss(weights: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        return (
+            torch.func.functional_call(layer, weights, (x, pos, graph)).square().sum()
+        )
+
+    each = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, fields)
+    for number, x in enumerate(fields):
+        layer.zero_grad()
+        loss(dict(layer.named_parameters()), x).backward()
+        for name, parameter in layer.named_parameters():
+            torch.testing.assert_close(each[name][number], parameter.grad)
