@@ -90,6 +90,10 @@ class Fields(Layout):
                 given = f"{name} of shape {values.shape}"
                 expected = "a finite number for each step along it, which increase"
                 todo = "repair it, or sort it and the fields with it"
+                if finite and len(np.unique(values)) < values.size:
+                    given = f"{name} with several steps at one {name}"
+                    todo = "leave all but one of them out, as xarray's dataset."
+                    todo += f"drop_duplicates({name!r}) does, or give each its own"
                 raise self._refused(given, expected, todo)
         if not self.component_names:
             inputs = ", ".join([*self.forcing_names, *self.static_names])

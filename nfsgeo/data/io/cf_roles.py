@@ -17,7 +17,16 @@ from nfsgeo.data.io.roles import roles_of
 from nfsgeo.errors import UserError
 
 __all__ = ["LARGE", "check_dims", "coordinate_roles", "dimension", "is_coordinate"]
-__all__ += ["is_longitude", "located", "rising", "station_names", "still", "with_times"]
+__all__ += [
+    "closed",
+    "without_repeats",
+    "is_longitude",
+    "located",
+    "rising",
+    "station_names",
+    "still",
+    "with_times",
+]
 
 Roles = Mapping[str, str]
 Sizes = Mapping[str, int]
@@ -30,10 +39,12 @@ STANDARD = {
     **dict.fromkeys(("latitude", "grid_latitude", "projection_y_coordinate"), "y"),
 }
 LARGE = 1e20
+SHARED = 4  # points of a curvilinear grid at one place, where it is folded
 # Fill values of models, nearly: powers of ten, netCDF's, the largest of all numbers.
 FILLED = re.compile(r"(1\.00000|9\.96921|3\.40282|1\.79769)e\+\d+")
 RADIANS = re.compile("(?i)[cev]?(lon|lat)")
-MEMBERS = re.compile("(?i)(ensemble|member|number|realization|sample|expver)s?")
+MEMBERS = "(?i)(ensemble|member|number|realization|realisation|sample|expver|run|model)"
+MEMBERS += "s?(_?(id|number|member|index))?"
 LEAD = "forecast_period"
 PLATFORMS = ("platform_id", "platform_name", "station_wmo_id")
 DEGREES = re.compile("degrees?_?(e|n)(ast|orth)?")
@@ -174,6 +185,53 @@ def located(path: Path, values: DataArray) -> DataArray:
     return placed
 
 
+def without_repeats(
+    path: Path, space: Mapping[str, DataArray]
+) -> tuple[dict[str, DataArray], Any]:
+    """Coordinates of a curvilinear grid, NaN at a place that more than a few points
+    have, such as (0, 0) of points on land in NEMO, of which a line tells.
+
+    Returns:
+        The coordinates, and which of the points, one after the other, lost theirs.
+    """
+    first, *others = space.values()
+    if not others or first.ndim < 2 or any(at.dims != first.dims for at in others):
+        return dict(space), np.False_
+    points = np.stack([at.values.ravel() for at in space.values()], -1).astype(float)
+    exists = np.isfinite(points).all(axis=1)
+    places, number, counts = np.unique(
+        points, axis=0, return_inverse=True, return_counts=True
+    )
+    hidden = exists & (counts[number.reshape(-1)] > SHARED)
+    if not hidden.any() or hidden[exists].all():
+        return dict(space), np.False_
+    where = np.unique(points[hidden], axis=0).tolist()
+    some = ", ".join("({:g}, {:g})".format(*place[:2]) for place in where)
+    left_out(path, [f"{hidden.sum()} of {hidden.size} points, which share {some}"])
+    kept = {}
+    for axis, at in space.items():
+        kept[axis] = at.copy(data=np.where(hidden.reshape(at.shape), np.nan, at.values))
+    return kept, hidden
+
+
+def closed(path: Path, axis: DataArray, fields: list[DataArray]) -> Any:
+    """The index without the last longitude where it is the first again, with the same
+    values 360 degrees on, of which a line tells; None elsewhere.
+    """
+    here, dim = np.asarray(axis.values, float), axis.dims[0]
+    if here.size < 3 or not np.isclose(abs(here[-1] - here[0]), 360, rtol=0, atol=1e-3):
+        return None
+    for values in (v for v in fields if dim in v.dims):
+        some = values.isel(
+            {d: 0 for d in values.dims[: max(0, values.ndim - 2)] if d != dim}
+        )
+        one, other = (some.isel({dim: end}).values for end in (0, -1))
+        if not np.allclose(one, other, equal_nan=True):
+            return None
+    left_out(path, [f"{axis.name} {here[-1]:g}, which is {here[0]:g} again"])
+    return {dim: slice(0, -1)}
+
+
 def rising(path: Path, axis: DataArray) -> Any:
     """The index by which an axis of a grid rises."""
     here = np.asarray(axis.values, float)
@@ -201,6 +259,12 @@ def station_names(
     return [*dict.fromkeys(ids + text)]
 
 
+def _is_member(dataset: Dataset, dim: Any) -> bool:
+    """Return whether steps along a dimension are samples by its name, or have names."""
+    named = dim in dataset.variables and dataset[dim].dtype.kind in "OSU"
+    return named or re.fullmatch(MEMBERS, str(dim)) is not None
+
+
 def check_dims(
     path: Path,
     dataset: Dataset,
@@ -215,7 +279,8 @@ def check_dims(
     or some of them lack the dimension that a user has named as that of samples.
     """
     moving = [n for n, values in data.items() if not time or time in values.dims]
-    for dim in samples | {d for values in data.values() for d in values.dims} - dims:
+    found = dict.fromkeys(d for values in data.values() for d in values.dims)
+    for dim in dict.fromkeys([*samples, *(d for d in found if d not in dims)]):
         along = [name for name, values in data.items() if dim in values.dims]
         without = [name for name in moving if dim not in data[name].dims]
         if along and without:
@@ -233,13 +298,24 @@ def check_dims(
                 todo = "merge them: dataset.sel(expver=1).combine_first("
                 todo += "dataset.sel(expver=5)), and nfsgeo.from_xarray"
                 raise UserError(given, "one value at each time", todo)
-            axis = SPACE[axes] if axes < 3 and not MEMBERS.fullmatch(str(dim)) else ""
+            axis = SPACE[axes] if axes < 3 and not _is_member(dataset, dim) else ""
             readings = [f"{axis}={dim}"] if axis else []
             numbered = axis and dim in dataset.variables  # an axis rather than samples
             readings.insert(len(readings) if numbered else 0, f"sample={dim}")
             lead = dataset[dim] if dim in dataset.variables else DataArray()
             if lead.dtype.kind == "m" or lead.attrs.get("standard_name") == LEAD:
                 readings = [f"time={dim},sample={time}"]
+            several = [d for d in data[along[0]].dims if _is_member(dataset, d)]
+            if len(several) > 1:
+                given = (
+                    f"{path} with {along[0]} along {' and '.join(map(str, several))}"
+                )
+                both = ", ".join(f'"{d}"' for d in several)
+                todo = (
+                    f"make one of them, nfsgeo.from_xarray(dataset.stack(s=({both})), "
+                )
+                todo += f'columns={{"sample": "s"}}), or dataset.isel({several[-1]}=0)'
+                raise UserError(given, "one dimension of samples", todo)
             if "field" not in kinds.values():
                 readings += [f"ignore={along[0]}"]
             say = str({readings[0].split("=")[0]: str(dim)}).replace("'", '"')

@@ -37,6 +37,7 @@ OF_TIME = ("timevalue", "time", "cycle")  # numbers that tell a time step, in an
 DUPLICATE = 1  # in vtkGhostType: what another piece has
 _SAID = set[tuple[Path, tuple[str, ...]]]()
 logger = logging.getLogger(__name__)
+BY_PARAVIEW = "check it, or open it in ParaView and save it, File, Save Data, as .pvd"
 A_MESH, AGAIN = "an undamaged mesh", "check it, or save it again as .vtu"
 
 
@@ -51,7 +52,8 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
     dimension, such as the boundaries of a volume, are left out, which one tells too.
     """
     if (kind := _kind(path)) not in OF_VTK:
-        with reading(path, "a mesh that meshio reads", AGAIN):
+        again = BY_PARAVIEW if kind == "xdmf" else AGAIN
+        with reading(path, "a mesh that meshio reads", again):
             mesh, times = read_meshio(path, str(kind))
         return _fields(path, mesh, times, at, columns)
     mesh, times = _read(path, at)

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from xml.etree.ElementTree import parse
+from xml.etree.ElementTree import Element, SubElement, parse
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,10 +168,27 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
     if any(each.get("CollectionType") != "Temporal" for each in series):
         raise ValueError("collections of grids that are not time steps")
     _check_items(grids)
+    known = {kind.lower() for kind in meshio.xdmf.common.xdmf_to_meshio_type}
+    for cells in grids.iter("Topology"):
+        kind = str(cells.get("TopologyType") or cells.get("Type"))
+        lines = int(cells.get("NodesPerElement", 2)) > 2 and kind.lower() == "polyline"
+        if kind.lower() not in known | {"mixed"} or lines:
+            raise ValueError(f"a topology of type {kind}, which meshio does not know")
+    for grid in grids.iter("Grid"):
+        named = [
+            (a.get("Name"), a.get("Center", "Node")) for a in grid.iter("Attribute")
+        ]
+        for name, center in named if grid.get("GridType") != "Collection" else ():
+            if named.count((name, center)) > 1:
+                raise twice(path, str(name))
     if not series:
+        told = [(g, when) for g in grids.iter("Grid") for when in g.findall("Time")]
+        for grid, when in told:  # meshio knows it of collections alone
+            grid.remove(when)
+        alone = [float(when.get("Value", "nan")) for _, when in told[:1]] or None
         reader = meshio.xdmf.main.XdmfReader(path)
         old = grids.get("Version", "").startswith("2")
-        return (reader.read_xdmf2 if old else reader.read_xdmf3)(grids), None
+        return (reader.read_xdmf2 if old else reader.read_xdmf3)(grids), alone
     at: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     times: list[float] = []
     with meshio.xdmf.TimeSeriesReader(path) as reader:
@@ -182,13 +199,13 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
             if not all(np.array_equal(each, first) for each in others):
                 raise ValueError("a mesh that moves")
         for each in series:
-            reader.collection = [*each]  # of which meshio takes the last
-            steps = [reader.read_data(step) for step in range(len(each))]
+            reader.collection = _timed(each)  # of which meshio takes the last
+            steps = [reader.read_data(step) for step in range(len(reader.collection))]
             at_times = [time for time, *_ in steps]
             names = [name for data in steps[0][1:] for name in data]
             alike = all({*data[1], *data[2]} == {*names} for data in steps)
-            twice = {*names} & {*at[0], *at[1]}
-            if at_times != (times or at_times) or twice or not alike:
+            double = {*names} & {*at[0], *at[1]}
+            if at_times != (times or at_times) or double or not alike:
                 raise ValueError(f"{', '.join(names)} twice, or at other times")
             times = at_times
             for name in steps[0][1]:
@@ -199,9 +216,32 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
     return meshio.Mesh(points, cells, *at), times
 
 
+def _timed(series: Element) -> list[Element]:
+    """The steps of a series, each with its time, which may be told for all of them."""
+    steps, told = series.findall("Grid"), series.find("Time")
+    if told is not None:
+        series.remove(told)
+        values = [float(word) for word in "".join(told.itertext()).split()]
+        if told.get("TimeType") == "HyperSlab":
+            start, size, num = values
+            values = [start + size * k for k in range(int(num))]
+        if len(values) != len(steps):
+            raise ValueError(f"{len(values)} times of {len(steps)} time steps")
+        for step, value in zip(steps, values, strict=True):
+            SubElement(step, "Time", Value=repr(value))
+    if others := {each.tag for each in series} - {"Grid", "Information"}:
+        raise ValueError(f"a series with {', '.join(sorted(others))} of its own")
+    if any(step.find("Time") is None for step in steps):
+        raise ValueError("time steps without times")
+    return steps
+
+
 def _check_items(root: Any) -> None:
     """Have all digits of text read; meshio takes no heed of how binary data lie."""
     for item in root.iter("DataItem"):
         item.attrib.setdefault("Precision", "8")
+        item.attrib.setdefault("Format", "XML")
+        if (kind := item.get("ItemType", "Uniform")) != "Uniform":
+            raise ValueError(f"data of ItemType {kind}, which are not read")
         if item.get("Format") == "Binary":
             raise ValueError("binary data, which are not read")

@@ -31,6 +31,7 @@ from nfsgeo.data.io.cf_roles import (
     Roles,
     Sizes,
     check_dims,
+    closed,
     coordinate_roles,
     dimension,
     is_coordinate,
@@ -40,6 +41,7 @@ from nfsgeo.data.io.cf_roles import (
     station_names,
     still,
     with_times,
+    without_repeats,
 )
 from nfsgeo.data.io.cf_times import times_of, times_of_text
 from nfsgeo.data.io.flags import flag_attrs, quantities
@@ -113,6 +115,7 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     dataset = quantities(path, dataset, kinds, {*roles.values()}, time)
     space = {a: still(path, dataset[roles[a]], time) for a in SPACE if a in roles}
     space = {a: located(path, values) for a, values in space.items()}
+    space, hidden = without_repeats(path, space)
     sizes = {str(d): num for at in space.values() for d, num in at.sizes.items()}
     places = {dim: num for dim, num in sizes.items() if dim != sample}
     dims, num = {sample, time, *places}, dataset.sizes.get(sample, 1)
@@ -139,6 +142,9 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     longitudes = is_longitude(first)
     if grid:
         space["x"] = unwrapped(path, first) if longitudes else first
+        if longitudes and (ends := closed(path, first, [*data.values()])):
+            space["x"] = space["x"].isel(ends)
+            data = {n: v.isel(ends, missing_dims="ignore") for n, v in data.items()}
         turn = {at.dims[0]: rising(path, at) for at in space.values()}
         for arrays in (data, space):
             arrays |= {
@@ -152,6 +158,7 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     absent: Any = np.zeros(0, bool)
     if not grid and sample not in sizes:
         absent = sum(np.isnan(flat(at, at.dims).values) for at in space.values()) > 0
+    hidden = np.broadcast_to(hidden, absent.shape)
     if absent.any():
         left_out(path, [f"{absent.sum()} of {absent.size} points, without coordinates"])
     labels = {str(sample): "sample", str(time): "time", "point": "point"}
@@ -168,7 +175,7 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         variable = flat(values, values.dims) if placed else values.variable
         whole = placed and places.keys() <= {*values.dims}
         if whole and absent.any() and variable.dtype.kind == "f":
-            read = partial(_at_existing, variable, absent)
+            read = partial(_at_existing, variable, absent, hidden)
             shape, dtype = variable.shape, variable.dtype
             variable = deferred(variable.dims, shape, dtype, read)
         along = [labels[str(dim)] for dim in variable.dims]
@@ -249,10 +256,13 @@ def _flat(values: Variable, num: int, key: Key) -> NDArray[Any]:
     return np.asarray(taken.reshape(*ahead, -1)[..., key[-1]])
 
 
-def _at_existing(values: Variable, absent: Any, key: Key) -> NDArray[Any]:
-    """Values at points, without fill values at those without coordinates."""
+def _at_existing(values: Variable, absent: Any, hidden: Any, key: Key) -> NDArray[Any]:
+    """Values at points, without fill values at those without coordinates, and without
+    any at those that were ``hidden``.
+    """
     here = values[key].values
-    return np.where(absent[key[-1]] & (np.abs(here) >= LARGE), np.float32(np.nan), here)
+    bad = absent[key[-1]] & ((np.abs(here) >= LARGE) | hidden[key[-1]])
+    return np.where(bad, np.float32(np.nan), here)
 
 
 def _is_netcdf(probe: FileProbe) -> bool:
@@ -317,7 +327,8 @@ def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
 def _zarr(path: Path, columns: Columns | None = None) -> Fields:
     """Read a folder or a zip file of Zarr as NetCDF is read.
 
-    A ``fill_value`` of 0, Zarr's default, masks values only where an attribute says so.
+    Values equal to the ``fill_value`` are missing; 0, Zarr's default, masks values only
+    where an attribute says so.
     """
     import zarr
 
@@ -326,9 +337,12 @@ def _zarr(path: Path, columns: Columns | None = None) -> Fields:
     options: dict[str, Any] = {"engine": "zarr", "consolidated": False}
     dataset = xarray.open_dataset(store, **options, decode_cf=False, cache=False)
     for name, variable in dataset.variables.items():
-        told = "_FillValue" in group[str(name)].attrs
-        if not told and variable.attrs.get("_FillValue") == 0:
-            del variable.attrs["_FillValue"]
+        array: Any = group[str(name)]
+        if "_FillValue" in array.attrs or variable.dtype.kind not in "iuf":
+            continue
+        variable.attrs.pop("_FillValue", None)
+        if array.fill_value:  # also of Zarr 3, which xarray leaves out
+            variable.attrs["_FillValue"] = array.fill_value
     return fields_of(path, dataset, columns)
 
 

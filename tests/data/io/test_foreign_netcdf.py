@@ -405,3 +405,83 @@ def test_groups_are_named(tmp_path, one_line):
         file.create_dataset("PRODUCT/no2", data=np.ones(3))
     message = one_line(nfsgeo.open, tmp_path / "a.nc")
     assert 'group="PRODUCT"' in message
+
+
+@pytest.mark.parametrize("empty", [0, -1])
+@pytest.mark.parametrize("land", [0, np.nan])
+def test_points_on_land_that_share_a_place(land, empty, tmp_path, caplog):
+    """NEMO writes nav_lon and nav_lat of processors on land alone as 0, or as -1."""
+    lon, lat = np.meshgrid(np.linspace(5, 15, 6), np.linspace(40, 48, 5))
+    about = {"coordinates": "nav_lat nav_lon"}
+    east, north = {"units": "degrees_east"}, {"units": "degrees_north"}
+    dry, u = np.zeros((5, 6), bool), np.ones((2, 5, 6))
+    dry[:2, :3] = True
+    u[:, dry] = land
+    where = {
+        "nav_lon": (("y", "x"), np.where(dry, empty, lon + lat / 10), east),
+        "nav_lat": (("y", "x"), np.where(dry, empty, lat), north),
+        "time_counter": np.array(["2000-01-01", "2000-01-02"], "M8[ns]"),
+    }
+    xarray.Dataset({"u": (("time_counter", "y", "x"), u, about)}, where).to_netcdf(
+        tmp_path / "a.nc"
+    )
+    fields = nfsgeo.open(tmp_path / "a.nc")
+    assert fields.num_points() == 24 and "6 of 30 points, which share" in caplog.text
+    assert (fields.read(0, slice(None)) == 1).all()
+    assert fields.coordinates().min() > 8
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_fill_values_of_zarr_arrays(form, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    path, u = tmp_path / "a.zarr", np.arange(6.0).reshape(2, 3)
+    times = xarray.Dataset(coords={"time": [0.0, 1.0], "x": [0.0, 1, 2]})
+    times.to_zarr(path, zarr_format=form, consolidated=False)
+    group = zarr.open_group(path, mode="r+")
+    for name, fill in (("u", -999.0), ("v", 0.0)):
+        dims = {"dimension_names": ["time", "x"]} if form == 3 else {}
+        array = group.create_array(
+            name, shape=(2, 3), chunks=(1, 3), dtype="f8", fill_value=fill, **dims
+        )
+        array[:1] = np.where(u[:1] == 0, fill, u[:1])
+        if form == 2:
+            array.attrs["_ARRAY_DIMENSIONS"] = ["time", "x"]
+    fields, nan = nfsgeo.open(path), np.nan
+    u, v = (fields.read_values([name], 0, slice(None))[..., 0] for name in "uv")
+    np.testing.assert_array_equal(u, [[nan, nan], [1, nan], [2, nan]])
+    np.testing.assert_array_equal(v, [[0, 0], [1, 0], [2, 0]])
+
+
+def test_a_meridian_at_both_ends(tmp_path, caplog):
+    lon, lat = np.arange(-180, 181, 60.0), np.arange(-60, 61, 30.0)
+    u = np.cos(np.radians(lon)) * np.ones((2, 5, 1))
+    where = {
+        "time": [0.0, 1.0],
+        "lat": ("lat", lat, {"units": "degrees_north"}),
+        "lon": ("lon", lon, {"units": "degrees_east"}),
+    }
+    dataset = xarray.Dataset({"u": (("time", "lat", "lon"), u)}, where)
+    dataset.to_netcdf(tmp_path / "a.nc")
+    fields = nfsgeo.open(tmp_path / "a.nc", domain=Domain.sphere())
+    assert fields.shape == (6, 5) and "lon 180, which is -180 again" in caplog.text
+    dataset["u"][..., -1] = 7
+    dataset.to_netcdf(tmp_path / "b.nc")
+    domain = Domain((-180, -90), (180, 90), (False, False))
+    assert nfsgeo.open(tmp_path / "b.nc", domain=domain).shape == (7, 5)
+
+
+def test_advice_about_equal_times_and_two_kinds_of_samples(one_line):
+    u = np.arange(8.0).reshape(4, 2)
+    dataset = xarray.Dataset(
+        {"u": (("time", "x"), u)}, {"time": [0.0, 1, 1, 2], "x": [0.0, 1]}
+    )
+    said = one_line(nfsgeo.from_xarray, dataset)
+    assert "drop_duplicates('time')" in said and "sort" not in said
+    once = nfsgeo.from_xarray(dataset.drop_duplicates("time"))
+    assert once.times.tolist() == [0, 1, 2]
+    members = {"realization": [1, 2], "member_id": ["a", "b", "c"]}
+    several = dataset.drop_duplicates("time").expand_dims(members)
+    said = one_line(nfsgeo.from_xarray, several)
+    assert 'dataset.stack(s=("realization", "member_id"))' in said
+    stacked = several.stack(s=("realization", "member_id"))
+    assert nfsgeo.from_xarray(stacked, columns={"sample": "s"}).num_samples == 6

@@ -284,6 +284,43 @@ def test_xdmf_of_cells_in_time(tmp_path):
     assert values(fields).tolist() == [[0, 1, 2], [1, 2, 3]]
 
 
+LIST = "<Time TimeType='List'><DataItem Dimensions='3'>0.5 1 4</DataItem></Time>"
+SLAB = "<Time TimeType='HyperSlab'><DataItem Dimensions='3'>1 0.5 3</DataItem></Time>"
+
+
+@pytest.mark.parametrize(("told", "times"), [(LIST, [0.5, 1, 4]), (SLAB, [1, 1.5, 2])])
+def test_times_of_a_whole_series_of_xdmf(told, times, tmp_path, one_line):
+    path = xdmf(tmp_path / "a.xdmf", "XML", *({"p": P + k} for k in range(3)))
+    text = re.sub("<Time [^>]*/>", "", path.read_text())
+    path.write_text(re.sub("(<Grid [^>]*Temporal[^>]*>)", rf"\1{told}", text))
+    fields = nfsgeo.data.open(path)
+    assert fields.times.tolist() == times
+    np.testing.assert_array_equal(values(fields), P[:, None] + np.arange(3))
+    path.write_text(path.read_text().replace(told, LIST.replace(" 4<", "<")))
+    assert "2 times of 3 time steps" in one_line(nfsgeo.data.open, path)
+    path.write_text(text)
+    assert "without times" in one_line(nfsgeo.data.open, path)
+
+
+def test_a_single_grid_of_xdmf(tmp_path, one_line):
+    path = tmp_path / "a.xdmf"
+    meshio.Mesh(CORNERS, [("triangle", TRIANGLES)], {"p": P, "q": P}).write(
+        path, data_format="XML"
+    )
+    text = path.read_text()
+    path.write_text(text.replace("<Topology", "<Time Value='2.5'/><Topology"))
+    fields = nfsgeo.data.open(path)
+    assert fields.times.tolist() == [2.5] and fields.component_names == ["p", "q"]
+    for old, new, words in (
+        ('"q"', '"p"', "several arrays called p"),
+        ('"Triangle"', '"2DCoRectMesh"', "2DCoRectMesh, which meshio does not know"),
+        ("<DataItem ", '<DataItem ItemType="Function" ', "ItemType Function"),
+    ):
+        assert old in text
+        path.write_text(text.replace(old, new))
+        assert words in one_line(nfsgeo.data.open, path)
+
+
 def test_several_functions_and_meshes_of_xdmf(tmp_path, one_line):
     whole = ElementTree.parse(xdmf(tmp_path / "a.xdmf", "XML", {"p": P}, {"p": P + 1}))
     (series,) = whole.findall("Domain/Grid[@GridType='Collection']")
