@@ -90,12 +90,16 @@ def for_base_forecast(
 def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
     """Refuse settings that do not fit together or to the data."""
     data, form = config.data, config.model.prediction
-    if not all(len(samples_of(data, file, part)) for part in SPLITS):
-        by_time = ", or split by time: --set data.split_by=time" * bool(data.n_in)
+    if lacking := [p for p in SPLITS if not len(samples_of(data, file, p))]:
+        todo = ", or split by time: --set data.split_by=time" * bool(data.n_in)
+        todo = f"use a file with more samples{todo}"
+        if file.num_samples >= len(SPLITS):  # by data.split, or parts in the file
+            todo = "give each some, as by --set data.split=[0.7,0.1,0.2]"
         raise UserError(
-            f"{file.path} with {file.num_samples} samples",
+            f"{file.path} with {file.num_samples} samples"
+            + f", of which none are for {' and '.join(lacking)}",
             "at least one each to train, validate and test on",
-            f"use a file with more samples{by_time}",
+            todo,
         )
     if data.query_points and not info.query_points:
         able = [name for name, kind in MODELS.items() if kind.query_points]

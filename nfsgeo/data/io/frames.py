@@ -173,6 +173,12 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
         if {*unnamed[unnamed[:1] == [""] :]} & {*frame}:
             frame = frame.rename(columns=dict.fromkeys(unnamed, ""))
         frame.attrs["units"] = head.units
+        if (
+            head.units
+            and {*head.units.values()} <= {"1", ""}
+            and any(head.units.values())
+        ):
+            left_out(path, ["the row of 1 under the names, which seem to be units"])
         return frame
     except UnicodeDecodeError as error:
         given = f"{path} with the byte {error.object[error.start]:#x} ({error.reason})"

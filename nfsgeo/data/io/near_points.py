@@ -21,15 +21,15 @@ def check_near_points(fields: Fields) -> None:
     """Check that no point that all samples share is there twice, with other digits.
 
     Two points closer than 1e-6 of the box are one if they seldom have values at the
-    same time, as where a series was exported twice. Points of a mesh with cells, and
-    those with all values, stay as they are.
+    same time, as where a series was exported twice. Points of a mesh with cells, those
+    with names, and those with all values, stay as they are.
 
     Raises:
         UserError: There are such points.
     """
     if fields.axes is not None or fields.own_meshes or fields.names_of("cells"):
         return
-    if len(fields.times) == 1:
+    if len(fields.times) == 1 or fields.stations():  # names tell points apart
         return
     points = fields.coordinates()
     pairs = nearly_equal(points, NEAR)[:LOOKED_AT]

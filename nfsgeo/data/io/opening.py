@@ -104,7 +104,8 @@ def open(
             _check_order(paths, chosen)
     if first.columns in ("kinds", "roles"):
         fields, columns = with_masks(fields, columns)
-        fields = with_kinds(fields, columns, roles=first.columns == "roles")
+        roles = first.columns == "roles"
+        fields = with_kinds(fields, columns, roles=roles, known=known)
     fields = with_user_answers(fields, times, domain, known)
     answers = (series, times, options["columns"], at, axis, domain, known or None)
     alone = len(named) == 1  # perhaps a folder

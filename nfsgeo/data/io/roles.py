@@ -175,7 +175,11 @@ def unwrapped(path: Path, longitudes: DataArray) -> DataArray:
 
 
 def with_kinds(
-    fields: Fields, columns: Columns | None, *, roles: bool = False
+    fields: Fields,
+    columns: Columns | None,
+    *,
+    roles: bool = False,
+    known: Names = (),
 ) -> Fields:
     """Return the fields as users or names tell: static inputs, to predict, or left out.
 
@@ -188,6 +192,7 @@ def with_kinds(
         fields: Fields as a reader made them.
         columns: Names of components by kind, as users give them.
         roles: Whether the format has a column for each role.
+        known: Names of fields that are known ahead, which choosing fields keeps.
 
     Raises:
         UserError: One of several components without a kind differs between points and
@@ -201,7 +206,8 @@ def with_kinds(
     every = [*dict.fromkeys([*names, *arrays.values(), *scalars])]
     choice = _choice(fields, columns, every, roles=roles)
     kinds = {name: choice.get(name) or choice.get(arrays[name], "") for name in names}
-    kinds, marked = _kinds_of(fields, kinds, arrays, own=own)
+    ahead = [n for n in fields.component_names if {n, arrays[n]} & {*known}]
+    kinds, marked = _kinds_of(fields, kinds, arrays, ahead, own=own)
     kinds |= {name: choice.get(name, "") for name in scalars}
     dataset = fields.dataset.drop_vars([n for n in kinds if kinds[n] == "ignore"])
     inputs = [name for name in scalars if name in dataset]
@@ -218,7 +224,12 @@ def with_kinds(
 
 
 def _kinds_of(
-    fields: Fields, kinds: dict[str, str], arrays: Mapping[str, str], *, own: bool
+    fields: Fields,
+    kinds: dict[str, str],
+    arrays: Mapping[str, str],
+    ahead: Names,
+    *,
+    own: bool,
 ) -> tuple[dict[str, str], list[str]]:
     """Decide the kinds of fields and static inputs that users leave open.
 
@@ -226,6 +237,7 @@ def _kinds_of(
         fields: The fields.
         kinds: Kind of each field and static input that a user chose, else empty.
         arrays: The array of each of them, see :func:`_arrays`.
+        ahead: Fields that are known ahead.
         own: Whether the source has roles, which hold unless users choose otherwise.
 
     Returns:
@@ -251,7 +263,7 @@ def _kinds_of(
         same = "the same values at all time steps of a static input"
         raise UserError(given, same, "rename it if it is a field to predict")
     if any(kind == "field" and name not in still for name, kind in kinds.items()):
-        kinds = {name: kind or "ignore" for name, kind in kinds.items()}
+        kinds = {n: kind or ("ignore" * (n not in ahead)) for n, kind in kinds.items()}
     unclear = [n for n in read if differs[n] and not kinds[n]]
     if unclear and len(read) > 1:  # else there would be nothing to predict
         moving = {arrays[name] for name in kinds if name not in still}

@@ -150,4 +150,11 @@ def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
     plain = all(unit in ("1", "1e-3", "1E-3") for unit in of if unit not in words)
     none = not any(dated.match(unit) for unit in units)
     some = any(not is_number(unit) for unit in words)
-    return units if some and 2 * len(words) > len(of) and plain and none else []
+    if some and 2 * len(words) > len(of) and plain and none:
+        return units
+    # Without units: dashes alone, or ones above numbers with fractions or dates.
+    alike = (
+        len({*of}) == 1 and len(of) > 1 and plain and len(of) == sum(map(bool, units))
+    )
+    other = sum(not re.fullmatch(r"[+-]?\d+", cell) for cell in cells)
+    return units if alike and (words or 2 * other >= len(cells)) else []

@@ -6,6 +6,7 @@ table, names of quantities in a column, or dates and clocks in several columns.
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -23,12 +24,14 @@ from nfsgeo.data.conventions import (
     listed,
     role_of,
 )
-from nfsgeo.data.io.frames import frame_of, values_of
+from nfsgeo.data.io.frames import OFFSET, frame_of, values_of
 from nfsgeo.data.io.roles import ask, chosen, likely_columns
 from nfsgeo.errors import UserError
 
 __all__ = ["calendar", "joined", "point_table", "with_places", "with_quantities"]
-__all__ += ["with_rows_for_times"]
+__all__ += ["with_rows_for_times", "with_zone"]
+
+logger = logging.getLogger(__name__)
 
 CALENDAR = {
     "year": ("year", "yr", "yyyy", "yy"),
@@ -42,6 +45,15 @@ DAY_OF_YEAR = ("doy", "yday", "jday", "julian_day", "dayofyear", "day_of_year")
 VALUES = ("value", "val", "values", "reading", "result", "measurement", "data_value")
 SWEPT = re.compile(r"(.*?) *@ *(?:\d+: *)?(\w+)=(\S+)")  # as COMSOL names columns
 UNITS = ("unit", "units", "uom", "unit_name")
+ZONE = re.compile(
+    "(.*_)?(tz|tzone|time_?zone|zone|(utc|gmt)_?offset)(_?(cd|code|id|name|abbr))?"
+)
+HOURS = {  # from UTC
+    **dict.fromkeys(("utc", "gmt", "z", "wet"), 0),
+    **{"cet": 1, "west": 1, "cest": 2, "eet": 2, "eest": 3, "adt": -3, "ast": -4},
+    **{"edt": -4, "est": -5, "cdt": -5, "cst": -6, "mdt": -6, "mst": -7, "pdt": -7},
+    **{"pst": -8, "akdt": -8, "akst": -9, "hst": -10},
+}
 CLOCK = r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?"
 HALVES = ("%I:%M %p", "%I:%M:%S %p")  # of days
 
@@ -66,6 +78,55 @@ def joined(
             values = frame.groupby(names, sort=True).ngroup().rename(whole)
         frame = frame.drop(columns=names).assign(**{whole: values})
     return frame
+
+
+def with_zone(
+    path: Path, frame: pandas.DataFrame, told: Mapping[str, Any]
+) -> pandas.DataFrame:
+    """Take dates to UTC where another column has their zones, and say so."""
+    said = [str(name) for names in told.values() for name in np.ravel(names)]
+    zones = [n for n in frame if ZONE.fullmatch(bare_name(n)) and n not in said]
+    times = [str(told["time"])] if told.get("time") else []
+    times = times or [n for n in frame if role_of(n) == "time" and n not in said]
+    if len(zones) != 1 or len(times) != 1 or times[0] not in frame:
+        return frame
+    time, zone = frame[times[0]], frame[zones[0]]
+    first, hours = str(next(iter(time), "")), _hours_from_utc(zone)
+    if zone.dtype.kind in "iuf" and (
+        zone.nunique() < 2 or not re.search("offset|tz|time", str(zone.name).lower())
+    ):
+        return frame  # a constant, or the number of something else
+    dated = re.match(r"\d{4}-\d\d?-\d\d?", first) and not OFFSET.search(first)
+    if not dated or hours is None:
+        return frame
+    seconds = dict(zip(zone, hours.dt.total_seconds(), strict=True))
+    of = [f"{name} is UTC{seconds[name] / 3600:+g}" for name in seconds]
+    told_of = "%s: times in %s are local, as %s tells, and read as UTC: %s"
+    logger.warning(told_of, path, time.name, zone.name, ", ".join(of))
+    local = pandas.Series(values_of(path, time), frame.index)
+    attrs = frame.attrs
+    frame = frame.drop(columns=zone.name).assign(**{time.name: local - hours})
+    frame.attrs = attrs
+    return frame
+
+
+def _hours_from_utc(zones: pandas.Series) -> Any:
+    """Offsets from UTC, of names such as EST, ``+01:00`` or hours; None if unknown."""
+    codes, unique = pandas.factorize(zones)
+    hours = list[float]()
+    for cell in (str(cell).strip().lower() for cell in unique):
+        signed = re.fullmatch(r"(?:utc|gmt)?([+-])(\d\d?):?(\d\d)?", cell)
+        if signed:
+            sign, whole, minutes = signed.groups()
+            hours.append(float(f"{sign}1") * (int(whole) + int(minutes or 0) / 60))
+        elif re.fullmatch(r"\d\d?(\.\d+)?|-\d\d?\.\d+", cell):
+            hours.append(float(cell))
+        else:
+            hours.append(HOURS.get(cell, np.nan))
+    if not hours or codes.min() < 0 or not max(map(abs, hours)) <= 14:
+        return None
+    spans = pandas.to_timedelta(np.array(hours)[codes], unit="h")
+    return pandas.Series(spans, zones.index)
 
 
 def with_rows_for_times(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
@@ -94,7 +155,7 @@ def calendar(names: Sequence[str]) -> dict[str, str]:
     """The columns of years, months, days, hours, minutes and seconds by their names."""
     parts = dict[str, str]()
     for name in names:
-        bare = name.strip("#% ").lower()
+        bare = re.sub(r"[ _.](utc|gmt|local|lst)$", "", name.strip("#% ").lower())
         fits = (u for u, known in CALENDAR.items() if bare in known and u not in parts)
         if unit := next(fits, ""):
             parts[unit] = name
@@ -105,6 +166,12 @@ def calendar(names: Sequence[str]) -> dict[str, str]:
 
 def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.Series:
     names = [*names]
+    zones = [name for name in names[1:] if ZONE.fullmatch(bare_name(name))]
+    if zones and (hours := _hours_from_utc(frame[zones[0]])) is not None:
+        names.remove(zones[0])
+        date = pandas.Series(values_of(path, frame[names[0]]), frame.index)
+        at = _dates(path, frame, names) if names[1:] else date
+        return at - hours
     units = {name: unit for unit, name in calendar(names).items()}
     first = [n for n in names if units.get(n) in ("year", "month", "day")]
     expected = "a date, and a clock such as 13:00, or numbers in columns of hours"

@@ -21,9 +21,10 @@ from nfsgeo.data.conventions import (
     listed,
     role_of,
 )
+from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.roles import ask
 from nfsgeo.data.io.table_heads import is_number
-from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, UNITS, calendar
+from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, UNITS, ZONE, calendar
 from nfsgeo.errors import UserError
 
 __all__ = ["check_numbers", "check_quantities", "check_sample", "check_simulations"]
@@ -47,7 +48,7 @@ QUANTITIES = re.compile(
 )
 LEVELS = re.compile(
     "(sensor_?|pressure_?|sample_?|model_?|water_?)?(depth|level|lev|plev|height|layer|"
-    "altitude|alt|elevation|elev|sigma|isobaric.*|z.*)"
+    "altitude|alt|elevation|elev|sigma|isobaric.*|z([ _-].*|lev.*|coord.*|[0-9]*))"
 )
 ROWS = re.compile(
     "unnamed: .*|index|idx|row|record|fid|oid|"
@@ -55,10 +56,15 @@ ROWS = re.compile(
     f"elem)({NUMBER}|s)"
 )
 FIRST = re.compile(".*(init|issue|ref|run|cycle|analysis|base).*")  # of a forecast
+UTC = re.compile(".*(utc|gmt|zulu).*")
+TWO_TIMES = re.compile(FIRST.pattern + "|" + UTC.pattern + "|.*(valid|local|target).*")
+DST = re.compile("(is_?)?(dst|daylight.*|summer_?time)")
 LEADS = re.compile("(forecast_?)?(lead|step|hour|fhour|lead_?time|lead_?hours?)")
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?")
 CLOCK = re.compile(r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?$")
-WHEN = re.compile(".*(time|date|step|frame|iter|year|month|day|hour|lead).*|t")
+WHEN = re.compile(
+    ".*(time|date|step|frame|iter|year|month|week|quarter|season|day|hour|lead).*|t"
+)
 VALUE = re.compile(
     "_*(mean_?|avg_?|obs_?|data_?|sample_?|measured_?|result_?)?(val|values?|valor|"
     "valore|valeurs?|wert|messwert|waarde|readings?|results?|measurements?|data|obs|"
@@ -112,6 +118,8 @@ def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool
     whether both have names that tell so.
     """
     column, bare = frame[name], bare_name(name)
+    if ZONE.fullmatch(bare) or _is_date(column):
+        return "", False
     sure, text = QUANTITIES.fullmatch(bare), column.dtype.kind not in "biufmM"
     if not sure and (SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)):
         return "", False
@@ -213,17 +221,85 @@ def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -
         say = [*parts.values()]
     elif "year" in parts and "month" not in parts and day_of_year and not named:
         say = [parts["year"], day_of_year[0], *hours]
+    elif len(dates) > 1 and (len(named) != 1 or any(map(_tells_a_time, dates))):
+        raise _which_time(path, frame, [*dict.fromkeys([*dates, *named])])
     elif len(named) > 1 and dates:
-        say = [next((n for n in named if n in dates), named[0])]
-        others = [n for n in named if n not in say]
+        say, others = dates[:1], [n for n in named if n not in dates]
     if say:
         which, what = "each with a part of the time", "how they make one"
         told = ",".join([f"time={'+'.join(say)}", *(f"ignore={n}" for n in others)])
         raise ask(path, [*say, *others], which, what, told)
 
 
+def _is_date(column: pandas.Series) -> bool:
+    return bool(len(column) and DATE.match(str(column.iloc[0]).strip()))
+
+
+def _tells_a_time(name: str) -> bool:
+    return bool(TWO_TIMES.fullmatch(bare_name(name)))
+
+
+def _which_time(path: Path, frame: pandas.DataFrame, names: list[str]) -> UserError:
+    """Return the error that asks which of several columns of dates is the time."""
+    dates = [n for n in names if _is_date(frame[n])]
+    if say := _forecast(path, frame, {n: frame[n] for n in dates}):
+        return ask(path, names, "each of which may be the time", "which is", say)
+    utc = [n for n in dates if UTC.fullmatch(bare_name(n))]
+    num = {n: frame[n].nunique() for n in dates}
+    pairs = len(frame[dates].drop_duplicates())
+    if pairs > max(num.values()) and not utc:
+        begin, at = sorted(dates, key=lambda n: str(frame[n].min()))[:2]
+        given = f"{path} with {begin} and {at}, of which each has several of the other"
+        lead = f"(pandas.to_datetime(table[{at!r}]) - pandas.to_datetime(table["
+        lead += f"{begin!r}])).dt.total_seconds()"
+        todo = (
+            f"add it if these are forecasts, table['lead'] = {lead} in pandas, and say "
+        )
+        todo += f"--columns sample={begin},time=lead,ignore={at}"
+        raise UserError(
+            given, "a column of how far ahead of the first is the other", todo
+        )
+    answers = []
+    # Of local times, hours at the end of summer time are there twice.
+    fits = utc if pairs > max(num.values()) else [n for n in dates if num[n] == pairs]
+    local = {n for n in dates if "local" in n.lower() or "lst" in n.lower()}
+    for name in sorted(fits, key=lambda n: (n not in utc, n in local)):
+        ignored = (f"ignore={n}" for n in names if n != name)
+        answers.append(",".join([f"time={name}", *ignored]))
+    which = "each of which may be the time"
+    return ask(path, names, which, "which is", ", or ".join(answers))
+
+
+def _forecast(
+    path: Path, frame: pandas.DataFrame, dates: Mapping[str, pandas.Series]
+) -> str:
+    """What columns of a forecast are: those of the times when it begins, and for which
+    it is, and how far ahead that is; empty if numbers are not proportional to that.
+    """
+    try:
+        read = {n: values_of(path, column) for n, column in dates.items()}
+        at = {n: pandas.Series(v.astype("datetime64[s]")) for n, v in read.items()}
+    except UserError:
+        return ""
+    first, *others = sorted(at, key=lambda name: at[name].astype("int64").mean())
+    for valid in others:
+        ahead = np.asarray((at[valid] - at[first]).dt.total_seconds())
+        for name in frame:
+            if frame[name].dtype.kind not in "iuf" or not ahead.any():
+                continue
+            lead = frame[name].to_numpy()
+            scale = ahead[ahead.argmax()] / (lead[ahead.argmax()] or np.nan)
+            if np.ptp(lead) > 0 and np.allclose(ahead, scale * lead):
+                left = [f"ignore={n}" for n in dates if n != first]
+                return ",".join([f"sample={first}", f"time={name}", *left])
+    return ""
+
+
 def rows_apart(
-    frame: pandas.DataFrame, cells: Indices, roles: Mapping[str, str]
+    frame: pandas.DataFrame,
+    cells: Indices,
+    roles: Mapping[str, str],
+    at: pandas.Series,
 ) -> tuple[list[str], str]:
     """Find columns that tell rows apart which are at one point and time of a sample.
 
@@ -231,23 +307,36 @@ def rows_apart(
         frame: Columns without a role.
         cells: The number of the sample, time and point of each row.
         roles: The column of each role.
+        at: The date of each row in seconds, NaN if times are no dates.
 
     Returns:
         The columns, and what to say they are, empty if none do.
     """
     several = int(np.bincount(cells).max())
     free = [axis for axis in "xyz" if axis not in roles]
+    dates = {n: frame[n] for n in frame if _is_date(frame[n])}
+    if "time" in roles and at.notna().all():
+        dates[roles["time"]] = at.astype("datetime64[s]")
+    if len(dates) > 1 and (say := _forecast(Path(), frame, dates)):
+        return [part.partition("=")[2] for part in say.split(",")[:2]], say
 
     def answer(name: str) -> tuple[int, str]:
         column, bare = frame[name], bare_name(name)
         numbers = column.dtype.kind in "biuf"
+        if ZONE.fullmatch(bare) or DST.fullmatch(bare):
+            fits = "time" in roles and not DST.fullmatch(bare)
+            return (0, f"time={roles['time']}+{name}") if fits else (9, "")
         clock = {unit for unit in calendar([name]) if unit not in ("year", "month")}
+        if LEADS.fullmatch(bare) and "time" not in roles:
+            return -1, f"time={name}"
         if WHEN.fullmatch(bare) and "time" not in roles:
             return 0 if not FIRST.fullmatch(bare) else 4, f"time={name}"
         if _values_of_quantities(frame, name)[0] or QUANTITIES.fullmatch(bare):
             return 1, f"quantity={name}"
         if SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare):
             return 2, f"sample={name}"
+        parts = calendar([roles.get("time", ""), name])
+        clock = clock or (len(parts) == 2 and "year" in parts)
         if "time" in roles and (clock or bare in ("time", "clock")):
             return 3, f"time={roles['time']}+{name}"
         if "time" in roles and "sample" not in roles and LEADS.fullmatch(bare):
@@ -306,7 +395,7 @@ def check_simulations(
         points = points[used]
     steps, num = int(time.max()) + 1, len(points)
     for name in sorted(frame, key=lambda n: not SAMPLES.fullmatch(bare_name(n))):
-        named = bool(SAMPLES.fullmatch(bare_name(name)))
+        surely = named = bool(SAMPLES.fullmatch(bare_name(name)))
         many = not named and frame[name].head(1000).nunique() > 500
         quantity = QUANTITIES.fullmatch(bare_name(name))
         if is_static(name) or quantity or many or (measured and not named):
@@ -324,7 +413,13 @@ def check_simulations(
             runs = np.diff(codes[order] * np.int64(steps) + time[order]) != 0
             apart = 1 + np.count_nonzero(runs) == groups * steps
             alike = np.ptp(sizes) == 0
-            if sizes.min() < 2 or not (apart or alike) or not _mixed(points, group):
+            surely = apart or alike
+            # Classes of points look like these, so what users say of them holds.
+            if not surely and (name in kinds or 2 * sizes.min() < sizes.max()):
+                continue
+            if sizes.min() < 2 or not (surely or _one_box(points, group)):
+                continue
+            if not _mixed(points, group):
                 continue
         given = f"{path} with {name}, whose {groups} groups of rows are each at points "
         given += "of their own"
@@ -332,8 +427,16 @@ def check_simulations(
             given = f"{kind}={name} of {given}"
         say = f"sample={role}+{name}" if role else f"sample={name}"
         todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}, or "
-        todo += "remove the column if the points of all of them are one mesh"
+        one = "if the points of all of them are one mesh"
+        todo += f"remove the column {one}" if surely else f"static={name} {one}"
         raise UserError(given, "to be told that they are samples", todo)
+
+
+def _one_box(points: Doubles, group: Indices) -> bool:
+    """Return whether the boxes of all groups are about that of all points."""
+    whole = np.ptp(points, axis=0)
+    boxes = [np.ptp(points[group == k], axis=0) for k in range(group.max() + 1)]
+    return bool((np.array(boxes) >= whole / 2).all())
 
 
 def _mixed(points: Doubles, group: Indices) -> bool:

@@ -179,7 +179,7 @@ def _arranged(
     missing = [str(mark) for mark in np.ravel(told.pop("missing", []))]
     quantity, kind = str(told.pop("quantity", "")), None
     frame = layouts.with_rows_for_times(path, frame_of(path, missing=missing))
-    frame = layouts.joined(path, frame, told)
+    frame = layouts.with_zone(path, layouts.joined(path, frame, told), told)
     if quantity:
         roles = [str(name) for names in told.values() for name in np.ravel(names)]
         frame, kind = layouts.with_quantities(path, frame, quantity, roles)
@@ -336,7 +336,8 @@ def _check_rows(
         step, where = divmod(
             int(cell[np.argmax(code == rows_of_code.argmax())]), len(points)
         )
-        names, say = questions.rows_apart(others, codes_of(code)[0], roles)
+        at = pandas.Series(times[cell // len(points)] if unit == EPOCH else np.nan)
+        names, say = questions.rows_apart(others, codes_of(code)[0], roles, at)
         todo = "leave the others out, as in pandas by table.drop_duplicates("
         todo += f"{[*roles.values()]})"
         if names:
