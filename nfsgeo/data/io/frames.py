@@ -173,11 +173,7 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
         if {*unnamed[unnamed[:1] == [""] :]} & {*frame}:
             frame = frame.rename(columns=dict.fromkeys(unnamed, ""))
         frame.attrs["units"] = head.units
-        if (
-            head.units
-            and {*head.units.values()} <= {"1", ""}
-            and any(head.units.values())
-        ):
+        if head.units and {*head.units.values()} - {""} == {"1"}:
             left_out(path, ["the row of 1 under the names, which seem to be units"])
         return frame
     except UnicodeDecodeError as error:

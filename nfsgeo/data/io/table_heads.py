@@ -153,8 +153,6 @@ def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
     if some and 2 * len(words) > len(of) and plain and none:
         return units
     # Without units: dashes alone, or ones above numbers with fractions or dates.
-    alike = (
-        len({*of}) == 1 and len(of) > 1 and plain and len(of) == sum(map(bool, units))
-    )
+    alike = len({*of}) == 1 < len(of) == sum(map(bool, units)) and plain
     other = sum(not re.fullmatch(r"[+-]?\d+", cell) for cell in cells)
     return units if alike and (words or 2 * other >= len(cells)) else []

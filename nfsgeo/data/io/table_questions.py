@@ -57,7 +57,9 @@ ROWS = re.compile(
 )
 FIRST = re.compile(".*(init|issue|ref|run|cycle|analysis|base).*")  # of a forecast
 UTC = re.compile(".*(utc|gmt|zulu).*")
-TWO_TIMES = re.compile(FIRST.pattern + "|" + UTC.pattern + "|.*(valid|local|target).*")
+TWO_TIMES = re.compile(
+    FIRST.pattern + "|" + UTC.pattern + "|.*(valid|local|target|forecast|issue).*"
+)
 DST = re.compile("(is_?)?(dst|daylight.*|summer_?time)")
 LEADS = re.compile("(forecast_?)?(lead|step|hour|fhour|lead_?time|lead_?hours?)")
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?")
@@ -252,13 +254,9 @@ def _which_time(path: Path, frame: pandas.DataFrame, names: list[str]) -> UserEr
         given = f"{path} with {begin} and {at}, of which each has several of the other"
         lead = f"(pandas.to_datetime(table[{at!r}]) - pandas.to_datetime(table["
         lead += f"{begin!r}])).dt.total_seconds()"
-        todo = (
-            f"add it if these are forecasts, table['lead'] = {lead} in pandas, and say "
-        )
-        todo += f"--columns sample={begin},time=lead,ignore={at}"
-        raise UserError(
-            given, "a column of how far ahead of the first is the other", todo
-        )
+        todo = f"add it if these are forecasts, table['lead'] = {lead} in pandas, and "
+        todo += f"say --columns sample={begin},time=lead,ignore={at}"
+        raise UserError(given, "a column of how far ahead the other one is", todo)
     answers = []
     # Of local times, hours at the end of summer time are there twice.
     fits = utc if pairs > max(num.values()) else [n for n in dates if num[n] == pairs]
@@ -336,8 +334,8 @@ def rows_apart(
         if SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare):
             return 2, f"sample={name}"
         parts = calendar([roles.get("time", ""), name])
-        clock = clock or (len(parts) == 2 and "year" in parts)
-        if "time" in roles and (clock or bare in ("time", "clock")):
+        joins = clock or (len(parts) == 2 and "year" in parts)
+        if "time" in roles and (joins or bare in ("time", "clock")):
             return 3, f"time={roles['time']}+{name}"
         if "time" in roles and "sample" not in roles and LEADS.fullmatch(bare):
             return 3, f"sample={roles['time']},time={name}"

@@ -391,12 +391,17 @@ def test_separators_at_the_ends(after, ends, separator, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "units", ["s,m,m,-", "s,m,m,1", "s,-,-,1", "s,m,m,K", "-,m,m,K"]
+    "units",
+    [
+        *("s,m,m,-", "s,m,m,1", "s,-,-,1", "s,m,m,K", "-,m,m,K"),
+        *("1,1,1,1", "-,-,-,-", "1,1,1,"),
+    ],
 )
 def test_a_row_of_units(units, tmp_path):
     text = "time,x,y,u\n" + units + "\n" + rows("{t},{x},{y},{u}", range(5))
     (tmp_path / "a.csv").write_text(text)
-    assert len(nfsgeo.open(tmp_path / "a.csv").times) == 5
+    fields = nfsgeo.open(tmp_path / "a.csv")
+    assert (len(fields.times), fields.num_points(0)) == (5, 4)
 
 
 @pytest.mark.parametrize(
