@@ -40,8 +40,10 @@ from nfsgeo.evaluation import predict
 from nfsgeo.evaluation.additions import ADDITIONS
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.forecast import Forecaster
+from nfsgeo.report import write_report
 from nfsgeo.training import Experiment, RunPaths, begin_run, load_config
 from nfsgeo.training.run_paths import Run
+from nfsgeo.training.trainer import progress_callback
 
 __all__ = [
     "Fields",
@@ -86,8 +88,13 @@ def fit(
     *,
     callbacks: Sequence[Callback] = (),
     start_from: Run | None = None,
+    progress: bool = True,
+    report: bool = True,
 ) -> RunPaths:
     """Trains the model to its last epoch; it ends with its last weights.
+
+    The run's folder is that of ``nfsgeo train``, with test errors in ``summary.json``
+    and a ``report.html``.
 
     An interrupted run goes on with :func:`nfsgeo.training.resume_run`, or
     ``nfsgeo train --resume``.
@@ -100,6 +107,8 @@ def fit(
             and scales training starts from, see
             :func:`nfsgeo.training.start_from`. Its model has the same settings;
             ``prepare(data, {"model.start_from": run})`` takes these as well.
+        progress: Whether to show the epochs on stderr.
+        report: Whether to evaluate the run and to write its report.
 
     Returns:
         The run's folder, which holds the best weights too.
@@ -117,10 +126,14 @@ def fit(
         used = experiment.used.completed(config)
         experiment = replace(experiment, used=used, lines=lines)
     run = begin_run(experiment, None if out is None else Path(out))
-    nfsgeo.training.fit(experiment, run, callbacks)
+    shown = [progress_callback()] if progress else []
+    nfsgeo.training.fit(experiment, run, [*shown, *callbacks])
     scored = ScoredModel(open_run(run).forecaster, experiment.used)
     for kind in ADDITIONS.values():
         kind.of_run(scored, run)
+    if report:
+        evaluate(run, experiment=experiment)
+        write_report(run.root)
     return run
 
 

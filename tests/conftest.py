@@ -13,7 +13,7 @@ import torch
 from small_fields import Array, build
 from torch import Tensor, nn
 
-import nfsgeo
+import nfsgeo.api
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import STATIC
 from nfsgeo.errors import UserError
@@ -26,6 +26,13 @@ from nfsgeo.training import RunPaths, covariance
 # The parameters of a covariance, which training fits where points are few, need not be
 # the best; finding those takes seconds of every short run.
 covariance.TRIALS = 20
+
+
+@pytest.fixture(autouse=True)
+def without_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of Python are evaluated and reported where a test asks for it, for time."""
+    for option in ("report", "progress"):
+        monkeypatch.setitem(nfsgeo.api.fit.__kwdefaults__, option, False)
 
 
 @pytest.fixture(autouse=True)

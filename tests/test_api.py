@@ -50,3 +50,12 @@ def test_what_python_callers_mistake_is_said_in_their_words(one_line):
     assert "(8, 5, 1)" in swapped and "swap" in swapped
     assert "points=5" in repr(fields)
     assert nfsgeo.models.NFS(nfsgeo.models.Problem(Domain.unit(2))).problem.n_out == 1
+
+
+def test_fit_leaves_what_the_command_leaves(waves, tiny, capsys):
+    experiment = nfsgeo.prepare(waves, tiny)
+    run = nfsgeo.fit(experiment, "run", report=True, progress=True)
+    names = {path.name for path in run.root.iterdir()}
+    assert {"summary.json", "report.html", "figures", "metrics.csv"} <= names
+    assert "epoch 1/3" in capsys.readouterr().err
+    assert nfsgeo.evaluate(run)["baselines"].keys() >= {"persistence"}

@@ -13,7 +13,7 @@ from nfsgeo.errors import UserError
 
 __all__ = ["explained", "unknown"]
 
-FEW = 5
+FEW = 12  # names that a message lists
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserE
     """Make the error for a name that does not exist, which names similar ones.
 
     Dotted names are compared by their last part, and by the section if the last parts
-    are equal. If no name is similar, a few names of the section are listed.
+    are equal. If no name is similar, those of the section are listed, if they are few.
 
     Args:
         given: The text that came, for the message.
@@ -69,6 +69,7 @@ def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserE
     if not names:
         return UserError(given, expected, "leave it out: there is none")
     close = {part: key for part, key in parts.items() if key in siblings} or parts
-    few = [close[part] for part in get_close_matches(last, close, n=FEW, cutoff=0.0)]
-    todo = f"the nearest are {', '.join(few)}, of {len(names)} in all"
+    todo = f"choose one of {', '.join(close.values())}"
+    if len(close) > FEW:
+        todo = f"check it: none of the {len(close)} names is similar"
     return UserError(given, expected, todo)

@@ -67,7 +67,8 @@ WRONG = [
     [(key, value, f"the nearest is {name}$") for key, value, name in NEAREST]
     + [(key, value, key.replace(".", r"\.")) for key, value in WRONG]
     + [
-        ("data.zzz", 1, r"the nearest are (data\.\w+, ){5}of"),
+        ("data.zzz", 1, r"none of the \d\d names is similar$"),
+        ("loss.zzz", 1, r"one of loss\.name, loss\.weighting$"),
         ("optimiser.betas", [0.9], r"betas=\[0\.9\]: expected optimiser\.betas\.1 as"),
     ],
 )
