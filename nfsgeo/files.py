@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import io
 import os
 import re
@@ -27,6 +28,7 @@ __all__ = [
     "growing",
     "new_hdf5",
     "only_here",
+    "safe_name",
     "save_array",
     "write_bytes",
 ]
@@ -68,6 +70,30 @@ def exhausted(error: BaseException) -> UserError | None:
             given, todo = FULL[one.errno]
             return UserError(given, "room to write", todo)
     return None
+
+
+SEPARATORS = '/\\<>:"|?*'  # of this system and of others
+DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # on Windows
+
+
+def safe_name(name: str, longest: int = 100) -> str:
+    """A name from data as one part of a path, which stays in its folder.
+
+    A name that no system takes for another path stays as it is. Any other is changed
+    and ends in a digest, so that different names remain different.
+
+    Args:
+        name: Any text.
+        longest: The number of bytes that a name may have.
+    """
+    text = "".join(c if c.isprintable() and c not in SEPARATORS else "-" for c in name)
+    text = text.strip(" .")
+    if DEVICES.fullmatch(text):
+        text = f"_{text}"
+    if text == name != "" and len(text.encode()) <= longest:
+        return name
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+    return text.encode()[: longest - 9].decode(errors="ignore") + f"-{digest}"
 
 
 def check_target(path: Path, *endings: str) -> None:

@@ -21,7 +21,7 @@ from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import require
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
-from nfsgeo.files import cache_folder
+from nfsgeo.files import cache_folder, safe_name
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData
@@ -77,7 +77,8 @@ class Scenario(Part):
     def file(self, name: str) -> Path:
         """The file of windows or of rollouts, in the user's cache."""
         arguments = "-".join(f"{k}={v}" for k, v in self.arguments.items())
-        return cache_folder() / f"apebench-{self.scenario}-{arguments}-{name}.nc"
+        called = safe_name(f"apebench-{self.scenario}-{arguments}-{name}", 200)
+        return cache_folder() / f"{called}.nc"
 
     def write(self, name: str, *parts: NDArray[Any]) -> None:
         """Write a file of the samples of each part ``[S, T, C, *grid]``."""

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+)
 
 from nfsgeo.data.generation import generate
+from nfsgeo.data.other_files import beside, check_inside
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 
 __all__ = ["DataFiles", "DataSet", "Part", "Settings"]
 
+FILES = {"data", "data.file", "data.test_file", "data.columns"}
+
+
+def _without_files(settings: dict[str, Any]) -> dict[str, Any]:
+    """Refuse settings that name files: a suite has those of its problems alone."""
+    for key in FILES & settings.keys():
+        todo = "use files, columns and test_file of the problem"
+        raise UserError(f"{key} in settings of a suite", "settings without files", todo)
+    return settings
+
+
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
-Settings = dict[str, Any]
+Settings = Annotated[dict[str, Any], AfterValidator(_without_files)]
 
 
 class Part(BaseModel):
@@ -62,8 +81,8 @@ class DataFiles(Part):
         path, columns = self.first(), dict(self.columns)
         assert path is not None
         if "points" in columns:
-            columns["points"] = str(path.with_name(str(columns["points"])))
-        test = path.with_name(self.test_file) if self.test_file else None
+            columns["points"] = str(beside(path, str(columns["points"])))
+        test = beside(path, self.test_file) if self.test_file else None
         return {
             "data.file": path,
             "data.columns": columns or None,
@@ -76,7 +95,12 @@ class DataFiles(Part):
         Raises:
             UserError: There are several of that name.
         """
+        named = PurePath(self.files[0])
+        if named.is_absolute() or ".." in named.parts:
+            given, todo = f"the file {named} of a suite", "leave out '..' and '/'"
+            raise UserError(given, "a file in the folder of the data", todo)
         paths = sorted(self.folder.rglob(self.files[0])) if self.folder else []
+        check_inside(self.folder or Path(), paths)
         if len(paths) > 1:
             given = f"{paths[0]} and {paths[1]}"
             raise UserError(given, "one file of that name", "give its folder")
@@ -86,6 +110,6 @@ class DataFiles(Part):
         """Name the file that is missing; an empty text where none is."""
         first = self.first()
         for name in filter(None, (*self.files, self.test_file)):
-            if first is None or not first.with_name(name).exists():
+            if first is None or not beside(first, name).exists():
                 return f"no {name}" + (f" in {self.folder}" if self.folder else "")
         return ""

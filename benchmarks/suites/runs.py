@@ -14,6 +14,7 @@ import pandas as pd
 from nfsgeo.config.errors import unknown
 from nfsgeo.data.pde import find_equation
 from nfsgeo.errors import UserError
+from nfsgeo.files import safe_name
 from nfsgeo.models import MODELS
 from nfsgeo.training import load_config
 from nfsgeo_benchmarks.suites.apebench import Scenario
@@ -66,7 +67,8 @@ class Run:
         text = json.dumps(content, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         variant = f"{self.variant}@{self.trial}" if self.trial else self.variant
-        return f"{self.problem}-{variant}-seed{self.seed}-{digest}"
+        names = safe_name(self.problem), safe_name(variant)
+        return f"{'-'.join(names)}-seed{self.seed}-{digest}"
 
 
 def runs_of(suite: Suite, scale: str, folder: Path | None = None) -> list[Run]:

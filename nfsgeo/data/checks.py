@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,8 +81,8 @@ def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
 
 def check_distinct(what: Any, names: Sequence[str]) -> None:
     """Raise a UserError if a name is there twice."""
-    for name in names:
-        if (times := names.count(name)) > 1:
+    for name, times in Counter(names).items():
+        if times > 1:
             given = f"{what} with the name {name!r} given {times} times"
             raise UserError(given, "names that differ", "rename one")
 

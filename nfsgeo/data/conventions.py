@@ -66,7 +66,7 @@ def role_of(name: str) -> str:
 
 def bare_name(name: str) -> str:
     """Return a name in lower case without its unit: ``Time [s]`` gives ``time``."""
-    return UNIT.sub("", name.strip()).lower()
+    return UNIT.sub("", name.strip()[-1000:]).lower()
 
 
 def field_name(name: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ import xarray
 
 from nfsgeo.data.checks import reading
 from nfsgeo.data.conventions import Doubles
+from nfsgeo.data.other_files import check_source
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 
@@ -163,6 +164,7 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
     if not path.is_file():
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, WHAT):
+        check_source(path)
         if path.suffix.lower() in (".geojson", ".json"):
             content = json.loads(path.read_text("utf-8"))
             # A collection of features, one, or its geometry.
@@ -186,5 +188,7 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
                 return Region.signed_distance(**{k: arrays[k] for k in DISTANCE})
         import trimesh
 
-        mesh = trimesh.load_mesh(path, process=False)
+        with path.open("rb") as stream:  # not by its name, or it may name other files
+            kind = path.suffix[1:].lower()
+            mesh = trimesh.load_mesh(stream, file_type=kind, process=False)
         return Region.surface(mesh.vertices, mesh.faces, inside=inside)

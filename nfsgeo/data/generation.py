@@ -32,6 +32,7 @@ from nfsgeo.files import (
     check_room,
     check_target,
     only_here,
+    safe_name,
     save_array,
     write_bytes,
 )
@@ -101,7 +102,7 @@ def generate(
         sizes = f"{resolution}-{num_steps}-{samples}-seed{seed}"
         changed = solver.model_dump(exclude_defaults=True).items()
         name = "-".join([solver.name, sizes, *(f"{k}={v}" for k, v in changed)])
-        out = cache_folder() / f"{name.replace('/', '_')}.nc"
+        out = cache_folder() / f"{safe_name(name.replace('/', '_'), 200)}.nc"
         if out.exists():
             return out
         out.parent.mkdir(parents=True, exist_ok=True)

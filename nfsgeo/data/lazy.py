@@ -56,8 +56,31 @@ def opened_hdf5(path: Path) -> CachingFileManager[h5py.File]:
 def read_hdf5(
     opened: CachingFileManager[h5py.File], name: str, key: Key
 ) -> NDArray[Any]:
-    """Read a part of an array of an HDF5 file."""
-    return np.asarray(opened.acquire()[name][key])
+    """Read a part of an array of an HDF5 file, NaN where a file of it is missing."""
+    array = opened.acquire()[name]
+    return np.asarray(_with_gaps(array, key) if array.is_virtual else array[key])
+
+
+def _with_gaps(array: h5py.Dataset, key: Key) -> NDArray[Any]:
+    """Read a part of a virtual array by a copy in memory, which fills gaps with NaN.
+
+    Raises:
+        ValueError: The array is of whole numbers, and has a gap.
+    """
+    kind = np.result_type(array.dtype, np.float32)
+    if "." in {source.file_name for source in array.virtual_sources()}:
+        return np.asarray(array[key])  # of this file, which the copy cannot reach
+    plan = array.id.get_create_plist()
+    plan.set_fill_value(np.array(np.nan, kind))
+    # No file is made, but HDF5 looks for others in the folder of its name.
+    beside = f"{array.file.filename}.gaps"
+    with h5py.File(beside, "w", driver="core", backing_store=False) as memory:
+        form, space = h5py.h5t.py_create(kind), array.id.get_space()
+        copy = h5py.Dataset(h5py.h5d.create(memory.id, b"copy", form, space, plan))
+        values = copy[key]
+    if kind != array.dtype and np.isnan(values).any():
+        raise ValueError(f"{array.name}, whole numbers of which files are missing")
+    return values if kind == array.dtype else array[key]
 
 
 def part(variable: Variable, sizes: Mapping[Any, int], key: Key) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from nfsgeo.data.flat_axes import has_extent
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.table_heads import SPACES, first_lines, is_number
 from nfsgeo.data.io.table_layouts import point_table
+from nfsgeo.data.other_files import check_source
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -103,6 +104,7 @@ def query_points_of(
 
 
 def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
+    check_source(path)
     arrays = np.load(path, allow_pickle=False)
     if isinstance(arrays, np.ndarray):
         return QueryPoints(arrays, [], {})

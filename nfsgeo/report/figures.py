@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.times import EPOCH, dates, time_texts
+from nfsgeo.files import safe_name
 from nfsgeo.geometry import Domain
 from nfsgeo.report.curves import COMPONENTS, curves, error_pictures
 from nfsgeo.report.maps import Column, FieldFigure
@@ -81,7 +82,7 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
             columns = [Column(title, rows, name) for title, rows in pairs]
             pos = file.coordinates(sample)
             draw = partial(FieldFigure, file.domain, pos, columns, labels, **look)
-            target = out_dir / f"sample-{sample}-{_slug(name)}.png"
+            target = out_dir / f"sample-{sample}-{safe_name(name)}.png"
             if content := Picture(target.stem, "fields", name, draw).png:
                 write_bytes(target, content)
                 written.append(target)
@@ -97,7 +98,7 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
         if e.steady:
             for box, suffix, where in boxes:
                 caption = f"Test samples, {e.quantities[c]}{where}."
-                file = f"fields-{_slug(name)}{suffix}"
+                file = f"fields-{safe_name(name)}{suffix}"
                 draw = partial(_steady_figure, e, c, box)
                 yield Picture(file, "fields", caption, draw)
             continue
@@ -105,11 +106,11 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
             which = f"Test sample {number}, {e.quantities[c]}"
             for box, suffix, where in boxes:
                 shown = evenly(len(e.times_out), TIME_STEPS)
-                file = f"fields-{number}-{_slug(name)}{suffix}"
+                file = f"fields-{number}-{safe_name(name)}{suffix}"
                 draw = partial(sample_figure, e, s, c, shown, box)
                 yield Picture(file, "fields", f"{which}{where}.", draw)
             if e.domain.dim == 1 and len(e.times_out) >= 4:
-                file = f"space-time-{number}-{_slug(name)}"
+                file = f"space-time-{number}-{safe_name(name)}"
                 caption = f"{which}, over space and time."
                 yield Picture(file, "fields", caption, partial(_space_time, e, s, c))
 
@@ -136,7 +137,7 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
         caption = f"{e.quantities[c]} at stations, at the end of the test part. "
         caption += f"Predictions of {n_out} time steps follow each other."
         draw = partial(curves, panels, label, "linear")
-        yield Picture(f"stations-{_slug(name)}", "fields", caption, draw)
+        yield Picture(f"stations-{safe_name(name)}", "fields", caption, draw)
 
 
 def sample_figure(
@@ -210,8 +211,3 @@ def _steady_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
 def evenly(count: int, most: int) -> list[int]:
     """Up to ``most`` of ``count`` indices, the first and the last among them."""
     return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
-
-
-def _slug(name: str) -> str:
-    """Return a name that is safe as part of a file name."""
-    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name) or "field"

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
+from nfsgeo.config.bounded_yaml import parse_yaml
 from nfsgeo.data.checks import reading
 from nfsgeo.data.conventions import Doubles, Indices
+from nfsgeo.data.other_files import check_source
 from nfsgeo.data.times import clock, time_texts
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP, SERIES
 from nfsgeo.geometry import Domain
@@ -110,7 +111,7 @@ def read_run_folder(path: Path) -> RunFolder:
 
 def _mapping(file: Path) -> dict[str, Any]:
     """A file of YAML, or of JSON, which allows NaN."""
-    parse = yaml.safe_load if file.suffix == ".yaml" else json.loads
+    parse = parse_yaml if file.suffix == ".yaml" else json.loads
     value = parse(file.read_text(encoding="utf-8"))
     if not isinstance(value, dict):
         raise ValueError(f"holds a {type(value).__name__}, not a mapping")
@@ -122,5 +123,6 @@ def _numbers(file: Path) -> pd.DataFrame:
 
 
 def _predictions(file: Path) -> Predictions:
+    check_source(file)
     with np.load(file, allow_pickle=False) as arrays:
         return Predictions(dict(arrays))

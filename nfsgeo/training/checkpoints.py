@@ -15,6 +15,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from nfsgeo.config import RunConfig
 from nfsgeo.config.errors import unknown
+from nfsgeo.data.other_files import check_source
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.matching import same_names
@@ -38,12 +39,13 @@ def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
         UserError: There is no file, it is damaged, holds more than plain types, or does
             not describe a model.
     """
-    if not path.exists():
+    if not path.is_file():
         raise UserError(
             f"{path}", "a checkpoint", "go on with the run: nfsgeo train --resume"
         )
     raw = io.BytesIO(path.read_bytes())
     try:
+        check_source(path)
         # torch.load takes weights with a wrong checksum for whole.
         if zipfile.ZipFile(raw).testzip() is not None:
             raise ValueError("a wrong checksum")

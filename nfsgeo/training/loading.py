@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from nfsgeo.config import RunConfig
+from nfsgeo.config.bounded_yaml import LONGEST, parse_yaml
 from nfsgeo.config.errors import explained, unknown
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.errors import UserError
@@ -141,8 +140,8 @@ def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, 
     for setting in settings:
         key, equals, value = setting.partition("=")
         try:
-            parsed[key] = yaml.safe_load(value)
-        except (ValueError, yaml.YAMLError):
+            parsed[key] = parse_yaml(value)
+        except ValueError:
             key = ""
         if not (equals and key):
             raise UserError(
@@ -191,11 +190,12 @@ def read_yaml(file: Path) -> dict[str, Any]:
     Raises:
         UserError: There is no such file, it is no YAML, or it holds no mapping.
     """
+    if not file.is_file():
+        raise UserError(f"{file}", "an existing file", "check the name")
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{file}", "an existing file", "check the name") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        with file.open(encoding="utf-8") as stream:
+            content = parse_yaml(stream.read(LONGEST + 1))
+    except ValueError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{file} ({reason})", "a YAML file", "correct it") from None
     if content is None:

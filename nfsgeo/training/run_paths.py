@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from nfsgeo.errors import UserError
+from nfsgeo.files import safe_name
 from nfsgeo.pretrained import FOLDER, NAMES
 
 __all__ = ["Run", "RunPaths", "find_run"]
@@ -54,15 +55,16 @@ class RunPaths:
 
         Args:
             folder: The folder; ``None`` for the next free ``runs/<name>-<k>``.
-            name: Name of the run.
+            name: Name of the run, which the data may tell.
         """
         if folder is not None:
             cls.check_free(folder)
             folder.mkdir(parents=True, exist_ok=True)
             return cls(folder)
+        safe = safe_name(name)
         for number in count(1):
             with suppress(FileExistsError):
-                (folder := Path("runs", f"{name}-{number}")).mkdir(parents=True)
+                (folder := Path("runs", f"{safe}-{number}")).mkdir(parents=True)
                 return cls(folder)
         raise AssertionError
 

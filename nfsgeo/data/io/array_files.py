@@ -25,6 +25,7 @@ from xarray.conventions import decode_cf_variable
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.io.pickled_arrays import arrays_of_pickle
 from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
+from nfsgeo.data.other_files import check_size
 from nfsgeo.errors import UserError
 
 __all__ = [
@@ -84,7 +85,8 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Shape and type of each array of MATLAB 5 or ``.npz``."""
     if _head(path).startswith(b"MATLAB 5"):
         kinds = ("double", "single", "int", "uint", "logical")
-        numbers = (header for header in whosmat(path) if header[2].startswith(kinds))
+        numbers = [header for header in whosmat(path) if header[2].startswith(kinds)]
+        check_size(path, sum(8 * math.prod(shape) for _, shape, _ in numbers))
         return {n: (s, np.dtype(k.replace("logical", "bool"))) for n, s, k in numbers}
     headers = {}
     if zipfile.is_zipfile(path):
@@ -127,7 +129,9 @@ def _of_torch(path: Path, mmap: bool) -> dict[str, NDArray[Any]]:
         raise ValueError(f"other objects than tensors, {names}") from None
     if not isinstance(held, dict):
         raise ValueError(f"a {type(held).__name__} in place of a dict of tensors")
-    return {str(k): on_cpu(v).numpy() for k, v in held.items() if torch.is_tensor(v)}
+    tensors = {str(k): on_cpu(v) for k, v in held.items() if torch.is_tensor(v)}
+    check_size(path, sum(tensor.nbytes for tensor in tensors.values()))
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
 
 
 def attributes(path: Path, name: str = "/") -> dict[str, Any]:

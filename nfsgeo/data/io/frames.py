@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from nfsgeo.data.checks import check_distinct
 from nfsgeo.data.conventions import STATIONS, bare_name, role_of
 from nfsgeo.data.io.format import FileProbe, left_out
-from nfsgeo.data.io.packed_files import BROKEN, foreign, opened, packing, whole_text
+from nfsgeo.data.io.packed_files import (
+    BROKEN,
+    blocks,
+    foreign,
+    opened,
+    packing,
+    whole_text,
+)
 from nfsgeo.data.io.table_heads import (
     ABSENT,
     SPACES,
@@ -37,6 +44,8 @@ from nfsgeo.errors import UserError, require
 __all__ = ["NoNumbers", "frame_of", "is_table", "values_of"]
 
 MISSING = [*ABSENT, *map(str.upper, ABSENT), *map(str.title, ABSENT), "NaN", "NaT"]
+WIDEST, LONGEST = 50_000, 1000  # columns of a table, characters of a name
+LINE = 2**24  # bytes of a row
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 ISO = "dates such as 2026-01-31T12:00, all or none of them with an offset such as Z"
 INDEX = re.compile(r"(Unnamed: 0)?")  # the name that pandas gives to numbers of rows
@@ -113,6 +122,10 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
     try:
         head = first_lines(path)
         names = head.names
+        if len(names) > WIDEST or max(map(len, names), default=0) > LONGEST:
+            given = f"{path} with {len(names):,} columns, or a name without end"
+            expected = f"at most {WIDEST:,}, with names of {LONGEST:,} characters"
+            raise UserError(given, expected, "write a row for each point and time")
         if head.separator == "json":
             return _of_json(path, head.encoding)
         if lines := head.preamble:
@@ -223,7 +236,7 @@ def values_of(
     texts = np.where(absent | ~wrong, "NaT", cells)
     dates = pandas.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     fine = np.asarray(dates.notna())
-    zoned = np.array([OFFSET.search(cell) is not None for cell in cells])
+    zoned = np.array([OFFSET.search(cell[-40:]) is not None for cell in cells])
     if (fine | absent).all() and len({*zoned[fine]}) < 2:
         return cast(NDArray[Any], dates.tz_localize(None).to_numpy()[codes])
     if names:
@@ -366,11 +379,17 @@ def _columnar(probe: FileProbe) -> Any:
 
 def _source(path: Path, head: Head, *, tell: bool = False) -> BinaryIO | io.StringIO:
     """The file, or its text without lines of comments among the rows."""
+    above, marks, rest = 0, 0, 0
+    for block in blocks(path):
+        marks += block.count(b"#")
+        rest = 0 if b"\n" in block or b"\r" in block else rest + len(block)
+        if rest > LINE:
+            raise ValueError(f"a line of more than {LINE:,} bytes")
     with opened(path) as stream:
         for _ in range(0 if head.encoding.startswith("utf-16") else head.above):
-            stream.readline()
-        if not any(b"#" in block for block in iter(lambda: stream.read(2**20), b"")):
-            return opened(path)
+            above += stream.readline().count(b"#")
+    if marks == above:
+        return opened(path)
     text = whole_text(path, head.encoding)
     ends = islice(re.finditer("\r\n?|\n", text), head.above)
     end = max((found.end() for found in ends), default=0)

@@ -23,7 +23,7 @@ from nfsgeo.data.io.opening import check_path, with_user_answers
 from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.writers import of_each_sample, write_own
 from nfsgeo.errors import UserError
-from nfsgeo.files import cache_folder
+from nfsgeo.files import cache_folder, safe_name
 from nfsgeo.geometry import Domain
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def saved_path(fields: Fields | Path | str) -> Path:
     for sample in range(fields.num_samples):
         for name, _, values in of_each_sample(fields, sample):
             digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
-    path = cache_folder() / f"{fields.path.stem}-{digest.hexdigest()}.nc"
+    path = cache_folder() / f"{safe_name(fields.path.stem)}-{digest.hexdigest()}.nc"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_own(fields, path)

@@ -23,7 +23,8 @@ from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.labelled import numbered, plain_name, to_fields
 from nfsgeo.data.io.meshio_files import read_meshio
 from nfsgeo.data.io.roles import Columns
-from nfsgeo.data.io.vtk_files import Mesh, beside, read_vtk
+from nfsgeo.data.io.vtk_files import Mesh, read_vtk
+from nfsgeo.data.other_files import beside, check_hdf5
 from nfsgeo.errors import UserError
 
 SETS = ("UnstructuredGrid", "PolyData", "StructuredGrid", "RectilinearGrid")
@@ -228,16 +229,23 @@ def _read(path: Path, at: str | None, step: int = 0) -> tuple[Mesh, list[float] 
 
 
 def _blocks(
-    path: Path, at: str | None, step: int = 0
+    path: Path, at: str | None, step: int = 0, read: set[Path] | None = None
 ) -> tuple[dict[str, Mesh], list[float] | None]:
-    """The blocks of a file by name, those of other files that it lists among them."""
+    """The blocks of a file by name, those of other files that it lists among them.
+
+    Files that have been ``read`` are not to be listed again.
+    """
     kind, times, blocks = _kind(path), None, dict[str, Mesh]()
+    read = {path.resolve()} if read is None else read
     with reading(path, A_MESH, AGAIN):
-        if kind == "other":
+        if kind == "other" or kind not in OF_VTK:
             raise ValueError("data of VTK that are no mesh, or of overlapping grids")
         if kind in ("pieces", "blocks"):
             for name, file in _listed(parse(path).getroot()):
-                below, several = _blocks(beside(path, file), at)
+                if (part := beside(path, file)).resolve() in read:
+                    raise ValueError(f"{file} listed again")
+                read.add(part.resolve())
+                below, several = _blocks(part, at, read=read)
                 if several and len(several) > 1:
                     raise ValueError(f"{file} with several time steps")
                 blocks |= {"/".join(filter(None, (name, n))): below[n] for n in below}
@@ -326,6 +334,7 @@ def _kind(path: Path) -> str | None:
     if b'"file-series-version"' in head:
         return "series"
     if head.startswith(b"\x89HDF"):
+        check_hdf5(path)
         with h5py.File(path, "r") as file:
             return next((kind for name, kind in HDF5.items() if name in file), None)
     if re.search(rb"FORMAT\s+type:\s*ensight", head):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.io.vtk_files import Mesh, twice
+from nfsgeo.data.other_files import beside, check_hdf5
 
 __all__ = ["read_meshio"]
 
@@ -38,6 +39,7 @@ def read_meshio(path: Path, kind: str) -> tuple[Mesh, list[float] | None]:
     elif kind == "xdmf":
         mesh, times = _xdmf(path)
     else:
+        check_hdf5(path, whole=True)
         mesh = meshio.med.read(path)
     points = mesh.points.astype(np.float64)
     middles = [points[block.data].mean(axis=1) for block in mesh.cells]
@@ -163,11 +165,12 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
     """The mesh and the times of XDMF, a grid or temporal collections of fields."""
     import meshio
 
+    path = path.resolve()  # by which meshio finds other files
     grids = parse(path).getroot()
     series = [each for each in grids.iter("Grid") if each.get("CollectionType")]
     if any(each.get("CollectionType") != "Temporal" for each in series):
         raise ValueError("collections of grids that are not time steps")
-    _check_items(grids)
+    _check_items(grids, path)
     known = {kind.lower() for kind in meshio.xdmf.common.xdmf_to_meshio_type}
     for cells in grids.iter("Topology"):
         kind = str(cells.get("TopologyType") or cells.get("Type"))
@@ -192,7 +195,7 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
     at: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     times: list[float] = []
     with meshio.xdmf.TimeSeriesReader(path) as reader:
-        _check_items(reader.domain)
+        _check_items(reader.domain, path)
         points, cells = reader.read_points_cells()
         for tag in ("Geometry", "Topology"):
             first, *others = (reader._read_data_item(g[0]) for g in grids.iter(tag))
@@ -224,7 +227,7 @@ def _timed(series: Element) -> list[Element]:
         values = [float(word) for word in "".join(told.itertext()).split()]
         if told.get("TimeType") == "HyperSlab":
             start, size, num = values
-            values = [start + size * k for k in range(int(num))]
+            values = [start + size * k for k in range(min(int(num), len(steps) + 1))]
         if len(values) != len(steps):
             raise ValueError(f"{len(values)} times of {len(steps)} time steps")
         for step, value in zip(steps, values, strict=True):
@@ -236,8 +239,10 @@ def _timed(series: Element) -> list[Element]:
     return steps
 
 
-def _check_items(root: Any) -> None:
-    """Have all digits of text read; meshio takes no heed of how binary data lie."""
+def _check_items(root: Any, path: Path) -> None:
+    """Have all digits of text read; meshio takes no heed of how binary data lie, and
+    of where the files are that hold them.
+    """
     for item in root.iter("DataItem"):
         item.attrib.setdefault("Precision", "8")
         item.attrib.setdefault("Format", "XML")
@@ -245,3 +250,7 @@ def _check_items(root: Any) -> None:
             raise ValueError(f"data of ItemType {kind}, which are not read")
         if item.get("Format") == "Binary":
             raise ValueError("binary data, which are not read")
+        if item.get("Format") == "HDF":
+            check_hdf5(
+                beside(path, (item.text or "").partition(":")[0].strip()), whole=True
+            )

@@ -49,7 +49,8 @@ from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.own_files import own_fields
 from nfsgeo.data.io.roles import Columns, chosen, mark_longitude, unwrapped
-from nfsgeo.data.lazy import Key, deferred, spread
+from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5, spread
+from nfsgeo.data.other_files import check_size
 from nfsgeo.data.splits import part_of, split_of
 from nfsgeo.errors import UserError
 
@@ -281,7 +282,7 @@ def _is_netcdf(probe: FileProbe) -> bool:
 def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
     """Read a NetCDF file, with a warning that names its groups, which are not read."""
     options: dict[str, Any] = {"decode_cf": False, "cache": False}
-    classic, filled = not h5py.is_hdf5(path), set[str]()
+    classic, filled, virtual = not h5py.is_hdf5(path), set[str](), list[str]()
     if not classic:
         engine = "h5netcdf"
         with h5py.File(path, "r") as file:
@@ -297,6 +298,7 @@ def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
                 )
             left_out(path, groups)
             for name, array in arrays.items():
+                virtual += [name] * array.is_virtual
                 told = array.id.get_create_plist().fill_value_defined()
                 if told == h5py.h5d.FILL_VALUE_USER_DEFINED:
                     filled.add(name)
@@ -316,6 +318,10 @@ def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
                 )
                 raise UserError(given, "the package netCDF4, which reads it", todo)
     dataset = xarray.open_dataset(path, engine=engine, **options)
+    for name in virtual:
+        held = dataset.variables[name]
+        read = partial(read_hdf5, opened_hdf5(path), name)
+        dataset[name] = deferred(held.dims, held.shape, held.dtype, read, held.attrs)
     for name, variable in dataset.variables.items():
         told = {*variable.attrs} & {"_FillValue", "_Unsigned"}
         byte = variable.dtype in ("i1", "u1") and (classic or name in filled)
@@ -333,7 +339,10 @@ def _zarr(path: Path, columns: Columns | None = None) -> Fields:
     import zarr
 
     store: Any = zarr.storage.ZipStore(path, mode="r") if path.is_file() else path
-    group = zarr.open_group(store, mode="r")
+    group = zarr.open_group(store, mode="r", use_consolidated=False)
+    stored = sum(file.lstat().st_size for file in [path, *path.rglob("*")])
+    sizes = [(a.nbytes, prod(a.chunks) * a.dtype.itemsize) for _, a in group.arrays()]
+    check_size(path, sum(map(max, sizes)), stored)
     options: dict[str, Any] = {"engine": "zarr", "consolidated": False}
     dataset = xarray.open_dataset(store, **options, decode_cf=False, cache=False)
     for name, variable in dataset.variables.items():

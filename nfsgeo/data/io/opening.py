@@ -25,6 +25,7 @@ from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.near_points import check_near_points
 from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.roles import Columns, with_kinds
+from nfsgeo.data.other_files import check_inside, check_source
 from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
@@ -209,7 +210,9 @@ def _is_folder(path: Path) -> bool:
 
 
 def _in_folder(path: Path) -> list[Path]:
-    return sorted(p for p in path.iterdir() if is_source(p) and p.name[0] != ".")
+    files = sorted(p for p in path.iterdir() if is_source(p) and p.name[0] != ".")
+    check_inside(path, files)
+    return files
 
 
 def _check_order(paths: Sequence[Path], chosen: bool) -> None:
@@ -235,6 +238,8 @@ def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:
 def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
     if not is_source(path):
         raise UserError(f"{path}", "an existing file", "check the name")
+    with reading(path, "an undamaged file", "check or replace it"):
+        check_source(path)
     probe = FileProbe(path)
     chosen = "field" in (options.get("columns") or {})
     for form in (*FORMATS, ARRAYS):

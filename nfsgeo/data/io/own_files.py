@@ -42,6 +42,8 @@ def read_own(path: Path) -> Fields:
         UserError: The file has another layout.
     """
     with h5py.File(path, "r") as file:
+        arrays = {n: v for n, v in file.items() if isinstance(v, h5py.Dataset)}
+        virtual = {name for name, array in arrays.items() if array.is_virtual}
         if int(np.ravel(file.attrs.get("nfsgeo_layout", 0))[0]) != FILE_LAYOUT:
             raise UserError(
                 f"{path}, which an older nfsgeo wrote, or a newer one",
@@ -58,7 +60,8 @@ def read_own(path: Path) -> Fields:
                 and variable.dtype == variable.encoding["dtype"]
             )
             plain &= PACKED.isdisjoint(variable.encoding)
-            if plain and is_large(variable.dims, variable.attrs):
+            large = is_large(variable.dims, variable.attrs) or name in virtual
+            if plain and large:
                 # By h5py alone, in half the time that h5netcdf takes.
                 read = partial(read_hdf5, opened, str(name))
                 lazy[name] = deferred(

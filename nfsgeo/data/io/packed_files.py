@@ -8,12 +8,22 @@ import lzma
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from nfsgeo.data.io.format import FileProbe
+from nfsgeo.data.other_files import check_size
 
-__all__ = ["BEGINNING", "BROKEN", "foreign", "opened", "packing", "whole_text"]
+__all__ = [
+    "BEGINNING",
+    "BROKEN",
+    "blocks",
+    "foreign",
+    "opened",
+    "packing",
+    "whole_text",
+]
 
 BEGINNING = 2**20  # bytes that are looked at
 TEXTS = (".csv", ".txt", ".tsv", ".dat")
@@ -63,8 +73,20 @@ def packing(path: Path) -> str:
 
 def whole_text(path: Path, encoding: str) -> str:
     """The whole text of a file, unpacked."""
+    return b"".join(blocks(path)).decode(encoding)
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """The content of a file in blocks, unpacked.
+
+    Raises:
+        UserError: It has hundreds of times the size of the file.
+    """
+    size = 0
     with opened(path) as stream:
-        return stream.read().decode(encoding)
+        while block := stream.read(BEGINNING):
+            check_size(path, size := size + len(block))
+            yield block
 
 
 def foreign(path: Path) -> tuple[str, str] | None:

@@ -19,18 +19,18 @@ from html import unescape
 from itertools import product
 from mmap import ACCESS_READ, mmap
 from operator import is_not
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.io import vtk_process
 from nfsgeo.data.io.labelled import num_nodes
+from nfsgeo.data.other_files import beside, check_hdf5
 from nfsgeo.errors import UserError
 
-__all__ = ["Mesh", "beside", "read_vtk", "twice"]
+__all__ = ["Mesh", "read_vtk", "twice"]
 
 # Cells by their number in VTK, with their names in meshio.
 CELLS = {3: "line", 5: "triangle", 9: "quad", 10: "tetra", 12: "hexahedron"}
@@ -45,11 +45,12 @@ VERTICES, POLYLINE, STRIP, POLYGON, POLYHEDRON = (1, 2), 4, 6, 7, 42
 ALIKE = {8: (9, [0, 1, 3, 2]), 11: (12, [0, 1, 3, 2, 4, 5, 7, 6])}
 ALIKE |= {13: (13, [0, 2, 1, 3, 5, 4])}
 TAGS = re.compile(
-    rb"<(/?(?:PointData|CellData|FieldData)|Piece|DataArray|AppendedData)\b([^>]*)>"
+    rb"<(/?(?:PointData|CellData|FieldData)|Piece|DataArray|AppendedData)\b([^<>]*)>"
 )
-ATTRIBUTES = re.compile(rb"(\w+)\s*=\s*[\"']([^\"']*)[\"']")
+ATTRIBUTES = re.compile(rb"\b(\w+)\s*=\s*[\"']([^\"']*)[\"']")
 SECTIONS = {"PointData": "points", "CellData": "cells", "FieldData": "numbers"}
 SECTIONS |= dict.fromkeys(["/PointData", "/CellData", "/FieldData"], "")
+LISTED = 10_000  # words in a file of EnSight that are no numbers, at most
 
 
 @dataclass
@@ -160,10 +161,17 @@ def read_vtk(
         UserError: It names files elsewhere.
     """
     if kind == "ensight":
-        for word in path.read_text(errors="replace").split():
+        words = {*re.split(r"[\s\"']+", path.read_text(errors="replace"))}
+        words = {word for word in words if not re.fullmatch(r"[-+.\deE]*", word)}
+        if len(words) > LISTED:
+            raise ValueError(f"more than {LISTED} names")
+        for word in words:
             beside(path, word)
+            # A row of stars is a number.
+            for file in path.resolve().parent.glob(re.sub(r"\*+", "*", word)):
+                beside(path, str(file.relative_to(path.resolve().parent)))
     elif kind in ("hdf", "cgns"):
-        _check_links(path)
+        check_hdf5(path, whole=True)
     names, more = _described(path) if kind == "xml" else ({}, {})
     about, arrays = PROCESS.ask(str(path.resolve()), kind, step)
     if "twice" in about:
@@ -203,19 +211,6 @@ def twice(path: Path, name: str) -> UserError:
     return UserError(given, "arrays of different names", todo)
 
 
-def beside(path: Path, name: str) -> Path:
-    """Return the file of this name that another file lists.
-
-    Raises:
-        UserError: It is not in the folder of that file, or below.
-    """
-    bare = PurePath(name.replace("\\", "/"))
-    if bare.is_absolute() or ".." in bare.parts:
-        todo = "put them together in one folder, or list names without '..' and '/'"
-        raise UserError(f"{path}, which lists {name}", "files beside it or below", todo)
-    return path.parent / bare
-
-
 def _described(path: Path) -> tuple[dict[str, set[str]], dict[str, Any]]:
     """Names of the arrays that XML of VTK describes, and numbers that VTK passes over.
 
@@ -248,28 +243,6 @@ def _described(path: Path) -> tuple[dict[str, set[str]], dict[str, Any]]:
         if odd := ", ".join(sorted(piece[where] ^ pieces[0][where])):
             raise ValueError(f"{odd} broken, or in some of its pieces alone")
     return (pieces[0] if pieces else {}), numbers
-
-
-def _check_links(path: Path) -> None:
-    """Raise a UserError if parts of a file of HDF5 lie in other files."""
-
-    elsewhere = list[str]()
-
-    def note_link(name: str, link: Any) -> None:
-        if isinstance(link, h5py.ExternalLink):
-            elsewhere.append(link.filename)
-
-    def note_item(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            elsewhere.extend(other for other, *_ in item.external or ())
-            if item.is_virtual:
-                elsewhere.extend(v.file_name for v in item.virtual_sources())
-
-    with h5py.File(path, "r") as file:
-        file.visititems_links(note_link)
-        file.visititems(note_item)
-    for name in elsewhere:
-        beside(path, name)
 
 
 def _centres(

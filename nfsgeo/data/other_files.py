@@ -1,0 +1,163 @@
+"""Other files that a file of data names, and the size that its values claim.
+
+A file may come from a stranger. On its behalf only regular files beside it or in
+folders below are opened, also where a symbolic link has their name. The file that a
+user names may itself be a link: then files beside the one at its end are meant.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterable
+from functools import lru_cache
+from math import prod
+from pathlib import Path, PurePath
+
+import h5py
+
+from nfsgeo.errors import UserError
+
+__all__ = ["beside", "check_hdf5", "check_inside", "check_size", "check_source"]
+
+SMALL, RATIO = 2**30, 500  # bytes that may be claimed, and over those that are stored
+
+
+def beside(path: Path, name: str) -> Path:
+    """Return the file of this name that another file lists.
+
+    Raises:
+        UserError: It is not in the folder of that file or below, or is a pipe.
+    """
+    bare, given = PurePath(name.replace("\\", "/")), f"{path}, which lists {name}"
+    if bare.is_absolute() or ".." in bare.parts:
+        todo = "put them together in one folder, or list names without '..' and '/'"
+        raise UserError(given, "files beside it or below", todo)
+    folder = (path.resolve() if path.is_symlink() else path).parent
+    check_inside(folder, [folder / bare], given)
+    return folder / bare
+
+
+def check_inside(folder: Path, paths: Iterable[Path], given: str = "") -> None:
+    """Check that paths in a folder are files or folders there, not links out of it.
+
+    Raises:
+        UserError: One leads elsewhere, or is a pipe, a socket or a device.
+    """
+    for path in paths:
+        end = Path(os.path.realpath(path))
+        if not end.is_relative_to(folder.resolve()):
+            todo = "copy it there, or if it is all you need, name it as the data"
+            raise UserError(given or f"{path}, a link to {end}", f"in {folder}", todo)
+        if end.exists() and not (end.is_file() or end.is_dir()):
+            todo = "remove it, or write it into a file"
+            raise UserError(given or f"{path}", "a regular file of that name", todo)
+
+
+def check_source(path: Path) -> None:
+    """Check a file, or the folder of a store, before anything else reads it.
+
+    Raises:
+        UserError: It needs files elsewhere, or claims more values than it can hold.
+    """
+    if path.is_dir():
+        folders = [path]
+        while folders:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(Path(entry))
+                    elif not entry.is_file(follow_symlinks=False):
+                        check_inside(path, [Path(entry)])
+    elif h5py.is_hdf5(path):
+        check_hdf5(path)
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            check_size(path, sum(member.file_size for member in archive.infolist()))
+
+
+def check_size(path: Path, claimed: int, stored: int | None = None) -> None:
+    """Check that values are not many times as large as what stores them.
+
+    Args:
+        path: The file.
+        claimed: Bytes of the values.
+        stored: Bytes that store them; None for the size of the file.
+
+    Raises:
+        UserError: They are: a file that fills memory or never ends.
+    """
+    stored = path.stat().st_size if stored is None else stored
+    if claimed > max(SMALL, RATIO * stored):
+        given = f"{path} with {claimed / 1e9:,.1f} GB of values in {stored:,} bytes"
+        expected = f"at most {RATIO} times as many bytes of values"
+        raise UserError(given, expected, "if it is honest, store it uncompressed")
+
+
+def check_hdf5(path: Path, *, whole: bool = False) -> None:
+    """Check an HDF5 file, and those beside it from which it takes values.
+
+    Args:
+        path: The file.
+        whole: Whether every file that it names has to be there, for readers that take
+            what is missing for zeros.
+
+    Raises:
+        UserError: It takes values from elsewhere, or claims more than it can hold.
+    """
+    stored, claimed, waiting = dict[Path, int](), 0, [path]
+    while waiting:
+        file = waiting.pop().absolute()
+        about = file.stat()
+        if file.resolve() in stored:
+            continue
+        stored[file.resolve()] = about.st_size
+        size, names = _described(file, about.st_size, about.st_mtime_ns)
+        claimed += size
+        for name, raw, mixed in names:
+            part, bare = beside(file, name), Path(name)
+            # HDF5 looks in the current folder too, and there alone for raw values.
+            looked = [bare] if raw else [file.parent / name, bare, part]
+            found = next(filter(Path.exists, looked), None)
+            same = found and part.exists() and found.samefile(part)
+            needed = whole or mixed or file != path.absolute()
+            if not same and (found or needed):
+                given = f"{file}, which takes values from {name}"
+                todo = f"put it there, and run the command in {part.parent}"
+                raise UserError(given, "a file beside it", todo)
+            if found and h5py.is_hdf5(found) and not raw:
+                waiting.append(part)
+            elif found:
+                stored[part.resolve()] = part.stat().st_size
+    check_size(path, claimed, sum(stored.values()))
+
+
+@lru_cache(1024)
+def _described(path: Path, *version: int) -> tuple[int, list[tuple[str, bool, bool]]]:
+    """Bytes of the arrays of a file, and names of the files that it takes values from;
+    of each whether these are raw values, and whether others come from the file itself.
+    """
+    size, names = 0, set[tuple[str, bool, bool]]()
+    with h5py.File(path, "r") as file:
+
+        def note_item(name: bytes) -> None:
+            nonlocal size
+            item = h5py.h5o.open(file.id, name)
+            if isinstance(item, h5py.h5d.DatasetID):
+                array = h5py.Dataset(item)
+                chunk = prod(array.chunks or (0,)) * array.dtype.itemsize
+                size += max(array.nbytes, chunk)
+                names.update((other, True, False) for other, *_ in array.external or ())
+                virtual = array.virtual_sources() if array.is_virtual else ()
+                sources = {source.file_name for source in virtual}
+                mixed = "." in sources
+                names.update((other, False, mixed) for other in sources - {"."})
+
+        def note_link(name: bytes, about: h5py.h5l.LinkInfo) -> None:
+            if about.type == h5py.h5l.TYPE_EXTERNAL:
+                other, _ = file.id.links.get_val(name)
+                names.add((os.fsdecode(other), False, False))
+
+        h5py.h5o.visit(file.id, note_item)
+        file.id.links.visit(note_link, info=True)
+    return size, sorted(names)
