@@ -34,12 +34,11 @@ def _size(node: yaml.Node, sizes: dict[int, float]) -> float:
     """Return how many values a node has with those of its aliases."""
     if id(node) not in sizes:
         sizes[id(node)] = inf  # of a node inside itself
-        if isinstance(node, yaml.ScalarNode):
+        if isinstance(node, yaml.ScalarNode):  # a number may have no end
             plain = node.tag.endswith(":str") or len(node.value) < 1000
-            inside = [] if plain else [inf]  # a number of so many digits
+            sizes[id(node)] = 1 if plain else inf
         else:
-            nested = isinstance(node, yaml.MappingNode)
-            parts = chain(*node.value) if nested else node.value
-            inside = [_size(part, sizes) for part in parts]
-        sizes[id(node)] = 1 + sum(inside)
+            pairs = isinstance(node, yaml.MappingNode)
+            parts = chain(*node.value) if pairs else node.value
+            sizes[id(node)] = 1 + sum(_size(part, sizes) for part in parts)
     return sizes[id(node)]

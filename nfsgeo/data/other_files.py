@@ -61,14 +61,9 @@ def check_source(path: Path) -> None:
         UserError: It needs files elsewhere, or claims more values than it can hold.
     """
     if path.is_dir():
-        folders = [path]
-        while folders:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(Path(entry))
-                    elif not entry.is_file(follow_symlinks=False):
-                        check_inside(path, [Path(entry)])
+        entries = path.rglob("*")  # which does not follow links
+        odd = (e for e in entries if e.is_symlink() or not (e.is_file() or e.is_dir()))
+        check_inside(path, odd)
     elif h5py.is_hdf5(path):
         check_hdf5(path)
     elif zipfile.is_zipfile(path):
@@ -77,15 +72,10 @@ def check_source(path: Path) -> None:
 
 
 def check_size(path: Path, claimed: int, stored: int | None = None) -> None:
-    """Check that values are not many times as large as what stores them.
-
-    Args:
-        path: The file.
-        claimed: Bytes of the values.
-        stored: Bytes that store them; None for the size of the file.
+    """Check that values are not many times as large as the file, or what stores them.
 
     Raises:
-        UserError: They are: a file that fills memory or never ends.
+        UserError: They are: they would fill memory, or never end.
     """
     stored = path.stat().st_size if stored is None else stored
     if claimed > max(SMALL, RATIO * stored):
@@ -97,10 +87,7 @@ def check_size(path: Path, claimed: int, stored: int | None = None) -> None:
 def check_hdf5(path: Path, *, whole: bool = False) -> None:
     """Check an HDF5 file, and those beside it from which it takes values.
 
-    Args:
-        path: The file.
-        whole: Whether every file that it names has to be there, for readers that take
-            what is missing for zeros.
+    A ``whole`` one has all of these, for readers that take missing values for zeros.
 
     Raises:
         UserError: It takes values from elsewhere, or claims more than it can hold.

@@ -15,15 +15,8 @@ from typing import Any, BinaryIO, cast
 from nfsgeo.data.io.format import FileProbe
 from nfsgeo.data.other_files import check_size
 
-__all__ = [
-    "BEGINNING",
-    "BROKEN",
-    "blocks",
-    "foreign",
-    "opened",
-    "packing",
-    "whole_text",
-]
+__all__ = ["BEGINNING", "BROKEN", "blocks", "foreign", "opened", "packing"]
+__all__ += ["whole_text"]
 
 BEGINNING = 2**20  # bytes that are looked at
 TEXTS = (".csv", ".txt", ".tsv", ".dat")
