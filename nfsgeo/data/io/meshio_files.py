@@ -18,6 +18,17 @@ from nfsgeo.data.other_files import beside, check_hdf5
 
 __all__ = ["read_meshio"]
 
+# Numbers that a cell takes in a mixed topology of XDMF, by its type, and other types.
+MIXED = {2: 4, 4: 4, 5: 5, 6: 5, 7: 6, 8: 7, 9: 9}
+ODD = {
+    1: "Polyvertex",
+    2: "Polyline with several lines",
+    3: "Polygon",
+    16: "Polyhedron",
+    34: "Edge_3",
+}
+ODD |= {35: "Quadrilateral_9", 36: "Triangle_6", 37: "Quadrilateral_8"}
+ODD |= {38: "Tetrahedron_10", 41: "Wedge_18", 48: "Hexahedron_20"}
 VIEW = re.compile(rb"(?m)^\$(Node|Element)Data\s*$")  # where values of Gmsh begin
 
 
@@ -42,6 +53,8 @@ def read_meshio(path: Path, kind: str) -> tuple[Mesh, list[float] | None]:
         check_hdf5(path, whole=True)
         mesh = meshio.med.read(path)
     points = mesh.points.astype(np.float64)
+    if any(part.ndim != 2 for part in (points, *(block.data for block in mesh.cells))):
+        raise ValueError("points or cells without a row for each")
     middles = [points[block.data].mean(axis=1) for block in mesh.cells]
     every = np.concatenate([np.empty((0, points.shape[1])), *middles])
     centres = every[valued]
@@ -171,12 +184,6 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
     if any(each.get("CollectionType") != "Temporal" for each in series):
         raise ValueError("collections of grids that are not time steps")
     _check_items(grids, path)
-    known = {kind.lower() for kind in meshio.xdmf.common.xdmf_to_meshio_type}
-    for cells in grids.iter("Topology"):
-        kind = str(cells.get("TopologyType") or cells.get("Type"))
-        lines = int(cells.get("NodesPerElement", 2)) > 2 and kind.lower() == "polyline"
-        if kind.lower() not in known | {"mixed"} or lines:
-            raise ValueError(f"a topology of type {kind}, which meshio does not know")
     for grid in grids.iter("Grid"):
         named = [
             (a.get("Name"), a.get("Center", "Node")) for a in grid.iter("Attribute")
@@ -185,17 +192,21 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
             if named.count((name, center)) > 1:
                 raise twice(path, str(name))
     if not series:
+        if (num := len([*grids.iter("Grid")])) > 1:
+            raise ValueError(f"{num} grids that are not time steps of a collection")
         told = [(g, when) for g in grids.iter("Grid") for when in g.findall("Time")]
         for grid, when in told:  # meshio knows it of collections alone
             grid.remove(when)
         alone = [float(when.get("Value", "nan")) for _, when in told[:1]] or None
         reader = meshio.xdmf.main.XdmfReader(path)
+        _check_mixed(reader, grids)
         old = grids.get("Version", "").startswith("2")
         return (reader.read_xdmf2 if old else reader.read_xdmf3)(grids), alone
     at: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     times: list[float] = []
     with meshio.xdmf.TimeSeriesReader(path) as reader:
         _check_items(reader.domain, path)
+        _check_mixed(reader, reader.domain)
         points, cells = reader.read_points_cells()
         for tag in ("Geometry", "Topology"):
             first, *others = (reader._read_data_item(g[0]) for g in grids.iter(tag))
@@ -240,9 +251,25 @@ def _timed(series: Element) -> list[Element]:
 
 
 def _check_items(root: Any, path: Path) -> None:
-    """Have all digits of text read; meshio takes no heed of how binary data lie, and
-    of where the files are that hold them.
+    """Have all digits of text read, and names in any case; meshio takes no heed of how
+    binary data lie, and of where the files are that hold them.
     """
+    import meshio
+
+    names = [*meshio.xdmf.common.xdmf_to_meshio_type, "Mixed"]
+    known = {"Topology": {name.lower(): name for name in names}}
+    known["Geometry"] = {"xyz": "XYZ", "xy": "XYZ"}  # with as many numbers as it has
+    for tag, kinds in known.items():
+        for part in root.iter(tag):
+            key = "Type" if "Type" in part.attrib else f"{tag}Type"
+            kind = part.get(key, "XYZ" if tag == "Geometry" else "None")
+            lines = int(part.get("NodesPerElement", 2)) > 2
+            if kind.lower() not in kinds or (lines and kind.lower() == "polyline"):
+                what = f"a {tag.lower()} of type {kind}"
+                raise ValueError(f"{what}, which meshio does not know")
+            part.set(key, kinds[kind.lower()])
+    for field in root.iter("Attribute"):
+        field.attrib.setdefault("Center", "Node")
     for item in root.iter("DataItem"):
         item.attrib.setdefault("Precision", "8")
         item.attrib.setdefault("Format", "XML")
@@ -254,3 +281,21 @@ def _check_items(root: Any, path: Path) -> None:
             check_hdf5(
                 beside(path, (item.text or "").partition(":")[0].strip()), whole=True
             )
+
+
+def _check_mixed(reader: Any, root: Any) -> None:
+    """Have cells of several types be those that meshio reads rightly.
+
+    It misreads points among them, and does not know those of second order.
+    """
+    for cells in root.iter("Topology"):
+        if "Mixed" not in (cells.get("TopologyType"), cells.get("Type")):
+            continue
+        nodes, place = reader._read_data_item(cells[0]).ravel().tolist(), 0
+        while place < len(nodes):
+            kind = nodes[place]
+            if kind not in MIXED or (kind == 2 and nodes[place + 1] != 2):
+                called = ODD.get(kind, f"number {kind}")
+                what = f"cells of type {called} among those of other types"
+                raise ValueError(f"{what}, which meshio does not read")
+            place += MIXED[kind]

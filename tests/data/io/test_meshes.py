@@ -315,10 +315,50 @@ def test_a_single_grid_of_xdmf(tmp_path, one_line):
         ('"q"', '"p"', "several arrays called p"),
         ('"Triangle"', '"2DCoRectMesh"', "2DCoRectMesh, which meshio does not know"),
         ("<DataItem ", '<DataItem ItemType="Function" ', "ItemType Function"),
+        ('"XYZ"', '"X_Y"', "a geometry of type X_Y, which"),
+        ("</Grid>", "</Grid><Grid Name='b' />", "2 grids that are not time steps"),
+        ('"2 3"', '"6"', "without a row for each"),
     ):
         assert old in text
         path.write_text(text.replace(old, new))
         assert words in one_line(nfsgeo.data.open, path)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ("4 0 1 2 4 1 3 2", ""),
+        ("4 0 1 2 5 0 1 3 2", ""),
+        ("2 2 0 1 4 0 1 2", ""),
+        ("1 1 3 4 0 1 2", "type Polyvertex among"),  # a point 3, or a polygon
+        ("3 4 0 1 3 2", "type Polygon among"),
+        ("2 3 0 1 2 4 0 1 2", "several lines among"),
+        ("36 0 1 2 0 1 2", "type Triangle_6 among"),
+        ("99 0", "number 99 among"),
+    ],
+)
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_mixed_cells_of_xdmf_and_names_in_any_case(
+    nodes, words, version, tmp_path, one_line
+):
+    path, num = tmp_path / "a.xdmf", len(nodes.split())
+    xy = " ".join(map(str, CORNERS[:, :2].ravel()))
+    path.write_text(
+        f"<Xdmf Version='{version}'><Domain><Grid><Geometry GeometryType='xy'>"
+        f"<DataItem Dimensions='4 2'>{xy}</DataItem></Geometry>"
+        f"<Topology TopologyType='MIXED'><DataItem Dimensions='{num}' "
+        f"NumberType='Int'>{nodes}</DataItem></Topology>"
+        "<Attribute Name='p'><DataItem Dimensions='4'>0 1 2 3</DataItem></Attribute>"
+        "</Grid></Domain></Xdmf>"
+    )
+    if words:
+        assert (
+            words in (said := one_line(nfsgeo.data.open, path)) and "ParaView" in said
+        )
+    else:
+        fields = nfsgeo.data.open(path)
+        assert values(fields).ravel().tolist() == [0, 1, 2, 3]
+        np.testing.assert_array_equal(fields.coordinates(), CORNERS[:, :2])
 
 
 def test_several_functions_and_meshes_of_xdmf(tmp_path, one_line):
