@@ -75,6 +75,8 @@ def predict(
         first, last = fields.times[[0, -1]].tolist()
     span = span_text(first, last, fields.time_unit)
     content = {"output": str(target), "times": [first, last]}
+    if not_finite := fields.provenance.get("not_finite"):
+        content["not_finite"] = not_finite
     report(as_json, content, f"written  {target}, {span}")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -28,6 +30,7 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.horizon import known_steps, observed_steps, times_ahead
+from nfsgeo.evaluation.not_finite import NotFinite
 from nfsgeo.evaluation.query_points import query_points_of
 from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.files import check_room
@@ -45,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 # Points that a batch predicts at, approximately; a batch has at least one sample.
 POINTS = 1 << 16
+# Values of each of these, above which fewer points are predicted at once.
+VALUES = 32
 
 
 def predict(
@@ -72,6 +77,10 @@ def predict(
     A point cloud is observed at all of its points, a grid at the points of the run,
     or at all of them for a model that comes with nfsgeo.
 
+    Query points are predicted in blocks, so that memory does not grow with their
+    number, but for their coordinates. Where a prediction is not finite, a warning says
+    in which sample and from which time step on, and the value is missing in the file.
+
     Args:
         run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
         source: Fields with at least the run's input snapshots, or their path.
@@ -94,6 +103,7 @@ def predict(
 
     Returns:
         The predicted snapshots, as ``target`` holds them, with a parameter ``unlike``.
+        Their ``provenance`` has the samples that are ``"not_finite"``, if any.
 
     Raises:
         UserError: The run, the fields or the points cannot be used, or ``target``
@@ -145,6 +155,8 @@ def predict(
         joined = any(companion.needs_observed for companion in companions)
         bytes_of_point = 4 * len(ahead) * len(fields) + 8 * domain.dim
         check_room(target, num * most * bytes_of_point)
+        values_of_point = len(ahead) * len(fields)
+        block = max(1024, POINTS * VALUES // max(VALUES, values_of_point))
         forcings = known_steps(file, ahead)
         windows = WindowDataset(
             file,
@@ -158,51 +170,66 @@ def predict(
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]
 
-        def connect(pos: Tensor, **more: Any) -> Graphs:
-            query_pos = queries
-            if queries is not None and joined:
-                query_pos = torch.cat([pos, queries.to(pos)])
+        def connect(query_pos: Tensor | None, pos: Tensor, **more: Any) -> Graphs:
+            if query_pos is not None and joined:
+                query_pos = torch.cat([pos, query_pos.to(pos)])
             graphs = forecaster.connect(pos, query_pos=query_pos, **more)
             for companion in companions:
                 graphs = companion.connect(graphs)
             return graphs
 
-        cache = Cache(2**30)
-
-        def static_at_queries(batch: Batch) -> Tensor | None:
+        def static_at_queries(
+            queries: Tensor | None, first: int, cache: Cache, batch: Batch
+        ) -> Tensor | None:
             if queries is None or (not static and task.boundary is None):
                 return None
-            first, rows = len(task.components) * task.has_time, list[Tensor]()
-            inputs = batch.x[:, 0, first : first + len(task.static)]
+            column, rows = len(task.components) * task.has_time, list[Tensor]()
+            inputs = batch.x[:, 0, column : column + len(task.static)]
+            here = {k: v[first : first + len(queries)] for k, v in static.items()}
             for sample, own in zip(
                 batch.sample.tolist(), inputs.split(batch.graphs.sizes), strict=True
             ):
                 mesh_number = int(file.sample_geometry[sample])
-                make = partial(_static_at, file, task, sample, queries, static)
+                make = partial(_static_at, file, task, sample, queries, here)
                 values = cache.get(mesh_number, make).to(inputs)
                 rows += [own, values] if joined else [values]
             return torch.cat(rows)
 
-        staged, where = list[tuple[Any, ...]](), list[Doubles]()
-        for batch, u in predictions(
-            forecaster,
-            windows,
-            max(1, min(data.batch_size, POINTS // most)),
-            connect=connect,
-            steps=steps,
-            ahead=torch.from_numpy(ahead),
-            query_static=static_at_queries,
-        ):
-            more = [part for c in companions for part in c.components(u, batch)]
-            u = torch.cat([u, *more], dim=-1).cpu()
-            for values in u.split(batch.graphs.query_sizes or batch.graphs.sizes):
-                values = values if points is None else values[-len(points) :]
-                array = values.numpy()
-                staged.append((array.dtype, "r", scratch.tell(), array.shape))
-                scratch.write(array.tobytes())
-                where.append(mesh(len(where)).pos if points is None else points)
-            progress("samples", len(where), num)
+        staged, where, odd = list[tuple[Any, ...]](), list[Doubles](), NotFinite()
+        parts = [None] if queries is None else queries.split(block)
+        for number, part in enumerate(parts):
+            start, done = number * block, 0
+            size = most if part is None else len(part)
+            for batch, u in predictions(
+                forecaster,
+                windows,
+                max(1, min(data.batch_size, block // size)),
+                connect=partial(connect, part),
+                steps=steps,
+                ahead=torch.from_numpy(ahead),
+                query_static=partial(static_at_queries, part, start, Cache(2**28)),
+            ):
+                more = [of for c in companions for of in c.components(u, batch)]
+                u = torch.cat([u, *more], dim=-1).cpu()
+                for values in u.split(batch.graphs.query_sizes or batch.graphs.sizes):
+                    values = values if part is None else values[-size:]
+                    odd.add(done, values)
+                    array = values.numpy()
+                    if part is not None:  # beside those of the sample's other blocks
+                        scratch.seek((done * most + start) * array[0].nbytes)
+                    if number == 0:
+                        rows = len(array) if part is None else most
+                        shape = rows, *array.shape[1:]
+                        staged.append((array.dtype, "r", scratch.tell(), shape))
+                        where.append(mesh(done).pos if points is None else points)
+                    scratch.write(array.tobytes())
+                    done += 1
+                progress("samples", number * num + done, len(parts) * num)
         scratch.flush()
+        provenance: dict[str, Any] = {"model": config.model.name}
+        provenance["predicted_from"] = source.name
+        if not_finite := odd.told(f"predictions, missing in {target}"):
+            provenance["not_finite"] = not_finite
         dims = ("point", "time", "component")
         values = [Variable(dims, np.memmap(scratch, *place)) for place in staged]
         predicted = to_fields(
@@ -215,15 +242,22 @@ def predict(
             },
             cells=[*map(file.cells, range(num if at_all and points is None else 0))],
             domain=domain,
-            parameters={k: v for c in companions for k, v in c.parameters().items()},
+            parameters={
+                # Every block counts the samples again.
+                k: v[:num]
+                for c in companions
+                for k, v in c.parameters().items()
+            },
             equation=file.equation,
-            provenance={"model": config.model.name, "predicted_from": source.name},
+            provenance=provenance,
             units={**file.units, **{name: unit for name, (_, unit) in further.items()}},
             split=file.split,
         )
         for name, (attributes, _) in further.items():
             predicted.dataset[name].attrs.update(attributes)
-        return nfsgeo.data.open(predicted.write(target))
+        written = nfsgeo.data.open(predicted.write(target))
+        about = {"provenance": json.dumps(provenance)}  # not all formats keep it
+        return replace(written, dataset=written.dataset.assign_attrs(about))
 
 
 def _static_at(

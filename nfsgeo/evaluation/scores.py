@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
+from nfsgeo.evaluation.not_finite import NotFinite
 from nfsgeo.evaluation.references import MAX_QUERIES, References
 from nfsgeo.evaluation.scored_model import ScoredModel, points_of, predictions
 from nfsgeo.forecast.matching import check_times
@@ -87,6 +88,8 @@ class Scores:
         by_type: Errors of the model at each node type, by its meaning or number.
         examples: The first samples: ``sample [S]``, ``pos [n, d]``, ``times``,
             ``x``, ``truth`` and ``prediction [S, n, ...]``.
+        not_finite: Samples whose prediction is not finite, see :class:`NotFinite`.
+            Their errors are infinite.
     """
 
     windows: WindowDataset
@@ -96,6 +99,7 @@ class Scores:
     points: tuple[int, int]
     by_type: dict[str, FieldErrors]
     examples: dict[str, NDArray[Any]]
+    not_finite: list[dict[str, int]]
 
     def pooled(self) -> dict[str, dict[str, float]]:
         """Errors by method, pooled over components."""
@@ -112,6 +116,8 @@ class Scores:
             summary["by_node_type"] = types
         model = self.methods["model"].metric
         nums = zip(names, model.without_energy(), strict=False)
+        if self.not_finite:
+            summary["not_finite"] = self.not_finite
         if left := {name: num for name, num in nums if num}:
             summary["left_out"] = left
         parts = {name: m.metric.by_component() for name, m in self.methods.items()}
@@ -142,6 +148,7 @@ class Scores:
         return {
             "times": (times[n_in:] - times[n_in - 1]).tolist(),
             "errors": self.pooled(),
+            **({"not_finite": self.not_finite} if self.not_finite else {}),
             "mae_by_step": {name: m.by_time_step.tolist() for name, m in methods},
             "rel_l1_last_by_sample": {
                 name: m.last.nanmean(-1).tolist() for name, m in methods
@@ -182,8 +189,12 @@ def score(
     by_type, types = dict[int, FieldErrors](), file.node_types
     column = file.input_names.index(types) if types else 0
     column += file.components * task.has_time
-    size = scored.used.config.data.batch_size
+    size, odd = scored.used.config.data.batch_size, NotFinite()
     for batch, prediction in predictions(forecaster, test, size, steps=steps):
+        parts = prediction.split(batch.graphs.sizes)
+        for number, part in zip(batch.sample.tolist(), parts, strict=True):
+            odd.add(number, part)
+        prediction = prediction.where(prediction.isfinite(), torch.inf)
         filled, truth, sample = with_given(scored, batch), batch.y, batch.batch
         fields = {"model": prediction}
         fields |= {name: predict(filled) for name, predict in predictors.items()}
@@ -199,8 +210,8 @@ def score(
         mae.append((whole / scale).nanmean(1).cpu())
         if len(examples) < num_examples:
             fields_at = (batch.pos, batch.x, truth, prediction)
-            parts = (field.cpu().split(batch.graphs.sizes) for field in fields_at)
-            examples += zip(batch.sample.cpu(), *parts, strict=True)
+            split = (field.cpu().split(batch.graphs.sizes) for field in fields_at)
+            examples += zip(batch.sample.cpu(), *split, strict=True)
         sizes += batch.graphs.sizes
         progress("rollouts" if steps else "test samples", len(sizes), len(test))
     numbers, pos, *stacks = zip(*examples[:num_examples], strict=True)
@@ -214,6 +225,7 @@ def score(
         (min(sizes), max(sizes)),
         _named(file, by_type),
         shown | {"pos": pos[0].numpy(), "times": test[0].times.numpy()},
+        odd.told("rollouts" if steps else "predictions"),
     )
 
 

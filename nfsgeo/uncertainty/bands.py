@@ -85,8 +85,11 @@ class Scale:
 
         Args:
             features: ``[R, T, C, K]``.
-            error: Errors ``[R, T, C]``, NaN where unknown.
+            error: Errors ``[R, T, C]``, NaN where unknown. Infinite ones do not count.
         """
+        error = error.where(error.isfinite(), torch.nan)
+        if bool(error.isnan().all()):
+            return cls.constant(error.shape[1:])
         mean = error.abs().nanmean(0).nan_to_num().clamp_min(1e-9)
         rows = (~error.isnan()).flatten().nonzero()[:, 0]
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))

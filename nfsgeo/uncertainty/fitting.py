@@ -13,6 +13,7 @@ from torch.utils.data import Subset
 
 from nfsgeo.data.meshes import MESH_KINDS, Mesh, MeshBySample, Observation
 from nfsgeo.data.windows import batches
+from nfsgeo.evaluation.not_finite import NotFinite
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import with_given
@@ -109,7 +110,7 @@ def errors_of(
         references: References on these data; None for the model alone.
     """
     rows, draw = list[list[Tensor]](), torch.Generator().manual_seed(0)
-    num = len(scored.forecaster.task.components)
+    num, odd = len(scored.forecaster.task.components), NotFinite()
     predictors = references.predictors if references else {}
     # References fitted to the points of training tell nothing on another mesh.
     tied = references.tied if references else set[str]()
@@ -127,8 +128,11 @@ def errors_of(
             batch.x[..., :num][removed] = torch.nan
             graphs = (batch := batch.to(forecaster.device)).graphs
             u = forecaster.predict_batch(batch)
-            features = BandFeatures.of(forecaster, u, forecaster.inputs_of(batch))
-            predicted, filled = [u.cpu()], with_given(scored, batch)
+            # No band holds a prediction that is not finite.
+            inputs, known = forecaster.inputs_of(batch), u.isfinite()
+            features = BandFeatures.of(forecaster, u.where(known, 0), inputs)
+            predicted = [u.where(known, torch.inf).cpu()]
+            filled = with_given(scored, batch)
             for name, predict in predictors.items():
                 field = torch.full_like(features.unit, torch.nan)
                 unseen = observed == UNSEEN_MESH and name in tied
@@ -139,6 +143,8 @@ def errors_of(
             errors = ((truth - field) / features.unit for field in predicted)
             sizes = graphs.query_sizes or graphs.sizes
             columns = [v.split(sizes) for v in (*vars(features).values(), *errors)]
+            for whole in zip(batch.sample.tolist(), u.split(sizes), strict=True):
+                odd.add(*whole)
             for sample in zip(*columns, strict=True):
                 window, seen = next(left), sample[3]
                 for number, mask in ((observed, seen), (unobserved, ~seen)):
@@ -147,6 +153,7 @@ def errors_of(
                     if number is not None:
                         facts = (torch.full_like(at, fact) for fact in (window, number))
                         rows.append([*(value[at] for value in sample), *facts])
+    odd.told(f"predictions of {part} samples, on which bands are tried")
     table = [torch.cat(column) for column in zip(*rows, strict=True)]
     by_name = dict(zip(("model", *predictors), table[4:-2], strict=True))
     return Errors(BandFeatures(*table[:4]), by_name, *table[-2:])
