@@ -1,10 +1,13 @@
 """Predictions for files."""
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from small_fields import Array, build
 
 import nfsgeo
@@ -12,6 +15,9 @@ from nfsgeo import predict
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
 from nfsgeo.geometry import Domain
+from nfsgeo.training.artifacts import write_tensors
+from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo_cli import main
 
 
 def part_of(waves: Path, path: Path, times: Any = range(24), offset: Any = 0) -> Path:
@@ -163,3 +169,40 @@ def test_inputs_unlike_those_of_training_are_told(waves, tiny, caplog):
     summary = nfsgeo.evaluate(run, data=other)["unlike"]
     assert (summary["samples"], summary["of"]) == (2, 2)
     assert summary["off"] > 3 and "u" in summary["statistic"]
+
+
+def test_query_points_in_blocks(run, waves, monkeypatch):
+    """Predictions in blocks are those at all points together, in their order."""
+    data, points = (
+        part_of(waves, Path("2.nc")),
+        np.random.default_rng(0).random((2500, 2)),
+    )
+    together = predict(run, data, Path("a.nc"), query_points=points)
+    # The function has the name of its module.
+    monkeypatch.setattr(sys.modules["nfsgeo.evaluation.predict"], "POINTS", 1024)
+    done = list[int]()
+    progress = {"progress": lambda what, num, total: done.append(num / total)}
+    blocks = predict(run, data, Path("b.nc"), query_points=points, **progress)
+    assert np.array_equal(blocks.coordinates(), points)
+    for sample in (0, 1):
+        one, other = (each.read(sample, slice(None)) for each in (together, blocks))
+        assert np.allclose(one, other, atol=1e-6)
+    assert done == sorted(done) and done[-1] == 1
+
+
+def test_predictions_that_are_not_finite_are_told(run, waves, caplog):
+    checkpoint = read_checkpoint(run.best)
+    for name, weight in checkpoint["state_dict"].items():
+        if name.startswith("forecaster.model.") and weight.is_floating_point():
+            weight *= 1e20
+    write_tensors(run.best, checkpoint)
+    made = predict(run, waves, Path("out.nc"))
+    assert np.isnan(made.read(3, slice(None))).any()
+    assert made.provenance["not_finite"][3] == {"sample": 3, "time_step": 1}
+    assert "not finite in sample 0 from time step 1" in caplog.text
+    command = ["predict", str(run.root), "--input", str(waves), "--output", "p.csv"]
+    result = CliRunner().invoke(main, [*command, "--json"])
+    assert result.exit_code == 0 and len(json.loads(result.stdout)["not_finite"]) == 20
+    summary = nfsgeo.evaluate(run)
+    assert [each["sample"] for each in summary["not_finite"]] == [16, 17, 18, 19]
+    assert summary["test"]["mae"] == np.inf
