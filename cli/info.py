@@ -14,6 +14,7 @@ from nfsgeo_cli.terminal import (
     listing,
     opened,
     opening_options,
+    option,
     report,
     verb,
 )
@@ -29,13 +30,19 @@ LOOKED_AT = 8
     "sources", metavar="FILE...|RUN|NAME", type=Path, nargs=-1, required=True
 )
 @opening_options
-def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+@option("--check", bool, "Read all values, and compare the files of a run.")
+def info(sources: tuple[Path, ...], as_json: bool, check: bool, **options: Any) -> None:
     """Describe data files, a run folder or a pretrained model.
+
+    With --check it is not described but read to the last value: damage that checksums
+    or a format tell ends with one line and status 2, and so do files of a run that do
+    not belong together.
 
     Examples:
       nfsgeo info ns.nc
       nfsgeo info flows --series samples
       nfsgeo info runs/x --json
+      nfsgeo info --check ns.nc
       nfsgeo info ns-small
     """
     from nfsgeo.data.io.opening import files_of
@@ -44,7 +51,12 @@ def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     if str(source := sources[0]) in NAMES and not source.exists():
         sources = (source := FOLDER / source,)
     errors: list[str] = []
-    if (file := opened(sources, options)) is None:
+    file = opened(sources, options)
+    if check:
+        checked = _checked_run(source) if file is None else _checked_file(file)
+        report(as_json, checked, listing(checked))
+        return
+    if file is None:
         facts = _run_facts(source)
         shown = facts | {"summary": None}
         try:
@@ -66,6 +78,49 @@ def info(sources: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     names = {name: name.replace("records", "time steps") for name in shown}
     shown = {names[name].replace("_", " "): fact for name, fact in shown.items()}
     report(as_json, facts, listing(shown), *errors)
+
+
+def _checked_file(file: Fields) -> dict[str, Any]:
+    """Read all values of a file, by which their checksums are compared."""
+    import h5py
+
+    from nfsgeo.data.writers.netcdf import of_each_sample
+
+    values = 0
+    with file:
+        for sample in range(file.num_samples):
+            values += sum(part.size for *_, part in of_each_sample(file, sample))
+        names, protected = map(str, file.dataset.variables), False
+        if file.path.is_file() and h5py.is_hdf5(file.path):
+            with h5py.File(file.path) as content:
+                sets = [content[name] for name in names if name in content]
+                protected = all(each.fletcher32 or not each.shape for each in sets)
+    which = "of all values" if protected else "none known to nfsgeo"
+    return {"whole": str(file.path), "values_read": values, "checksums": which}
+
+
+def _checked_run(source: Path) -> dict[str, Any]:
+    """Read all files of a run, and compare the weights and data that they are of."""
+    from nfsgeo.report.run_folder import read_run_folder
+    from nfsgeo.training import RunPaths, read_config
+    from nfsgeo.training.checkpoints import read_checkpoint, restore
+
+    paths = RunPaths.existing(source)
+    config, summary = read_config(paths.config), read_run_folder(source).summary
+    best = restore(paths.best, config)
+    weights, data = {paths.summary: summary.get("weights")}, best.task.fingerprint
+    for path in filter(Path.exists, (paths.bands, paths.inputs)):
+        weights[path] = read_checkpoint(path, of_nfsgeo=False).get("weights")
+    known = {path: digest for path, digest in weights.items() if digest}
+    if len({*known.values()}) > 1:
+        given = f"{', '.join(map(str, known))}, of different weights"
+        todo = f"evaluate the run again: nfsgeo evaluate {source}"
+        raise UserError(given, "results of the same weights", todo)
+    if paths.last.exists() and restore(paths.last, config).task.fingerprint != data:
+        given = f"{paths.last} of other data than {paths.best}"
+        raise UserError(given, "checkpoints of one run", "use undamaged copies")
+    files = [path for path in sorted(source.rglob("*")) if path.is_file()]
+    return {"whole": str(source), "files": len(files), "weights": [*known.values()][:1]}
 
 
 def _run_facts(source: Path) -> dict[str, Any]:
