@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from nfsgeo.report.run_folder import RunFolder
-from nfsgeo.report.style import COLOURS, WIDTH, Picture, PowersOfTen
+from nfsgeo.report.style import COLOURS, WIDTH, Picture
 
 __all__ = ["COMPONENTS", "Curve", "curves", "error_pictures"]
 
@@ -101,8 +101,9 @@ def curves(
         if all((np.asarray(y) > 0).any() for _, y, _ in lines.values()):
             ax.set_yscale(scale)
         if ax.get_yscale() == "log":
-            ax.yaxis.set_major_formatter(PowersOfTen())
-            ax.yaxis.set_minor_formatter(PowersOfTen())
+            # Matplotlib's own labels are formulas, which the style does not allow.
+            ax.yaxis.set_major_formatter(LogFormatter())
+            ax.yaxis.set_minor_formatter(LogFormatter())
         ax.set_ylabel(fill(quantity, 20))  # about as many letters as a panel is high
         ax.grid(True, axis="y")
     along = np.concatenate([x for line in panels.values() for x, *_ in line.values()])

@@ -16,11 +16,10 @@ import matplotlib.style
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterSciNotation
 from PIL import Image
 
-__all__ = ["COLOURS", "DPI", "WIDTH", "Picture", "PowersOfTen", "as_source", "drawn"]
-__all__ += ["styled", "tolerant"]
+__all__ = ["COLOURS", "DPI", "WIDTH", "Picture", "as_source", "drawn", "styled"]
+__all__ += ["tolerant"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,21 +37,6 @@ WIDTH = 5.6  # inches; one column on a phone, half a page on a desk
 DPI = 160
 
 STYLE = Path(__file__).with_name("report.mplstyle")
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-class PowersOfTen(LogFormatterSciNotation):
-    """Labels of a logarithmic axis, in plain letters such as 3×10⁻².
-
-    The style has no other ones: signs of mathematics in names are not interpreted.
-    """
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        if not super().__call__(x, pos):
-            return ""
-        factor, power = f"{x:.0e}".split("e")
-        raised = f"10{str(int(power)).translate(RAISED)}"
-        return raised if factor == "1" else f"{factor}×{raised}"
 
 
 @dataclass(frozen=True)
