@@ -52,6 +52,8 @@ from nfsgeo.progress import Progress, silent
 
 __all__ = ["Fields"]
 
+DIGESTED = 1 << 22  # values that are read at once for a digest
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fields(Layout):
@@ -303,15 +305,37 @@ class Fields(Layout):
                 return step
         return 0
 
-    def fingerprint(self) -> str:
-        """Digest of times, and of the ends of the first and the last sample."""
-        digest = hashlib.blake2b(self.times.tobytes(), digest_size=8)
-        for sample in (0, self.num_samples - 1):
-            digest.update(self.coordinates(sample).tobytes())
-            for step in (0, len(self.times) - 1):
-                digest.update(self.read_all(sample, slice(step, step + 1)).tobytes())
+    def fingerprint(self, *, ends: bool = False) -> str:
+        """Digest of all values: parts, times, points, cells, fields and inputs.
+
+        With ``ends``, as earlier versions stored it, it is of the times and of the ends
+        of the first and the last sample.
+        """
+        digest = hashlib.blake2b(self.times.tobytes(), digest_size=8 if ends else 16)
+        last, at_once, first = len(self.times) - 1, 1, [*range(self.num_samples)]
+        for part, samples in [] if ends else sorted(self.split.items()):
+            digest.update(part.encode() + samples.astype(np.int64).tobytes())
+        if not ends:
+            first = np.unique(self.sample_geometry, return_index=True)[1].tolist()
+            digest.update(self.sample_geometry.tobytes())
+        for sample in (0, self.num_samples - 1) if ends else range(self.num_samples):
+            if sample in first:
+                digest.update(self.coordinates(sample).tobytes())
+                cells = {} if ends else self.cells(sample)
+                for kind, nodes in sorted(cells.items()):
+                    digest.update(kind.encode() + nodes.tobytes())
+            if not ends:
+                size = self.num_points(sample) * self.components
+                at_once = max(1, DIGESTED // size)
+            for step in (0, last) if ends else range(0, last + 1, at_once):
+                values = self.read_all(sample, slice(step, step + at_once))
+                digest.update(values.tobytes())
             digest.update(self.read_inputs(sample).tobytes())
         return digest.hexdigest()
+
+    def holds(self, fingerprint: str) -> bool:
+        """Return whether these are the data of a fingerprint, be it an earlier one."""
+        return self.fingerprint(ends=len(fingerprint) == 16) == fingerprint
 
     def write(self, path: str | Path, *, progress: Progress = silent) -> Path:
         """Write the fields in the format of the target's ending.

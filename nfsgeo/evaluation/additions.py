@@ -5,8 +5,10 @@ Each kind is an :class:`Addition` in :data:`ADDITIONS`.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,17 +16,38 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
+from nfsgeo.files import only_here
 from nfsgeo.forecast import Forecaster
 from nfsgeo.geometry import Graphs
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_tensors
-from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.checkpoints import (
+    own_checkpoint,
+    read_checkpoint,
+    weights_digest,
+)
 
 if TYPE_CHECKING:
     from nfsgeo.evaluation.references import References
     from nfsgeo.evaluation.scored_model import ScoredModel
 
-__all__ = ["ADDITIONS", "Addition", "Companion", "additions_of"]
+__all__ = ["ADDITIONS", "Addition", "Companion", "additions_of", "keeping"]
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def keeping(paths: RunPaths, weights: str) -> Iterator[bool]:
+    """Lock results of a run, and say whether those of some weights are to be written.
+
+    They are not if the run, which is in training, has better weights by now.
+    """
+    with only_here(paths.config, "results", wait=True):
+        current = weights and weights_digest(own_checkpoint(paths, paths.best))
+        if current != weights:
+            text = "%s has other weights by now: results of those before are not kept"
+            logger.warning(text, paths.root)
+        yield current == weights
 
 
 class Companion:
@@ -83,11 +106,15 @@ class Addition(ABC):
         return self
 
     @classmethod
-    def load(cls, paths: RunPaths) -> Self | None:
-        """Return the part that the folder of a run has stored, or ``None``."""
+    def load(cls, paths: RunPaths, weights: str) -> Self | None:
+        """Return the part that a run has stored for weights of a digest, if any."""
         if not (path := cls.path(paths)).exists():
             return None
         content = read_checkpoint(path, of_nfsgeo=False)
+        if content.pop("weights", weights) != weights:
+            text = "%s is of other weights and left out until the run is evaluated"
+            logger.warning(text, path)
+            return None
         try:
             return cls.of_state(content)
         except (KeyError, TypeError, AttributeError) as error:
@@ -116,13 +143,16 @@ class Addition(ABC):
             own: Whether these are the data that the run was trained on.
             calibrate: Whether to fit the stored part anew to the scored samples.
         """
-        stored = cls.load(paths)
+        stored = cls.load(paths, scored.forecaster.digest)
         if calibrate:
             part = stored and stored.calibrated(scored, references)
         else:
             part = stored or (cls.fit(scored, references) if own else None)
         if part is not None and part is not stored:
-            write_tensors(cls.path(paths), part.state())
+            with keeping(paths, scored.forecaster.digest) as current:
+                if current:
+                    state = {"weights": scored.forecaster.digest, **part.state()}
+                    write_tensors(cls.path(paths), state)
         return part
 
     def scores(self, scored: ScoredModel, references: References) -> dict[str, Any]:
@@ -142,7 +172,7 @@ class Addition(ABC):
 ADDITIONS: dict[str, type[Addition]] = {}
 
 
-def additions_of(paths: RunPaths) -> dict[str, Addition]:
-    """Return the parts that the folder of a run has stored, by name."""
-    parts = {name: kind.load(paths) for name, kind in ADDITIONS.items()}
+def additions_of(paths: RunPaths, weights: str) -> dict[str, Addition]:
+    """Return the parts that a run has stored for weights of a digest, by name."""
+    parts = {name: kind.load(paths, weights) for name, kind in ADDITIONS.items()}
     return {name: part for name, part in parts.items() if part is not None}

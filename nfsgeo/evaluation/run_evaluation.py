@@ -14,21 +14,22 @@ from nfsgeo.data import Fields
 from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.additions import ADDITIONS
+from nfsgeo.evaluation.additions import ADDITIONS, keeping
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
+from nfsgeo.files import only_here
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import Experiment, RunPaths
-from nfsgeo.training.artifacts import write_arrays, write_json, write_rows
+from nfsgeo.training.artifacts import read_json, write_arrays, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.run import is_finished
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
-from nfsgeo.training.source import check_in_place, open_as
+from nfsgeo.training.source import check_in_place, files_as_they_are, open_as
 from nfsgeo.training.trainer import read_history
 
 __all__ = ["BY_TIME_STEP", "SERIES", "evaluate_run"]
@@ -118,6 +119,9 @@ def evaluate_run(
     if steps is not None and steps < 1:
         raise UserError(f"steps {steps}", "1 or more", "change it or leave it out")
     paths, own = find_run(run), data is None
+    if calibrate:
+        with only_here(paths.root, "a run"):
+            pass  # not in training, whose end makes bands of its own
     loaded = open_run(paths, device)
     trained, forecaster = loaded.config, loaded.forecaster
     if own and trained.data.file is None:
@@ -142,12 +146,15 @@ def evaluate_run(
         # A model that comes with nfsgeo has no data, and its folder is not written to.
         own = part == "test" and of_run is not None and trained.data.file is not None
         used = of_run if own and of_run is not None else loaded.data(file)
-    if own and task.fingerprint not in ("", used.file.fingerprint()):
-        raise UserError(
-            f"{used.file.path}, which has changed since training",
-            "the data that the run was trained on",
-            "put them back, or score the file as another one: --data FILE",
-        )
+    if own and data is None and task.fingerprint:
+        files = read_json(paths.belongings).get("files")
+        unchanged = files and files == files_as_they_are(trained.data)
+        if not (unchanged or used.file.holds(task.fingerprint)):
+            raise UserError(
+                f"{used.file.path}, which has changed since training",
+                "the data that the run was trained on",
+                "put them back, or score the file as another one: --data FILE",
+            )
     named = used
     # Bands are to hold for predictions, whose inputs are at the points of the run where
     # the file is a grid.
@@ -156,7 +163,7 @@ def evaluate_run(
     scored = ScoredModel(forecaster, used)
     references = References(scored, boosting=boosting)
     scores = score(scored, references, progress=progress)
-    summary = _costs(paths, scored)
+    summary = _costs(paths, scored) | {"weights": forecaster.digest}
     summary["scored"] = describe_scored(
         named, scores.windows, part, scores.points, of_run
     )
@@ -173,7 +180,7 @@ def evaluate_run(
         raise UserError(
             f"{paths.root} to calibrate",
             "a run with error bands",
-            "train it with --bands",
+            "train it with --bands, or evaluate it if it was",
         )
     rows: list[dict[str, Any]] = []
     if factors:
@@ -182,10 +189,19 @@ def evaluate_run(
         )
         summary |= {"unseen": spread(rows), "unseen_points": points}
     if own and not calibrate:
-        _write(paths, used.file, scores, _station_series(scored))
-        if rows:
-            write_rows(paths.unseen, COLUMNS, rows)
-        write_json(paths.summary, summary)
+        stations = _station_series(scored)
+        with keeping(paths, forecaster.digest) as current:
+            if current:
+                if read_json(paths.summary).get("weights") not in (
+                    None,
+                    forecaster.digest,
+                ):
+                    paths.unseen.unlink(missing_ok=True)
+                    paths.meshes.unlink(missing_ok=True)
+                _write(paths, used.file, scores, stations)
+                if rows:
+                    write_rows(paths.unseen, COLUMNS, rows)
+                write_json(paths.summary, summary)
     return summary
 
 

@@ -19,6 +19,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.additions import Addition, additions_of
 from nfsgeo.forecast import Forecaster, matched, rollout
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
+from nfsgeo.training.checkpoints import own_checkpoint
 from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
@@ -144,7 +145,7 @@ class LoadedRun:
             used = self.data(with_parts(data, file))
         except UserError:  # other fields, or too few samples
             return None
-        return used if used.file.fingerprint() == fingerprint else None
+        return used if used.file.holds(fingerprint) else None
 
 
 def open_run(run: Run, device: str | None = None) -> LoadedRun:
@@ -162,8 +163,9 @@ def open_run(run: Run, device: str | None = None) -> LoadedRun:
             {"device": device or trainer.device, "precision": trainer.precision}
         )
     check_device(section)
-    forecaster = restore(paths.best, config).eval().to(device_of(section))
-    return LoadedRun(config, forecaster, additions_of(paths))
+    checkpoint = own_checkpoint(paths, paths.best)
+    forecaster = restore(paths.best, config, checkpoint).eval().to(device_of(section))
+    return LoadedRun(config, forecaster, additions_of(paths, forecaster.digest))
 
 
 @torch.no_grad()

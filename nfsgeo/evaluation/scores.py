@@ -173,7 +173,7 @@ def score(
     test, predictors = scored.windows(n_out=steps), references.predictors
     if steps is None:
         # On the training file, lead-time windows may exceed the longest training lead.
-        if not (task.any_time and task.fingerprint == file.fingerprint()):
+        if not (task.any_time and file.holds(task.fingerprint)):
             times = (test[item].times.tolist() for item in range(len(test)))
             check_times(task, file, times)
         check_observed("test", test)

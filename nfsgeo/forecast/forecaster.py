@@ -52,6 +52,8 @@ class Forecaster(nn.Module):
         transforms: Transforms from the data to the network.
     """
 
+    digest: str = ""  # of the checkpoint that it was restored from
+
     def __init__(
         self, model: Model, name: str, task: Task, transforms: Sequence[Transform]
     ) -> None:

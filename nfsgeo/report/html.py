@@ -15,6 +15,7 @@ import jinja2
 import pandas as pd
 
 from nfsgeo.errors import UserError
+from nfsgeo.files import only_here
 from nfsgeo.report.curves import COMPONENTS, Curve, curves
 from nfsgeo.report.figures import run_pictures
 from nfsgeo.report.films import frames_of
@@ -50,8 +51,14 @@ def write_report(run_dir: Path) -> Path:
     Raises:
         UserError: ``run_dir`` holds no run, or one of its files is damaged.
     """
-    run = read_run_folder(Path(run_dir))
-    summary, paths = run.summary, RunPaths(run.path)
+    paths = RunPaths.existing(Path(run_dir))
+    with only_here(paths.config, "results", wait=True):  # the last one is the newest
+        return _write_report(paths)
+
+
+def _write_report(paths: RunPaths) -> Path:
+    run = read_run_folder(paths.root)
+    summary = run.summary
     pictures: dict[str, list[Picture]] = defaultdict(list)
     paths.figures.mkdir(exist_ok=True)
     for picture in run_pictures(run):

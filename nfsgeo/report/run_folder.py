@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,12 @@ from nfsgeo.data.checks import reading
 from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.other_files import check_source
 from nfsgeo.data.times import clock, time_texts
+from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP, SERIES
 from nfsgeo.geometry import Domain
 from nfsgeo.report.text import axis_labels, time_axis, with_unit
 from nfsgeo.training import RunPaths
+from nfsgeo.training.checkpoints import read_checkpoint, weights_digest
 
 __all__ = ["Predictions", "RunFolder", "read_run_folder"]
 
@@ -87,7 +91,7 @@ class RunFolder:
 
 
 def read_run_folder(path: Path) -> RunFolder:
-    """Read a run folder.
+    """Read a run folder, without results of other weights than its best ones.
 
     Raises:
         UserError: The folder holds no run, or one of its files is damaged.
@@ -106,6 +110,13 @@ def read_run_folder(path: Path) -> RunFolder:
         if file.is_file():
             with reading(file, "a file that nfsgeo wrote", "remove it and try again"):
                 content[name] = read(file)
+    weights = content.get("summary", {}).get("weights")
+    with suppress(UserError, OSError):  # without a checkpoint
+        if weights and weights_digest(read_checkpoint(paths.best)) != weights:
+            text = "%s is of other weights and left out until the run is evaluated"
+            logging.getLogger(__name__).warning(text, paths.summary)
+            for name in ("summary", "unseen", "predictions"):
+                content.pop(name, None)
     return RunFolder(path, **content)
 
 

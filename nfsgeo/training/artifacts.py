@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import yaml
 
 from nfsgeo.files import write_bytes
 
-__all__ = ["json_text", "write_arrays", "write_bytes", "write_json", "write_rows"]
-__all__ += ["write_tensors", "write_yaml"]
+__all__ = ["json_text", "read_json", "write_arrays", "write_bytes", "write_json"]
+__all__ += ["write_rows", "write_tensors", "write_yaml"]
 
 
 def json_text(content: Any) -> str:
@@ -27,6 +28,14 @@ def json_text(content: Any) -> str:
     """
     plain = json.loads(json.dumps(content), parse_constant=lambda _: None)
     return json.dumps(plain, indent=2)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what a file of JSON holds by name, nothing where it cannot be read."""
+    content = None
+    with suppress(OSError, ValueError):
+        content = json.loads(path.read_text(encoding="utf-8"))
+    return content if isinstance(content, dict) else {}
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

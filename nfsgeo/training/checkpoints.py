@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
+import shlex
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,12 +22,12 @@ from nfsgeo.data.other_files import check_source
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.matching import same_names
-from nfsgeo.training.artifacts import write_tensors
+from nfsgeo.training.artifacts import read_json, write_tensors
 from nfsgeo.training.loading import read_config
-from nfsgeo.training.run_paths import find_run
+from nfsgeo.training.run_paths import RunPaths, find_run
 
-__all__ = ["BestAndLast", "PlainCheckpoints", "read_checkpoint", "restore"]
-__all__ += ["start_from"]
+__all__ = ["BestAndLast", "PlainCheckpoints", "own_checkpoint", "read_checkpoint"]
+__all__ += ["restore", "start_from", "weights_digest"]
 
 
 def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
     """
     if not path.is_file():
         raise UserError(
-            f"{path}", "a checkpoint", "go on with the run: nfsgeo train --resume"
+            f"{path}", "a file of nfsgeo", "put it back, or remove what is there"
         )
     raw = io.BytesIO(path.read_bytes())
     try:
@@ -60,6 +63,44 @@ def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
             "a whole checkpoint of nfsgeo, of plain tensors",
             "use an undamaged copy or train again",
         ) from None
+
+
+def own_checkpoint(paths: RunPaths, path: Path) -> dict[str, Any]:
+    """Load ``paths.best`` or ``paths.last`` of a run.
+
+    Raises:
+        UserError: There is no such file, it is damaged or of another run.
+    """
+    if content := _own(paths, path):
+        return content
+    run = shlex.quote(str(paths.root))
+    if not (path.exists() or paths.trained()):
+        todo = f"go on with the run: nfsgeo train --resume {run}"
+        raise UserError(f"{path}, which is not there yet", "a checkpoint", todo)
+    todo = f"put it back, or train again: nfsgeo train --config {run}/config.yaml"
+    todo += " --out NEW"
+    if path == paths.best and _own(paths, paths.last):
+        names = " ".join(shlex.quote(str(name)) for name in (paths.last, path))
+        todo = f"put it back, or take the last epoch for the best: cp {names}"
+    what = "is of another run" if path.exists() else "is gone"
+    raise UserError(f"{path}, which {what}", "the checkpoint of this run", todo)
+
+
+def _own(paths: RunPaths, path: Path) -> dict[str, Any]:
+    """A checkpoint, empty where there is none or one that another run has named."""
+    content = read_checkpoint(path) if path.exists() else {}
+    names = {read_json(paths.belongings).get("run"), content.get("run")} - {None}
+    return content if len(names) < 2 else {}  # earlier versions gave no names
+
+
+def weights_digest(checkpoint: dict[str, Any]) -> str:
+    """Return a digest of the weights of a checkpoint and of the transforms."""
+    about = json.dumps(checkpoint["nfsgeo"], sort_keys=True, default=str)
+    digest = hashlib.blake2b(about.encode(), digest_size=16)
+    for name, value in sorted(checkpoint["state_dict"].items()):
+        digest.update(f"{name} {value.dtype} {[*value.shape]}".encode())
+        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 class PlainCheckpoints(TorchCheckpointIO):
@@ -153,6 +194,7 @@ def restore(
             "a checkpoint of this version",
             "train again, or use the version that made it",
         ) from error
+    forecaster.digest = weights_digest(checkpoint)
     return forecaster
 
 
@@ -192,7 +234,8 @@ def start_from(
 
 def _taken(forecaster: Forecaster, run: Path) -> list[str]:
     paths = find_run(run)
-    other = restore(paths.best, read_config(paths.config))
+    saved = own_checkpoint(paths, paths.best)
+    other = restore(paths.best, read_config(paths.config), saved)
     weights, own = other.model.state_dict(), forecaster.model.state_dict()
     new = [n for n in own if n not in weights or weights[n].shape != own[n].shape]
     if other.name != forecaster.name or len(new) == len(own):

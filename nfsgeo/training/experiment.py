@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -32,7 +33,7 @@ from nfsgeo.training.processes import check_device
 from nfsgeo.training.reading import read_windows
 from nfsgeo.training.resolution import for_base_forecast, resolved
 from nfsgeo.training.run_data import RunData
-from nfsgeo.training.source import open_source
+from nfsgeo.training.source import files_as_they_are, open_source
 from nfsgeo.training.trainer import (
     check_logger,
     find_learning_rate,
@@ -57,12 +58,14 @@ class Experiment:
         data: Training and validation windows.
         module: The module that Lightning trains.
         lines: Lines for the user that say what was taken from another run.
+        files: Sizes and times of the files of the data, before they were read.
     """
 
     used: RunData
     data: WindowData
     module: TrainingModule
     lines: tuple[str, ...] = ()
+    files: Mapping[str, Any] | None = None
 
     @property
     def config(self) -> RunConfig:
@@ -101,7 +104,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     load_extensions()
     check_device(config.trainer)
     check_logger(config.trainer.logger)
-    asked, file = config, open_source(config.data, progress)
+    files, asked = files_as_they_are(config.data), config
+    file = open_source(config.data, progress)
     config = resolved(config, file)
     used, boundary = _with_boundary(RunData(config, file))
     if config.data.split_by != "time":
@@ -142,7 +146,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     if config.trainer.budget is not None:
         config = with_epochs_in_budget(config, module, data)
     module.hparams.update(config.model_dump(mode="json"))  # in each checkpoint
-    return Experiment(used.completed(config), data, module, lines)
+    return Experiment(used.completed(config), data, module, lines, files)
 
 
 def _with_boundary(used: RunData) -> tuple[RunData, tuple[int, ...] | None]:

@@ -104,6 +104,7 @@ class TrainingModule(LightningModule):
     """
 
     trainer: Any
+    run: str | None = None  # the run that its checkpoints belong to
 
     def __init__(
         self,
@@ -172,7 +173,7 @@ class TrainingModule(LightningModule):
         return [optimiser], [{"scheduler": schedule, "interval": "step"}]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["nfsgeo"] = self.forecaster.description()
+        checkpoint |= {"nfsgeo": self.forecaster.description(), "run": self.run}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         # Another number of devices takes another number of steps in an epoch.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,9 @@ from typing import Any
 
 import torch
 from lightning.fabric.utilities.warnings import PossibleUserWarning
+from lightning.pytorch import Trainer
 from lightning.pytorch.strategies import DDPStrategy
+from torch.multiprocessing import ProcessExitedException
 
 from nfsgeo.config import RunConfig, TrainerSection
 from nfsgeo.errors import UserError
@@ -23,6 +26,7 @@ __all__ = [
     "check_device",
     "describe_environment",
     "device_of",
+    "lost_process",
     "quiet_lightning",
 ]
 
@@ -116,6 +120,26 @@ class SpawnedDDP(DDPStrategy):
     def setup_environment(self) -> None:
         _silence()
         super().setup_environment()
+
+    def on_train_start(self) -> None:
+        # Lightning would tell the other processes, of which one may be gone.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        super().on_train_start()
+
+
+def lost_process(error: Exception, trainer: Trainer) -> str:
+    """Return how another process ended, if that is what an error comes of.
+
+    Args:
+        error: Error of training.
+        trainer: The trainer, whose processes have ended.
+    """
+    procs = getattr(trainer.strategy.launcher, "procs", ())
+    codes = {process.exitcode for process in procs} - {None, 0, 1, -signal.SIGTERM}
+    text = str(error).partition("\n")[0].strip(" .")
+    if isinstance(error, ProcessExitedException) or text.startswith("DataLoader"):
+        return text
+    return f"signal {-min(codes)}" if codes else ""
 
 
 @contextmanager

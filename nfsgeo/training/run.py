@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import signal
 from collections.abc import Sequence
@@ -12,18 +13,20 @@ from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import Logger
 from pandas import json_normalize
+from torch.multiprocessing.spawn import ProcessException
 
 from nfsgeo.config import RunConfig
 from nfsgeo.errors import UserError
 from nfsgeo.files import only_here
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training.artifacts import write_json, write_yaml
-from nfsgeo.training.checkpoints import BestAndLast, read_checkpoint, restore
+from nfsgeo.training.artifacts import read_json, write_json, write_yaml
+from nfsgeo.training.checkpoints import BestAndLast, own_checkpoint, restore
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.processes import (
     SpawnedDDP,
     describe_environment,
+    lost_process,
     quiet_lightning,
 )
 from nfsgeo.training.run_paths import RunPaths
@@ -127,16 +130,19 @@ def fit(
     checkpoint = _last_checkpoint(experiment, paths)
     if checkpoint is not None and is_finished(checkpoint, config):
         return
-    for stale in (paths.bands, paths.inputs, paths.unseen):  # of other weights
-        stale.unlink(missing_ok=True)
     patience = section.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
     callbacks = [History(paths.metrics), *stopping, *callbacks]
     with only_here(paths.root, "a run"), quiet_lightning():
+        for stale in (paths.bands, paths.inputs, paths.unseen):  # of other weights
+            stale.unlink(missing_ok=True)
         for partial in paths.root.rglob("*.partial"):  # by a process that was killed
             partial.unlink(missing_ok=True)
         if not paths.environment.exists():
             write_json(paths.environment, describe_environment(config))
+        name = read_json(paths.belongings).get("run") or (checkpoint or {}).get("run")
+        experiment.module.run = name = name or secrets.token_hex(8)
+        write_json(paths.belongings, {"run": name, "files": experiment.files})
         logger = _logger(config, paths)
         trainer = make_trainer(
             config,
@@ -162,10 +168,21 @@ def fit(
                 datamodule=experiment.data,
                 ckpt_path=None if checkpoint is None else str(paths.last),
             )
+        except (RuntimeError, ProcessException) as error:
+            if not (how := lost_process(error, trainer)):
+                raise
+            raise UserError(
+                f"a process of the run that ended before it ({how})",
+                "all of them until the last epoch, and memory for them",
+                f"To continue: nfsgeo train --resume {shlex.quote(str(paths.root))}",
+            ) from None
         except SystemExit:
             # How Lightning ends on SIGINT and SIGTERM; it disables SIGINT as well.
             signal.signal(signal.SIGINT, interrupt)
             raise KeyboardInterrupt from None
+        finally:
+            for process in getattr(trainer.strategy.launcher, "procs", ()):
+                process.terminate()
 
 
 def _logger(config: RunConfig, paths: RunPaths) -> Logger | bool:
@@ -205,16 +222,18 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
     The experiment then has the transforms of the checkpoint, since the last digits of
     sums over the data may differ between machines.
     """
-    if not paths.last.exists():
+    if not paths.trained():
         return None
-    checkpoint = read_checkpoint(paths.last)
-    saved = restore(paths.last, experiment.config, checkpoint)
-    if saved.task.fingerprint != experiment.task.fingerprint:
+    checkpoint = own_checkpoint(paths, paths.last)
+    saved, file = restore(paths.last, experiment.config, checkpoint), experiment.file
+    before = saved.task.fingerprint
+    if before != experiment.task.fingerprint and not file.holds(before):
         raise UserError(
-            f"{paths.last} of other data than {experiment.file.path}",
+            f"{paths.last} of other data than {file.path}",
             "the data that the run began with",
-            "put back the data, or train a new run",
+            "put back the data, say where they are (--data FILE), or train a new run",
         )
+    own_checkpoint(paths, paths.best)  # later epochs may be no better
     experiment.forecaster.transforms = saved.transforms
     if not is_finished(checkpoint, experiment.config):
         _check_settings(checkpoint, experiment.config, paths)

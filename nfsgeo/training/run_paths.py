@@ -37,6 +37,7 @@ class RunPaths:
 
     config = _In("config.yaml")  # resolved
     environment = _In("environment.json")  # versions, device, seed and commit
+    belongings = _In("belongings.json")  # what its checkpoints and data are known by
     metrics = _In("metrics.csv")  # one row for each epoch
     best = _In("checkpoints/best.ckpt")  # of the lowest validation RMSE
     last = _In("checkpoints/last.ckpt")  # of the last whole epoch, to go on from
@@ -93,6 +94,11 @@ class RunPaths:
         ):
             todo = f"give another, or go on with it: nfsgeo train --resume {folder}"
             raise UserError(f"--out {folder}", expected, todo)
+
+    def trained(self) -> bool:
+        """Return whether the run has had a last checkpoint, be it gone now."""
+        rows = self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
+        return self.last.exists() or rows > 2  # the first row comes before it
 
     @classmethod
     def existing(cls, folder: Path) -> RunPaths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PureWindowsPath
+from typing import Any
 
 import nfsgeo.data
 from nfsgeo.config import DataSection
@@ -16,8 +17,10 @@ from nfsgeo.data.splits import published_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["check_in_place", "open_as", "open_source", "relocated", "with_parts"]
+__all__ = ["check_in_place", "files_as_they_are", "open_as", "open_source"]
+__all__ += ["relocated", "with_parts"]
 
+LISTS = b"<", b"{", b""  # with which files begin that may name others
 DEMONSTRATION = "navier-stokes-64-20-360-seed0.nc"  # its name in the cache
 
 
@@ -102,6 +105,25 @@ def _beside(path: Path, file: Path) -> Path:
     """A path, or a file of its name beside another one if nothing else exists."""
     near = file.parent / PureWindowsPath(path).name  # of either system
     return near.resolve() if near.exists() and not path.exists() else path
+
+
+def files_as_they_are(data: DataSection) -> dict[str, Any] | None:
+    """Return sizes and times of the files of data, which change with the values.
+
+    The result is None where a file may name others, as those of ParaView do.
+    """
+    paths, found = [data.file, data.test_file], dict[str, Any]()
+    if table := (data.columns or {}).get("points"):
+        paths.append(Path(str(table)))
+    for path in (path for path in paths if path is not None):
+        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in (file for file in inside if file.is_file()):
+            if file == path and file.open("rb").read(1) in LISTS:
+                return None
+            at = file.stat()
+            about = at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_dev
+            found[str(file.resolve())] = [*about]
+    return found
 
 
 def check_in_place(data: DataSection, run: Path) -> None:

@@ -48,7 +48,7 @@ def undisturbed(
 @pytest.mark.parametrize(
     ("kill_at", "before"),
     # The configuration; the first checkpoint as best; as last.
-    [(1, True), (4, False), (6, True)],
+    [(1, True), (5, False), (7, True)],
 )
 def test_training_killed_at_a_write(
     spawn, undisturbed, training, tmp_path, kill_at, before
