@@ -9,7 +9,7 @@ import pytest
 
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_tensors
-from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.checkpoints import read_checkpoint, weights_digest
 
 
 @pytest.fixture
@@ -45,8 +45,9 @@ def test_formats_without_checksums_are_told_apart(command, waves, tmp_path):
 
 @pytest.mark.parametrize("spoilt", ["best", "bands", "evaluation", "weights"])
 def test_damaged_files_of_a_run(command, run, spoilt):
-    run.summary.write_text('{"weights": "1"}')
-    write_tensors(run.bands, {"weights": "2" if spoilt == "weights" else "1"})
+    digest = weights_digest(read_checkpoint(run.best))
+    run.summary.write_text(json.dumps({"weights": digest}))
+    write_tensors(run.bands, {"weights": "2" if spoilt == "weights" else digest})
     path = Path(getattr(run, {"weights": "bands"}.get(spoilt, spoilt)))
     if spoilt != "weights":
         content = bytearray(path.read_bytes())
