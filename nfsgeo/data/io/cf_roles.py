@@ -133,6 +133,8 @@ def dimension(path: Path, dataset: Dataset, role: str, roles: Roles) -> str | No
     """The dimension of time or samples, None where there is none."""
     name = roles.get(role)
     dims = dataset[name].dims if name in dataset.variables else (name,)
+    if role == "sample" and name in dims:  # levels of FVCOM have heights at each point
+        dims = (name,)
     if len(dims) > 1:
         given = f"{path} with {role} {name} along {' and '.join(map(str, dims))}"
         raise UserError(given, "one dimension", f"name another, --columns {role}=NAME")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xarray import Dataset, Variable
 
-from nfsgeo.data.conventions import FLAGS, MASK, field_name
+from nfsgeo.data.conventions import FLAGS, MASK, SPACE, field_name
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.roles import Columns
@@ -72,6 +72,9 @@ def _kind_of(
         return "flag"
     dated = "since" in str(about.get("units", "")).split() or stored.kind in "mM"
     other = dated or words[-1] in OTHERS or words[0] in TIMES
+    # Cells of UGRID, and coordinates beside those that were chosen, as FVCOM has them.
+    other |= str(about.get("cf_role", "")).endswith(("_topology", "_connectivity"))
+    other |= name in SPACE and not in_time and name != SPACE[-1]
     return "other" if other or name in ancillary or BOUNDS.fullmatch(name) else ""
 
 
@@ -228,6 +231,13 @@ def quantities(
     about = {n: v.attrs.get("ancillary_variables") for n, v in dataset.items()}
     flags_of = {n: str(listed or "").split() for n, listed in about.items()}
     ancillary = {flag for flags in flags_of.values() for flag in flags}
+    meshes = [v.attrs for v in dataset.values() if "topology_dimension" in v.attrs]
+    cells = {
+        n
+        for about in meshes
+        for key, n in about.items()
+        if key.endswith("_connectivity")
+    }
     unread: dict[str, list[str]] = {"": [], "flag": [], "other": []}
     for name, values in dataset.data_vars.items():
         in_time = time in values.dims
@@ -239,6 +249,7 @@ def quantities(
             dataset = dataset.assign({name: flag})
         elif name not in kinds and name not in coordinates:
             kind = _kind_of(str(name), values.variable, ancillary, in_time=in_time)
+            kind = "other" if name in cells else kind
             if kind or (choice and in_time):
                 unread["" if choice and in_time else kind].append(str(name))
     several = [name for names in unread.values() for name in names]

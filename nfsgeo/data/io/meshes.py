@@ -35,6 +35,9 @@ KINDS |= {"vtkPartitionedDataSetCollection": "blocks", "Collection": "pvd"}
 HDF5 = {"VTKHDF": "hdf", "CGNSLibraryVersion": "cgns", "INFOS_GENERALES": "med"}
 OF_VTK = ("xml", "vtk", "hdf", "ensight", "cgns", "pieces", "blocks", "other")
 OF_TIME = ("timevalue", "time", "cycle")  # numbers that tell a time step, in any case
+# Numbers of the points in another mesh, as ParaView, Exodus and CalculiX write them.
+IDS = r"(?i)(vtk)?(original|global|pedigree)_?(point|node|vertex|element|cell)?_?ids?"
+SWEPT = re.compile(r"(.+?)[ _]@[ _](?:\d+:[ _])?t=([-+.\deE]+)")  # as COMSOL names them
 DUPLICATE = 1  # in vtkGhostType: what another piece has
 _SAID = set[tuple[Path, tuple[str, ...]]]()
 logger = logging.getLogger(__name__)
@@ -125,6 +128,10 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
     hidden = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"}
     hidden = {name for name in hidden if chosen.isdisjoint((name, _called(name)[0]))}
     lost = [*mesh.lost, *sorted(hidden - {VALID, GHOST})]
+    ids = {n for n in mesh.at_points if re.fullmatch(IDS, n) and n not in chosen}
+    lost += sorted(ids)
+    if times is None:
+        times = _in_time(path, mesh)
     parameters = dict[str, Any]()
     told = dict[str, Any]()
     for name, values in mesh.numbers.items():
@@ -135,7 +142,7 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
             parameters[name] = value.reshape(1)
         else:
             lost.append(name)
-    names = [name for name in mesh.at_points if name not in (VALID, GHOST)]
+    names = [name for name in mesh.at_points if name not in {VALID, GHOST} | ids]
     inside = [name for name in mesh.at_cells if name not in hidden | {VALID, GHOST}]
     if at is None and names and inside:
         both = f"{', '.join(names)} at the points and {', '.join(inside)} at the cells"
@@ -202,6 +209,30 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
         cells={} if on_grid else cells,
         parameters={_called(n)[0]: v for n, v in parameters.items() if n not in names},
     )
+
+
+def _in_time(path: Path, mesh: Mesh) -> list[float] | None:
+    """Make one array of ``T @ t=0`` and ``T @ t=1``; return the times if any."""
+    found = {n: told.groups() for n in mesh.at_points if (told := SWEPT.fullmatch(n))}
+    if not found:
+        return None
+    times = dict[str, list[float]]()
+    for bare, time in found.values():
+        times.setdefault(bare, []).append(float(time))
+    first = next(iter(times.values()))
+    odd = [n for n in mesh.at_points if n not in found and not is_static(n)]
+    odd += [n for n in times if times[n] != first]
+    if odd or first != sorted(set(first)):
+        given = f"{path} with {[*found][0]}, and {(odd or [*found])[-1]} at other times"
+        todo = "export the fields at the same times, and what has none to another file"
+        raise UserError(given, "all fields at the same times that rise", todo)
+    for name in times:
+        steps = [mesh.at_points.pop(n) for n in found if found[n][0] == name]
+        mesh.at_points[name] = np.stack(steps, -1) if len(first) > 1 else steps[0]
+    for name in mesh.at_points.keys() - times.keys():
+        steps = [mesh.at_points[name]] * len(first)
+        mesh.at_points[name] = np.stack(steps, -1) if len(first) > 1 else steps[0]
+    return first
 
 
 def _called(name: str) -> tuple[str, str]:

@@ -320,8 +320,8 @@ def test_lists_without_times(tmp_path, one_line):
     assert fields.read(0, slice(None))[0, :, 0].tolist() == [0, 1]
 
 
-def ensight(path: Path) -> Path:
-    """EnSight Gold in text, as Fluent, STAR-CCM+ and CFX write it."""
+def ensight(path: Path, binary: bool = False) -> Path:
+    """EnSight Gold in text or as C binary, as Fluent, STAR-CCM+ and CFX write it."""
     path.write_text(
         "FORMAT\ntype: ensight gold\n\nGEOMETRY\nmodel: flow.geo\n\nVARIABLE\n"
         "scalar per node: 1 p flow.p**\nvector per node: 1 v flow.v**\n\nTIME\n"
@@ -329,26 +329,46 @@ def ensight(path: Path) -> Path:
         "filename increment: 1\ntime values: 0.0 0.5\n"
     )
 
-    def lines(values: Any) -> str:
-        return "".join(f"{value:12.5e}\n" for value in np.ravel(values))
+    def written(name: str, *content: Any) -> None:
+        """Lines of text, rows of whole numbers, and arrays of numbers."""
+        parts = list[bytes]()
+        for each in content:
+            if isinstance(each, str):
+                parts.append(
+                    each.encode().ljust(80) if binary else f"{each}\n".encode()
+                )
+            elif binary:
+                values = np.ravel(each)
+                parts.append(
+                    values.astype("<i4" if values.dtype.kind == "i" else "<f4")
+                )
+            elif isinstance(each, list):
+                row = "".join(f"{number:10d}" for number in each)
+                parts.append(f"{row}\n".encode())
+            else:
+                lines = (f"{value:12.5e}\n" for value in np.ravel(each))
+                parts.append("".join(lines).encode())
+        (path.parent / name).write_bytes(b"".join(map(bytes, parts)))
 
-    head = f"part\n{1:10d}\n"
-    quads = f"quad4\n{2:10d}\n" + "".join(
-        "".join(f"{node + 1:10d}" for node in quad) + "\n"
-        for quad in ([0, 1, 5, 4], [1, 2, 6, 5])
-    )
-    geometry = f"coordinates\n{8:10d}\n{lines(BOX[:8].T)}{quads}"
-    start = "made\nhere\nnode id assign\nelement id assign\n"
-    (path.parent / "flow.geo").write_text(f"{start}{head}fluid\n{geometry}")
+    head = ["C Binary"] * binary + ["made", "here", "node id assign"]
+    head += ["element id assign", "part", [1], "fluid", "coordinates", [8], BOX[:8].T]
+    written("flow.geo", *head, "quad4", [2], [1, 2, 6, 5], [2, 3, 7, 6])
     for k in range(2):
         for name, num in (("p", 8), ("v", 24)):
-            values = f"{name}\n{head}coordinates\n{lines(np.arange(num) + k)}"
-            (path.parent / f"flow.{name}{k:02d}").write_text(values)
+            values = np.arange(float(num)) + k
+            written(f"flow.{name}{k:02d}", name, "part", [1], "coordinates", values)
     return path
 
 
-def cgns(path: Path) -> Path:
-    """A file of CGNS on HDF5 with one zone, as Fluent and STAR-CCM+ write it."""
+def ensight_binary(path: Path) -> Path:
+    return ensight(path, binary=True)
+
+
+def cgns(path: Path, polyhedra: bool = False) -> Path:
+    """A file of CGNS on HDF5 with one zone, as Fluent and STAR-CCM+ write it: two
+    quadrilaterals with values at points, or two cells by their faces with values in
+    them.
+    """
 
     def node(parent: Any, name: str, label: str, data: Any = None, form: str = "MT"):
         made = parent.create_group(name)
@@ -374,33 +394,63 @@ def cgns(path: Path) -> Path:
         file[" hdf5version"] = letters("HDF5 Version 1.10.0".ljust(33, "\0"))
         version = np.array([3.4], "f4")
         node(file, "CGNSLibraryVersion", "CGNSLibraryVersion_t", version, "R4")
-        base = node(file, "Base", "CGNSBase_t", np.array([2, 3], "i4"), "I4")
-        sizes = np.array([[8], [2], [0]], "i4")
+        dims = np.array([2 + polyhedra, 3], "i4")
+        base = node(file, "Base", "CGNSBase_t", dims, "I4")
+        num = 24 if polyhedra else 8
+        sizes = np.array([[num], [2], [0]], "i4")
         zone = node(base, "Zone", "Zone_t", sizes, "I4")
         node(zone, "ZoneType", "ZoneType_t", letters("Unstructured"), "C1")
         grid = node(zone, "GridCoordinates", "GridCoordinates_t")
-        for axis, values in zip("XYZ", BOX[:8].T, strict=True):
+        for axis, values in zip("XYZ", BOX[:num].T, strict=True):
             node(grid, f"Coordinate{axis}", "DataArray_t", values, "R8")
-        quads = node(zone, "Quads", "Elements_t", np.array([7, 0], "i4"), "I4")
-        ends = np.array([1, 2], "i4")
-        node(quads, "ElementRange", "IndexRange_t", ends, "I4")
-        nodes = np.array([1, 2, 6, 5, 2, 3, 7, 6], "i4")
-        node(quads, "ElementConnectivity", "DataArray_t", nodes, "I4")
+
+        def elements(name: str, kind: int, first: int, rows: Any) -> Any:
+            made = node(zone, name, "Elements_t", np.array([kind, 0], "i4"), "I4")
+            ends = np.array([first, first + len(rows) - 1], "i4")
+            node(made, "ElementRange", "IndexRange_t", ends, "I4")
+            values = np.concatenate(rows).astype("i4")
+            node(made, "ElementConnectivity", "DataArray_t", values, "I4")
+            ends = np.cumsum([0, *map(len, rows)]).astype("i4")
+            node(
+                made, "ElementStartOffset", "DataArray_t", ends, "I4"
+            ) if kind > 20 else 0
+
+        if polyhedra:
+            faces = list[list[int]]()
+            cells: list[list[int]] = [[], []]
+            for first, cell in enumerate(cells):
+                ids = polyhedron(first)[1:]
+                for face in (ids[k + 1 : k + 5] for k in range(0, 30, 5)):
+                    there = [k for k, f in enumerate(faces) if {*f} == {*face}]
+                    cell.append(-1 - there[0] if there else len(faces) + 1)
+                    faces += [] if there else [face]
+            elements("NGON_n", 22, 1, [np.add(face, 1) for face in faces])
+            elements("NFACE_n", 23, len(faces) + 1, cells)
+        else:
+            elements("Quads", 7, 1, [[1, 2, 6, 5], [2, 3, 7, 6]])
         solution = node(zone, "Solution", "FlowSolution_t")
-        node(solution, "GridLocation", "GridLocation_t", letters("Vertex"), "C1")
-        node(solution, "p", "DataArray_t", np.arange(8.0), "R8")
+        place = letters("CellCenter" if polyhedra else "Vertex")
+        node(solution, "GridLocation", "GridLocation_t", place, "C1")
+        values = np.arange(2.0 if polyhedra else 8.0)
+        node(solution, "p", "DataArray_t", values, "R8")
     return path
 
 
-@pytest.mark.parametrize("write", [ensight, cgns])
+def test_cells_of_cgns_by_their_faces(tmp_path):
+    fields = nfsgeo.open(cgns(tmp_path / "flow.cgns", polyhedra=True))
+    assert fields.read(0, slice(None)).ravel().tolist() == [0, 1]
+    assert fields.coordinates().ravel().tolist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize("write", [ensight, ensight_binary, cgns])
 def test_ensight_and_cgns(write, tmp_path, sent, one_line):
-    path = write(tmp_path / ("flow.case" if write is ensight else "flow.cgns"))
+    path = write(tmp_path / ("flow.cgns" if write is cgns else "flow.case"))
     for fields in (opened := nfsgeo.open(path), sent(opened)):
         values = fields.read(0, slice(None))[..., 0]
         expected = np.arange(8.0)[:, None] + np.arange(len(fields.times))
         np.testing.assert_array_equal(values, expected)
         assert len(fields.cells()["quad"]) == 2 and fields.num_points() == 8
-    if write is ensight:
+    if write is not cgns:
         assert fields.times.tolist() == [0, 0.5]
         path.write_text(path.read_text().replace("flow.geo", "../flow.geo"))
         assert "beside it or below" in one_line(nfsgeo.open, path)
@@ -461,6 +511,62 @@ def test_dolfinx(tmp_path):
     assert fields.times.tolist() == [0, 0.5] and fields.num_points() == 8
 
 
+def named(data: Any, name: str, values: Any) -> Any:
+    array = numpy_to_vtk(np.asarray(values), deep=True)
+    array.SetName(name)
+    data.GetPointData().AddArray(array)
+    return data
+
+
+def test_dolfinx_in_files_of_vtk(tmp_path):
+    """A list of lists of pieces, of Lagrange cells."""
+    entries = []
+    for k in range(2):
+        mesh = unstructured((69, [0, 1, 5]), (69, [0, 5, 4]), xyz=BOX[:8])
+        save(named(mesh, "u", np.arange(8.0) + k), tmp_path / f"u_p0_{k:06d}.vtu")
+        kind, piece = "PUnstructuredGrid", f"<Piece Source='u_p0_{k:06d}.vtu'/>"
+        text = f"<VTKFile type='{kind}'><{kind}>{piece}</{kind}></VTKFile>"
+        (tmp_path / f"u{k:06d}.pvtu").write_text(text)
+        entries.append((k / 2, 0, f"u{k:06d}.pvtu"))
+    fields = nfsgeo.open(pvd(tmp_path / "u.pvd", *entries))
+    assert fields.times.tolist() == [0, 0.5] and len(fields.cells()["triangle"]) == 2
+    assert fields.read(0, slice(None))[2].ravel().tolist() == [2, 3]
+
+
+def test_times_in_names_of_comsol(tmp_path, one_line):
+    mesh = whole()
+    for k in range(3):
+        for name in ("T_@_t=", "p @ t="):
+            named(mesh, f"{name}{k / 2:g}", np.arange(24.0) + k)
+    path = save(mesh, tmp_path / "a.vtu", "ascii")
+    fields = nfsgeo.open(path)
+    assert fields.component_names == ["T", "p"] and fields.times.tolist() == [0, 0.5, 1]
+    assert fields.read(0, slice(None))[4].tolist() == [[4, 4], [5, 5], [6, 6]]
+    save(named(mesh, "a_k", np.arange(24.0)), path)
+    assert nfsgeo.open(path).static_names == ["k"]
+    save(named(mesh, "q", np.arange(24.0)), path)
+    assert "q at other times" in one_line(nfsgeo.open, path)
+
+
+@pytest.mark.parametrize("name", ["vtkOriginalPointIds", "GlobalNodeId", "PedigreeIds"])
+def test_numbers_of_points_are_no_fields(name, tmp_path, caplog):
+    path = save(named(with_arrays(whole()), name, np.arange(24)), tmp_path / "a.vtu")
+    names = nfsgeo.open(path, at="points").component_names
+    assert names == ["p", "v_0", "v_1", "v_2"] and name in caplog.text
+    chosen = nfsgeo.open(path, at="points", columns={"field": name})
+    assert chosen.component_names == [name]
+
+
+def test_calculix(tmp_path):
+    """Nodes and stresses of six components with names, by ccx2paraview."""
+    mesh = named(whole(), "S", np.arange(144.0).reshape(24, 6))
+    for k, name in enumerate(("xx", "yy", "zz", "xy", "yz", "zx")):
+        mesh.GetPointData().GetArray(0).SetComponentName(k, name)
+    fields = nfsgeo.open(save(mesh, tmp_path / "job.01.vtu"))
+    assert fields.component_names == [f"S_{k}" for k in range(6)]
+    assert fields.read(0, slice(None))[1, 0].tolist() == [6, 7, 8, 9, 10, 11]
+
+
 MADE: dict[str, Callable[[Path], Any]] = {
     **{
         f"{mode}.{ending}": lambda p, m=make, o=mode: save(with_arrays(m()), p, o)
@@ -476,6 +582,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "text.vtk": lambda p: save(with_arrays(whole()), p, "ascii"),
     "binary.vtk": lambda p: save(with_arrays(structured()), p),
     "flow.case": ensight,
+    "binary.case": ensight_binary,
     "flow.cgns": cgns,
 }
 

@@ -190,6 +190,69 @@ def mpas():
     )
 
 
+def fvcom():
+    """Nodes and cells with coordinates in degrees and in metres, and sigma levels."""
+    time, node, nele, level = ("time", 8), ("node", 20), ("nele", 30), ("siglay", 3)
+    return xarray.Dataset(
+        {
+            **{name: u(node, units="meters") for name in "xy"},
+            **{name: u(nele, units="meters") for name in ("xc", "yc")},
+            "lon": u(node, **EAST),
+            "lat": u(node, **NORTH),
+            "lonc": u(nele, **EAST),
+            "latc": u(nele, **NORTH),
+            "siglay": u(level, node, standard_name="ocean_sigma/general_coordinate"),
+            "nv": (["three", "nele"], np.ones((3, 30), "i4")),
+            "h": u(node, coordinates="lat lon"),
+            "zeta": u(time, node, coordinates="time lat lon"),
+            "temp": u(time, level, node, coordinates="time siglay lat lon"),
+            "ua": u(time, nele, coordinates="time latc lonc"),
+            "Times": ("time", TIMES.astype(str).astype("S26")),
+        },
+        {"time": TIMES},
+    )
+
+
+def ugrid():
+    """D-Flow FM and others: fields at faces and edges of a mesh of UGRID."""
+    time, face, edge = ("time", 8), ("faces", 20), ("edges", 30)
+    places = {
+        f"mesh_{at}_{axis}": u(dim, standard_name=f"projection_{axis}_coordinate")
+        for at, dim in (("node", ("nodes", 25)), ("face", face), ("edge", edge))
+        for axis in "xy"
+    }
+    about = {"cf_role": "mesh_topology", "topology_dimension": 2}
+    about |= {"face_node_connectivity": "faces_of", "node_coordinates": "mesh_node_x"}
+    return xarray.Dataset(
+        {
+            **places,
+            "mesh": ((), np.int32(0), about),
+            "faces_of": (["faces", "corners"], np.ones((20, 4), "i4")),
+            "s1": u(time, face, coordinates="mesh_face_x mesh_face_y"),
+            "u1": u(time, edge, coordinates="mesh_edge_x mesh_edge_y"),
+            "bl": u(face, coordinates="mesh_face_x mesh_face_y"),
+        },
+        {"time": TIMES},
+    )
+
+
+def adcirc():
+    """As ``fort.63.nc``, whose elements the mesh names."""
+    node, about = ("node", 20), {"cf_role": "mesh_topology", "topology_dimension": 2}
+    about |= {"node_coordinates": "x y", "face_node_connectivity": "element"}
+    return xarray.Dataset(
+        {
+            "x": u(node, **EAST),
+            "y": u(node, **NORTH),
+            "element": (["nele", "nvertex"], np.ones((30, 3), "i4")),
+            "adcirc_mesh": ((), np.int32(0), about),
+            "depth": u(node, coordinates="time y x"),
+            "zeta": u(("time", 8), node, coordinates="time y x"),
+        },
+        {"time": TIMES},
+    )
+
+
 def e3sm():
     time, cell = ("time", 8), ("ncol", 20)
     fields = {
@@ -277,6 +340,13 @@ def cfgrib(steps=False):
             (1, 20, 2),
             86400,
         ),
+        (fvcom, {"field": "zeta"}, ["zeta"], (1, 20, 2), 21600),
+        (fvcom, {"field": "ua"}, ["ua"], (1, 30, 2), 21600),
+        (fvcom, {"field": "temp", "sample": "siglay"}, ["temp"], (3, 20, 2), 21600),
+        (fvcom, {"field": "temp", "z": "siglay"}, ["temp"], (1, 60, 3), 21600),
+        (ugrid, {"field": "s1"}, ["s1"], (1, 20, 2), 21600),
+        (ugrid, {"field": "u1"}, ["u1"], (1, 30, 2), 21600),
+        (adcirc, {}, ["zeta"], (1, 20, 2), 21600),
         (e3sm, {"field": "TS"}, ["TS"], (1, 20, 2), 1),
         (e3sm, {"field": "T", "z": "lev"}, ["T"], (1, 60, 3), 1),
         (icon, {}, ["t_2m"], (1, 20, 2), 21600),
