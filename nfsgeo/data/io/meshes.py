@@ -42,6 +42,9 @@ DUPLICATE = 1  # in vtkGhostType: what another piece has
 _SAID = set[tuple[Path, tuple[str, ...]]]()
 logger = logging.getLogger(__name__)
 BY_PARAVIEW = "check it, or open it in ParaView and save it, File, Save Data, as .pvd"
+# Points of which each cell has its own, as deal.II writes them, found by one number.
+MIXED = np.array([1.0, np.pi, np.e])
+CLEAN = ("; where cells share them, make them one by Clean to Grid in ParaView",)
 A_MESH, AGAIN = "an undamaged mesh", "check it, or save it again as .vtu"
 
 
@@ -179,6 +182,8 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
         moving[0] |= not moving.any()
         coordinates = {"points": points[:, moving]}
         at_all, sizes = ("point",), [len(points)]
+        if points is mesh.points:
+            _tell_doubles(path, points)
     variables, renamed, taken = dict[str, Any](), list[str](), set[str]()
     in_time = (len(times),) if times is not None and len(times) > 1 else ()
     for name in names:
@@ -209,6 +214,17 @@ def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields
         cells={} if on_grid else cells,
         parameters={_called(n)[0]: v for n, v in parameters.items() if n not in names},
     )
+
+
+def _tell_doubles(path: Path, points: Any) -> None:
+    """Say once for the files of a folder that points are at places of others."""
+    sums = (points * MIXED[: points.shape[1]]).sum(axis=1)
+    if (path.parent, CLEAN) in _SAID or len(np.unique(sums)) == len(points):
+        return
+    if again := len(points) - len(np.unique(points, axis=0)):
+        _SAID.add((path.parent, CLEAN))
+        where = f"{again} of {len(points)} points are at places of others"
+        logger.warning("%s: %s%s", path, where, *CLEAN)
 
 
 def _in_time(path: Path, mesh: Mesh) -> list[float] | None:

@@ -202,6 +202,8 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
         _check_mixed(reader, grids)
         old = grids.get("Version", "").startswith("2")
         return (reader.read_xdmf2 if old else reader.read_xdmf3)(grids), alone
+    if not (version := grids.get("Version", "")).startswith("3"):
+        raise ValueError(f"time steps in version {version} of XDMF, before 3")
     at: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     times: list[float] = []
     with meshio.xdmf.TimeSeriesReader(path) as reader:

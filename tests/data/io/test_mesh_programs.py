@@ -533,6 +533,24 @@ def test_dolfinx_in_files_of_vtk(tmp_path):
     assert fields.read(0, slice(None))[2].ravel().tolist() == [2, 3]
 
 
+def test_deal_ii_where_each_cell_has_points_of_its_own(tmp_path, caplog):
+    """A line tells of it, and the remedy that it names works."""
+    values = np.array([0.0, 1, 5, 4, 1, 2, 6, 5])
+    xyz = BOX[values.astype(int)]
+    mesh = unstructured((9, [0, 1, 2, 3]), (9, [4, 5, 6, 7]), xyz=xyz)
+    path = save(named(mesh, "u", values), tmp_path / "solution.vtu")
+    assert nfsgeo.open(path).num_points() == 8
+    assert "2 of 8 points are at places of others" in caplog.text
+    clean = vtk.vtkStaticCleanUnstructuredGrid()
+    clean.SetInputData(mesh)
+    clean.Update()
+    caplog.clear()
+    fields = nfsgeo.open(save(clean.GetOutput(), tmp_path / "clean/solution.vtu"))
+    assert fields.num_points() == 6 and not caplog.messages
+    found = fields.read(0, slice(None)).ravel()
+    np.testing.assert_array_equal(fields.coordinates() @ [1, 4], found)
+
+
 def test_times_in_names_of_comsol(tmp_path, one_line):
     mesh = whole()
     for k in range(3):

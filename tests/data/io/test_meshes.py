@@ -300,6 +300,8 @@ def test_times_of_a_whole_series_of_xdmf(told, times, tmp_path, one_line):
     assert "2 times of 3 time steps" in one_line(nfsgeo.data.open, path)
     path.write_text(text)
     assert "without times" in one_line(nfsgeo.data.open, path)
+    path.write_text(re.sub('Version="3[.0-9]*"', 'Version="2.0"', text))
+    assert "version 2.0 of XDMF" in one_line(nfsgeo.data.open, path)
 
 
 def test_a_single_grid_of_xdmf(tmp_path, one_line):
