@@ -149,9 +149,9 @@ def test_data_of_other_formats(form, tiny, refuses):
                 some.write(Path(name) / f"{k}.nc")
         elif form == "zarr":
             dims = ("sample", "point", "time")
-            variables = {"u": (dims, u[..., 0]), "x": ("point", pos[:, 0])}
-            place = {"y": ("point", pos[:, 1]), "time": times}
-            xarray.Dataset(variables).assign_coords(place).to_zarr(name)
+            x, y = (("point", pos[:, k]) for k in (0, 1))
+            made = xarray.Dataset({"u": (dims, u[..., 0])}, {"x": x, "y": y})
+            made.assign_coords(time=times).to_zarr(name)
         else:
             nfsgeo.from_arrays(u, pos, times).write(name)
 
