@@ -52,6 +52,7 @@ def test_what_python_callers_mistake_is_said_in_their_words(one_line):
     assert nfsgeo.models.NFS(nfsgeo.models.Problem(Domain.unit(2))).problem.n_out == 1
 
 
+@pytest.mark.slow
 def test_fit_leaves_what_the_command_leaves(waves, tiny, capsys):
     experiment = nfsgeo.prepare(waves, tiny)
     run = nfsgeo.fit(experiment, "run", report=True, progress=True)

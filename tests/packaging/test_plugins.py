@@ -109,6 +109,7 @@ def test_suites_compare_models_of_ones_own(own, nfsgeo, tmp_path):
     assert "failed" not in {row["status"] for row in shown["results"]}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_imported_is_one_line(nfsgeo, tmp_path):
     (tmp_path / "wrong.py").write_text("import nothing_of_that_name\n")
     (tmp_path / "sub").mkdir()
