@@ -40,6 +40,7 @@ AXIS = Text("LOW:HIGH[:periodic]", _axis)
 @option("--sphere", bool, "x and y are longitude and latitude in degrees on a sphere.")
 @option("--obstacles", Path, "Areas without fields: .geojson, .npz, .stl, ...")
 @option("--region", Path, "The area of the fields: .geojson, .stl, ...")
+@option("--graph", str, "Edges between points: a table of from, to and weight.")
 @option("--equation", str, "Name of the equation.")
 @option(
     "--known",

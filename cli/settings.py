@@ -15,6 +15,7 @@ from nfsgeo_cli.terminal import COLUMNS
 # Settings that have options; all others are set by --set.
 SETTINGS = (
     *("model.name", "model.start_from", "model.freeze", "data.file", "data.columns"),
+    "data.graph",
     *("data.test_file", "data.points", "data.mesh", "data.grid", "data.hold_out"),
     *("data.n_in", "data.n_out", "data.window_stride", "trainer.epochs"),
     "trainer.budget",

@@ -67,6 +67,11 @@ class DataSection(Section):
             an eighth of ``file`` if None.
         known: Fields of the file that are known ahead (forcings), and parameters of
             samples that are inputs, besides those that the file itself tells.
+        graph: Table of directed edges between points, such as roads, for models that
+            use a graph (``gcgru``, ``dcrnn``): columns ``from`` and ``to``, names of
+            stations or numbers of points from 0, and ``weight``. Distances, ``cost`` or
+            ``distance``, are no weights but with ``:gaussian`` behind its name, see
+            :func:`nfsgeo.data.io.edges.with_graph_of`. None for that of the file.
         mesh: How points are chosen: ``random-subset``, ``grid``, ``all``,
             ``off-grid``, ``clustered`` or ``jittered``. None for a sub-grid where
             ``grid`` is given or the model needs one, else a random subset of a grid,
@@ -140,6 +145,7 @@ class DataSection(Section):
     test_file: Path | None = None
     split: tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat] | None = None
     known: list[str] = []
+    graph: str | None = None
     mesh: str | None = None
     points: PositiveInt | None = None
     grid: PositiveInt | None = None

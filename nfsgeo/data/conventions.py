@@ -21,6 +21,8 @@ SPACE = "xyz"  # names of the axes
 STATION = "station"  # coordinate of the names of points
 # Names of columns that tell points apart, though they are numbers.
 STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
+# Variables of a graph: its edges, their weights, numbers of edges of samples.
+EDGES, EDGE_WEIGHT, EDGE_ROWS = "edges", "edge_weight", "row_size_edge"
 NODE_TYPE = "node_type"  # an input of this name is a category
 FLAGS = ("flag_values", "flag_meanings")
 FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
@@ -30,8 +32,8 @@ FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
     "initial condition",  # kept with the data, no input
     "parameter",  # of samples alone, kept with the data
 )
-# Roles of variables that describe the mesh, obstacles and the parts of the data.
-STRUCTURE = ("cells", "facets", "rows", "part")
+# Roles of variables that describe mesh, graph, obstacles and parts of the data.
+STRUCTURE = ("cells", "edges", "facets", "rows", "part")
 
 FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
 AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points

@@ -185,8 +185,8 @@ class Fields(Layout):
 
     @cached_property
     def sample_geometry(self) -> Indices:
-        """Number of the mesh of each sample with its cells and node types; equal
-        numbers mean that all of these are equal.
+        """Number of the mesh of each sample with its cells, its graph and node types;
+        equal numbers mean that all of these are equal.
         """
         return self.same_geometry(self.node_types)
 

@@ -9,6 +9,8 @@ points         dimension ``point`` and coordinates ``x(point)``, or ``x(sample, 
                where each sample has points of its own; names ``station(point)``
 ragged         a mesh for each sample: dimension ``obs``, ``row_size(sample)`` points of
                each sample, one after the other, ``x(obs)`` (CF 1.11, section 9.3.3)
+graph          ``edges(edge, end)``, source and target, and ``edge_weight(edge)``;
+               ``row_size_edge(sample)`` where each sample has its own
 domain         attributes ``lower``, ``upper`` and ``periodic`` of each coordinate, see
                :mod:`nfsgeo.data.domains`
 =============  =========================================================================
@@ -33,7 +35,16 @@ import xarray
 from numpy.typing import NDArray
 
 from nfsgeo.data.checks import reading
-from nfsgeo.data.conventions import SPACE, STATION, Doubles, Floats, Indices
+from nfsgeo.data.conventions import (
+    EDGE_ROWS,
+    EDGE_WEIGHT,
+    EDGES,
+    SPACE,
+    STATION,
+    Doubles,
+    Floats,
+    Indices,
+)
 from nfsgeo.data.domains import domain_of
 from nfsgeo.data.lazy import part
 from nfsgeo.errors import UserError
@@ -173,12 +184,35 @@ class Layout:
         cells = {}
         for name in self.names_of("cells"):
             kind, variable = name.removeprefix("cells_"), self.dataset[name].variable
-            if (sizes := self.dataset.get(f"row_size_{kind}")) is not None:
-                ends = np.cumsum([0, *sizes.values])
-                variable = variable[int(ends[sample]) : int(ends[sample + 1])]
+            variable = variable[self._own_rows(f"row_size_{kind}", sample)]
             if len(variable):
                 cells[kind] = variable.values.astype(np.int64)
         return cells
+
+    @property
+    def has_graph(self) -> bool:
+        """Return whether there are edges between points, such as roads."""
+        return EDGES in self.names_of("edges")
+
+    def graph(self, sample: int = 0) -> tuple[Indices, Doubles | None]:
+        """Edges between a sample's points, and the weights that they may have.
+
+        Returns:
+            Sources and targets ``[2, E]``, and weights ``[E]``, None for 1.
+        """
+        rows = self._own_rows(EDGE_ROWS, sample)
+        edges = self.dataset[EDGES].variable[rows].values.astype(np.int64)
+        if EDGE_WEIGHT not in self.names_of("edges"):
+            return np.ascontiguousarray(edges.T), None
+        weights = self.dataset[EDGE_WEIGHT].variable[rows].values
+        return np.ascontiguousarray(edges.T), weights.astype(np.float64)
+
+    def _own_rows(self, name: str, sample: int) -> slice:
+        """Return the rows of a sample; all of them if samples share them."""
+        if name not in self.dataset:
+            return slice(None)
+        ends = np.cumsum([0, *self.dataset[name].values])
+        return slice(int(ends[sample]), int(ends[sample + 1]))
 
     def triangles(self, sample: int = 0) -> Indices | None:
         """Triangles ``[m, 3]`` between a sample's points in the plane, halves of quads.
@@ -195,10 +229,11 @@ class Layout:
         return np.concatenate(triangles) if triangles else None
 
     def same_geometry(self, category: str | None) -> Indices:
-        """Number of the mesh of each sample with its cells and a category of its
-        points; equal numbers mean that all of these are equal.
+        """Number of the mesh of each sample with its cells, its graph and a category
+        of its points; equal numbers mean that all of these are equal.
         """
         own = category is not None and self._varies(category)
+        own |= (own_graphs := EDGE_ROWS in self.dataset)
         for name in self.names_of("cells"):
             own |= name.replace("cells", "row_size", 1) in self.dataset.variables
         if not own:
@@ -208,6 +243,8 @@ class Layout:
             digest = hashlib.blake2b(int(mesh).to_bytes(8, "little"))
             for kind, nodes in self.cells(sample).items():
                 digest.update(f"{kind} {len(nodes)}".encode() + nodes.tobytes())
+            for array in self.graph(sample) if own_graphs else ():
+                digest.update(b"" if array is None else array.tobytes())
             if category is not None:
                 digest.update(self.read_values([category], sample).tobytes())
             digests.append(digest)

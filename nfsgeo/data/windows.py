@@ -26,9 +26,12 @@ from nfsgeo.geometry.cells import cell_edges
 __all__ = ["Connect", "ConnectedBatches", "WindowDataset", "batches"]
 
 # Connects one sample: called with its positions, ``pos [n, d]``, and the keywords
-# ``query_pos [m, d]``, ``numbers`` and ``edge_index`` where it has query points,
-# numbers of points and edges of cells.
+# ``query_pos [m, d]``, ``numbers``, ``edge_index`` and ``edge_weight`` where it has
+# query points, numbers of points, edges and their weights.
 Connect = Callable[..., Graphs]
+
+
+EDGES = "edge_index", "edge_weight"
 
 
 class WindowDataset(Dataset[Data]):
@@ -47,6 +50,8 @@ class WindowDataset(Dataset[Data]):
     - ``sample``, its number in the file, and ``times`` float64 ``[n_in + n_out]``
     - with ``cells``, ``edge_index`` ``[2, E]``: edges of the cells of the sample, where
       it has any and is observed at all of its points
+    - with ``graph``, where the file has one, ``edge_index`` ``[2, E]``, those of its
+      edges of which both ends are observed, and ``edge_weight`` float64 ``[E]``
     - with ``volumes``, ``volume`` float32 ``[n]``: quadrature weights of mean 1
     - where the mesh has unobserved query points, ``query_pos`` float64 ``[n + m, d]``,
       ``query_point`` and ``query_y`` ``[n + m, n_out, C]``, the observed points first,
@@ -71,6 +76,7 @@ class WindowDataset(Dataset[Data]):
         volumes: Whether items have quadrature weights.
         cells: Whether items have the edges of cells; ``mesh`` is a number that is the
             same for the same positions and cells then.
+        graph: Whether items have the edges of the graph of the file, likewise.
         drop_absent: Whether points without any value in a window are left out of it,
             unless none would be left.
 
@@ -100,6 +106,7 @@ class WindowDataset(Dataset[Data]):
         numbers: Indices | None = None,
         volumes: bool = False,
         cells: bool = False,
+        graph: bool = False,
         drop_absent: bool = False,
     ) -> None:
         self._numbers = np.arange(n_in + n_out) if numbers is None else numbers
@@ -121,7 +128,8 @@ class WindowDataset(Dataset[Data]):
         self.turn = 0
         self.noise: Tensor | None = None
         self.pairs = False
-        self.volumes, self.cells, self.drop_absent = volumes, cells, drop_absent
+        self.volumes, self.drop_absent = volumes, drop_absent
+        self.cells, self.graph = cells, graph and file.has_graph
         self.cache = Cache(2**30)
         # Numbers of the meshes that are left where points are absent.
         self._left: dict[tuple[int, bytes], int] = {}
@@ -180,7 +188,9 @@ class WindowDataset(Dataset[Data]):
             item.numbers = torch.from_numpy(index)
         if self.file.forcing_names:
             item.forcing = torch.from_numpy(f)
-        if (edges := self._edges(sample, item)) is not None:
+        if self.graph and index is not None:
+            item.update(self._graph(sample, item))
+        elif (edges := self._edges(sample, item)) is not None:
             item.edge_index = edges
         if self.volumes:
             item.volume = torch.tensor(volume)
@@ -203,6 +213,16 @@ class WindowDataset(Dataset[Data]):
         key = "edges", int(self.file.sample_geometry[sample])
         edges = self.cache.get(key, lambda: cell_edges(self.file.cells(sample)))
         return torch.tensor(edges) if edges.size else None
+
+    def _graph(self, sample: int, item: Data) -> dict[str, Tensor]:
+        """Edges of the graph of a sample between the observed points, and weights."""
+        place = torch.full((self.file.num_points(sample),), -1)
+        place[item.numbers[: len(item.pos)]] = torch.arange(len(item.pos))
+        edges, weights = self.file.graph(sample)
+        index = place[torch.from_numpy(edges)]
+        there = (index >= 0).all(dim=0)
+        kept = {} if weights is None else {EDGES[1]: torch.from_numpy(weights)[there]}
+        return {EDGES[0]: index[:, there], **kept}
 
     def _drawn(self, number: int, shape: Sequence[int]) -> Tensor:
         """Standard normal noise on the inputs of a window, none on static ones."""
@@ -248,10 +268,12 @@ class WindowDataset(Dataset[Data]):
         return self.mesh(self.samples[number], self.turn + self._ranks[number])
 
     def _mesh_number(self, number: int) -> int:
-        """Return a number that only equal points, and cells if any, share."""
+        """Return a number that only equal points, and edges if any, share."""
         sample, turn = self.samples[number], self.turn + self._ranks[number]
-        mesh, cells = self.mesh.number(sample, turn), self.file.sample_geometry
-        return mesh * int(cells.max() + 1) + int(cells[sample]) if self.cells else mesh
+        mesh, edges = self.mesh.number(sample, turn), self.file.sample_geometry
+        if not (self.cells or self.graph):
+            return mesh
+        return mesh * int(edges.max() + 1) + int(edges[sample])
 
 
 class ConnectedBatches:
@@ -266,15 +288,15 @@ class ConnectedBatches:
 
     def __call__(self, items: Sequence[Data]) -> Batch:
         """The batch of some items."""
-        # Edges of cells are in the graphs.
-        batch = Batch.from_data_list(list(items), exclude_keys=["edge_index"])
+        # Edges are in the graphs.
+        batch = Batch.from_data_list(list(items), exclude_keys=[*EDGES])
         batch.graphs = Graphs.join(
             [self.cache.get(item.mesh, partial(self._graphs, item)) for item in items]
         )
         return batch
 
     def _graphs(self, item: Data) -> Graphs:
-        keys = ("query_pos", "numbers", "edge_index")
+        keys = ("query_pos", "numbers", *EDGES)
         return self.connect(item.pos, **{key: item[key] for key in keys if key in item})
 
 

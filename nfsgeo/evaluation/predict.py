@@ -166,6 +166,7 @@ def predict(
             mesh,
             numbers=np.concatenate([observed, forcings]),
             cells=info.uses_cells,
+            graph=info.uses_graph,
         )
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]

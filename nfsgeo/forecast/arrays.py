@@ -151,11 +151,14 @@ def _predicted(
     }
     check_shapes(task, 1, arrays)
     _check_values(task, arrays)
-    if edges is not None and forecaster.model.uses_cells:
+    model = forecaster.model
+    if edges is not None and (model.uses_cells or model.uses_graph):
+        weight = sample.get("edge_weight")
         arrays["graphs"] = forecaster.connect(
             arrays["pos"],
             query_pos=arrays.get("query_pos"),
             edge_index=edges.to(forecaster.device),
+            edge_weight=None if weight is None else weight.to(forecaster.device),
         )
     out = forecaster(**arrays)
     if isinstance(sample, Data):

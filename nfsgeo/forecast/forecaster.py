@@ -145,8 +145,9 @@ class Forecaster(nn.Module):
         query_batch: Tensor | None = None,
         numbers: Tensor | None = None,
         edge_index: Tensor | None = None,
+        edge_weight: Tensor | None = None,
     ) -> Graphs:
-        """Make the graphs of a batch, a function of positions and cells alone.
+        """Make the graphs of a batch, a function of positions and edges alone.
 
         They are those of :meth:`nfsgeo.models.Model.connect` and those that transforms
         need.
@@ -158,7 +159,8 @@ class Forecaster(nn.Module):
             query_batch: Sample of each query point ``[M]``.
             numbers: Numbers ``[N]`` in their file of the points of one sample, which
                 tell stations at one place apart.
-            edge_index: Edges of the cells of a mesh ``[2, E]``.
+            edge_index: Edges of the cells of a mesh, or of a graph, ``[2, E]``.
+            edge_weight: Weights of the edges of a graph ``[E]``.
         """
         if self.task.cells and edge_index is None and not self._warned:
             self._warned = True
@@ -167,7 +169,8 @@ class Forecaster(nn.Module):
                 "of the points of a mesh, are joined by a Delaunay triangulation",
                 self.name,
             )
-        graphs = self.model.connect(pos, batch, query_pos, query_batch, edge_index)
+        edges = edge_index, edge_weight
+        graphs = self.model.connect(pos, batch, query_pos, query_batch, *edges)
         return self.transforms.connect(replace(graphs, numbers=numbers))
 
     def forward(
@@ -336,7 +339,10 @@ class Forecaster(nn.Module):
             batch: Windows; their graphs are made if they carry none.
         """
         graphs = batch.get("graphs") or self.connect(
-            batch.pos, batch.batch, edge_index=batch.get("edge_index")
+            batch.pos,
+            batch.batch,
+            edge_index=batch.get("edge_index"),
+            edge_weight=batch.get("edge_weight"),
         )
         times = (
             batch.times.view(batch.num_graphs, -1) if self.task.needs_times else None

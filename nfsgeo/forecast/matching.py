@@ -33,6 +33,7 @@ def task_of(
     seasonal: bool = False,
     boundary: tuple[int, ...] | None = None,
     cells: bool = False,
+    graph: bool = False,
 ) -> Task:
     """Return the task of a model that is trained on a file.
 
@@ -46,6 +47,7 @@ def task_of(
         boundary: Node types of the boundary inputs, see
             :attr:`nfsgeo.models.Task.boundary`.
         cells: Whether the graphs are edges of cells.
+        graph: Whether they are edges that the data have.
     """
     n_in, units = statistics.n_in, file.units
     at, unit = np.array(times), file.time_unit
@@ -73,6 +75,7 @@ def task_of(
         num_points=num_points,
         grid_shape=grid_shape,
         cells=cells,
+        graph=graph,
         fingerprint=file.fingerprint(),
     )
 
@@ -104,6 +107,9 @@ def matched(file: Fields, task: Task) -> Fields:
             file = with_flat_axes(file)
         with contextlib.suppress(UserError):
             file = file.with_domain(task.domain)
+    if task.graph and not file.has_graph:
+        advice = f"add it: nfsgeo convert {file.path} --out NEW.nc --graph EDGES.csv"
+        wrong["no graph"] = "the graph of its points", advice
     made: list[str] = []
     if task.boundary is not None:
         made = boundary_names(task.domain, task.boundary)

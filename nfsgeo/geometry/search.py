@@ -122,20 +122,24 @@ def by_sample(
 
 
 def edges_by_sample(
-    edge_index: Tensor | None, ends: Sequence[tuple[Tensor, Tensor]]
-) -> list[Tensor]:
-    """Split edges by sample, with points numbered within each sample.
+    edge_index: Tensor | None,
+    ends: Sequence[tuple[Tensor, Tensor]],
+    edge_weight: Tensor | None = None,
+) -> list[tuple[Tensor, Tensor | None]]:
+    """Split edges and weights by sample, with points numbered within each sample.
 
     Args:
         edge_index: Edges ``[2, E]`` among the sources of all samples; None for none.
         ends: Sources and targets of each sample, from :func:`by_sample`.
+        edge_weight: Weights ``[E]``, if there are any.
     """
     if edge_index is None:
         return []
-    parts, first = [], 0
+    parts, first = list[tuple[Tensor, Tensor | None]](), 0
     for place, _ in ends:
         inside = (edge_index[1] >= first) & (edge_index[1] < first + len(place))
-        parts.append(edge_index[:, inside] - first)
+        weight = None if edge_weight is None else edge_weight[inside]
+        parts.append((edge_index[:, inside] - first, weight))
         first += len(place)
     return parts
 

@@ -66,6 +66,8 @@ class Model(nn.Module, ABC):
             :meth:`nfsgeo.geometry.Domain.sphere`.
         uses_cells: whether the graph consists of edges of mesh cells if there are any;
             :meth:`edges` then takes them as ``cells``.
+        uses_graph: whether the data may give the edges, as those of a road network;
+            :meth:`edges` then takes them and their weights as ``graph``.
         differentiable_points: whether gradients reach the observed positions. Those
             with respect to query positions exist if it ``predicts_anywhere``.
         precise_positions: whether graphs are made of positions in float64, which tell
@@ -94,6 +96,7 @@ class Model(nn.Module, ABC):
     predicts_anywhere = True
     spheres = False
     uses_cells = False
+    uses_graph = False
     differentiable_points = False
     precise_positions = False
     point_sets = 1
@@ -248,6 +251,7 @@ class Model(nn.Module, ABC):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
         edge_index: Tensor | None = None,
+        edge_weight: Tensor | None = None,
     ) -> Graphs:
         """Make the graphs of a batch, with the :meth:`edges` of each sample.
 
@@ -259,8 +263,9 @@ class Model(nn.Module, ABC):
             batch: sample of each observed point, likewise.
             query_pos: positions of the query points, likewise.
             query_batch: sample of each query point, likewise.
-            edge_index: edges of the cells of a mesh ``[2, E]``, for models that use
-                them.
+            edge_index: edges of the cells of a mesh, or of a graph, ``[2, E]``, for
+                models that use them.
+            edge_weight: weights ``[E]`` of the edges of a graph; ``None`` for 1.
 
         Raises:
             UserError: when a point is outside the domain, the model cannot predict at
@@ -286,7 +291,8 @@ class Model(nn.Module, ABC):
             places = self._normalised(pos)
             queries = places if query_pos is None else self._normalised(query_pos)
             ends = by_sample(places, queries, batch, batch if same else query_batch)
-            cells = edges_by_sample(edge_index if self.uses_cells else None, ends)
+            used = edge_index if self.uses_cells or self.uses_graph else None
+            edges = edges_by_sample(used, ends, edge_weight)
             samples: list[Graphs] = []
             for number, (place, others) in enumerate(ends):
                 if len(ends) > 1 and not len(place):
@@ -295,16 +301,19 @@ class Model(nn.Module, ABC):
                         "least one in every sample; leave it out of the batch"
                     )
                 query = None if same else others
-                shared = bool(samples) and not differentiated and not cells
+                shared = bool(samples) and not differentiated and not edges
                 if shared and _same(ends[0], (place, others)):
                     samples.append(samples[0])
                 else:
-                    own_cells = cells[number] if cells else None
-                    samples.append(self._connected(place, query, own_cells))
+                    given = edges[number] if edges else None
+                    samples.append(self._connected(place, query, given))
             return Graphs.join(samples)
 
     def _connected(
-        self, pos: Tensor, query_pos: Tensor | None, cells: Tensor | None = None
+        self,
+        pos: Tensor,
+        query_pos: Tensor | None,
+        given: tuple[Tensor, Tensor | None] | None = None,
     ) -> Graphs:
         """Make the graphs of one sample at normalised positions."""
         if query_pos is not None and not self.predicts_anywhere:
@@ -316,7 +325,9 @@ class Model(nn.Module, ABC):
                     "leave the query points out, or train nfs, which predicts anywhere",
                 )
             query_pos = None
-        more = {} if cells is None else {"cells": cells}
+        more: dict[str, Any] = {}
+        if given is not None:
+            more = {"graph": given} if self.uses_graph else {"cells": given[0]}
         return Graphs(
             pos,
             (len(pos),),

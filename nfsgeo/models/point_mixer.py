@@ -219,11 +219,14 @@ class PointMixer(MixerOperator):
         )
 
     def _connected(
-        self, pos: Tensor, query_pos: Tensor | None, cells: Tensor | None = None
+        self,
+        pos: Tensor,
+        query_pos: Tensor | None,
+        given: tuple[Tensor, Tensor | None] | None = None,
     ) -> Graphs:
         """Make the graphs of one sample; see :class:`Model`."""
         domain, settings = self.problem.domain.normalised, self.settings
-        graphs = super()._connected(pos, query_pos, cells)
+        graphs = super()._connected(pos, query_pos, given)
         latent = LatentCoordinates(domain)
         if settings.latent:
             latent = LatentCoordinates.of(pos, domain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -49,7 +49,15 @@ class CellSettings(ModelSettings):
 
 
 class RecurrentSettings(CellSettings, GraphSettings):
-    """Settings of recurrent cells on a radius graph."""
+    """Settings of recurrent cells on a graph.
+
+    Attributes:
+        graph: ``given`` for the edges that the data have, such as roads; ``radius`` for
+            all pairs within the radius. ``None`` for those of the data if they have
+            any.
+    """
+
+    graph: Literal["given", "radius"] | None = None
 
 
 class RecurrentOperator(Model):
@@ -137,37 +145,82 @@ class RecurrentOperator(Model):
         return states
 
 
-class GCGRU(RecurrentOperator):
-    """Chebyshev gated recurrent units as encoder and decoder."""
+class GraphOperator(RecurrentOperator):
+    """Base class of recurrent models on a graph of the data, or a radius graph."""
 
     Settings = RecurrentSettings
+    uses_graph = True
+
+    def base_graph(
+        self, pos: Tensor, graph: tuple[Tensor, Tensor | None] | None
+    ) -> tuple[BipartiteGraph, Tensor | None]:
+        """Return the edges of one sample and their weights, see the settings.
+
+        Args:
+            pos: normalised positions ``[n, d]``.
+            graph: edges ``[2, E]`` and weights ``[E]`` that the data have, if any.
+
+        Raises:
+            UserError: when the settings ask for edges, and the data have none.
+        """
+        if graph is None and self.settings.graph == "given":
+            given = f"{len(pos)} points without the edges of their graph"
+            todo = "give edge_index, as in Data(x=, pos=, edge_index=, edge_weight=)"
+            todo += "; points between those of a file (--mesh off-grid) have none"
+            raise UserError(given, "edges between them, as in training", todo)
+        if graph is None or self.settings.graph == "radius":
+            return self.settings.builder(self.problem).points_to_points(pos), None
+        edge_index, weight = (None if t is None else t.to(pos.device) for t in graph)
+        assert edge_index is not None
+        ones = torch.ones_like(edge_index[0], dtype=torch.float64)
+        weight = ones if weight is None else weight
+        domain = self.problem.domain.normalised
+        made = BipartiteGraph.from_edges(edge_index, (pos, pos), domain, weight)
+        return made, made.base_weight
+
+
+class GCGRU(GraphOperator):
+    """Chebyshev gated recurrent units as encoder and decoder."""
+
     source = "Structured Sequence Modeling with Graph Convolutional Recurrent Networks"
     Cell = ChebConvGRU
 
-    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """Make the scaled Laplacian of the graph of all pairs within the radius."""
-        near = self.settings.builder(self.problem).points_to_points(pos)
-        return {"shift": scaled_laplacian(near, pos.dtype)}
+    def edges(
+        self,
+        pos: Tensor,
+        query_pos: Tensor,
+        graph: tuple[Tensor, Tensor | None] | None = None,
+    ) -> dict[str, BipartiteGraph]:
+        """Make the scaled Laplacian of the graph of one sample."""
+        edges, weight = self.base_graph(pos, graph)
+        return {"shift": scaled_laplacian(edges, pos.dtype, weight)}
 
 
-class DCRNN(RecurrentOperator):
+class DCRNN(GraphOperator):
     """Diffusion gated recurrent units as encoder and decoder."""
 
-    Settings = RecurrentSettings
     source = "Diffusion Convolutional Recurrent Neural Network"
     Cell = DiffusionGRU
 
-    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """Make the random walk on the graph of all pairs within the radius.
+    def edges(
+        self,
+        pos: Tensor,
+        query_pos: Tensor,
+        graph: tuple[Tensor, Tensor | None] | None = None,
+    ) -> dict[str, BipartiteGraph]:
+        """Make the random walks along and against the edges of one sample.
 
-        The graph is symmetric, so that walks along and against its edges coincide.
+        A radius graph is symmetric, so that both coincide.
         """
-        near = self.settings.builder(self.problem).points_to_points(pos)
-        return {"shift": transition_matrices(near, pos.dtype)[0]}
+        edges, weight = self.base_graph(pos, graph)
+        walks = transition_matrices(edges, pos.dtype, weight)
+        names = ["shift"] if weight is None else ["shift", "against"]
+        return dict(zip(names, walks, strict=False))
 
     def matrices(self, graphs: Graphs) -> Sequence[tuple[BipartiteGraph, ...]]:
         """Return the walks along and against the edges for every cell."""
-        return [(graphs.edges["shift"],) * 2] * len(self.cells)
+        along = graphs.edges["shift"]
+        return [(along, graphs.edges.get("against", along))] * len(self.cells)
 
 
 class AGCRNSettings(CellSettings):

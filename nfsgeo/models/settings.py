@@ -23,7 +23,7 @@ RETIRED = {
     "shared_by": 4,
 }
 # Settings that checkpoints of older versions lack, at the values of their models.
-ADDED = {"factorised": False, "skip": False}
+ADDED = {"factorised": False, "skip": False, "graph": "radius"}
 PAPER_FOURIER: dict[str, Any] = {"depth": 3, "modes": PAPER_MODES}
 
 

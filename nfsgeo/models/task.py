@@ -112,6 +112,7 @@ class Task(BaseModel):
         num_points: points of a sample, of the first one if they differ.
         grid_shape: shape of the equispaced grid that the points form, or ``None``.
         cells: whether the graphs of training are edges of cells.
+        graph: whether they are edges that the data have, such as roads.
         fingerprint: digest of the training data.
     """
 
@@ -139,6 +140,7 @@ class Task(BaseModel):
     num_points: int
     grid_shape: tuple[int, ...] | None = None
     cells: bool = False
+    graph: bool = False
     fingerprint: str = ""
 
     @property

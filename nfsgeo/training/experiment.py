@@ -23,7 +23,7 @@ from nfsgeo.forecast.transforms import (
     fitted,
     imposed_values,
 )
-from nfsgeo.models import Task
+from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.checkpoints import start_from
 from nfsgeo.training.covariance import fitted_covariance
@@ -116,6 +116,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     base = next((forecast for forecast in bases if forecast is not None), None)
     used = used.completed(for_base_forecast(asked, config, base))
     first = used.mesh(train.samples[0])
+    edges, asks = "edge_index" in train[0], config.model.settings.get("graph")
     task = task_of(
         used.file,
         valid[0].times.tolist(),
@@ -124,7 +125,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         first.grid_shape,
         seasonal=base is not None and base.seasonal,
         boundary=boundary,
-        cells="edge_index" in train[0],
+        cells=edges and MODELS[config.model.name].uses_cells,
+        graph=edges and asks == "given",
     )
     for check in CHECKS:
         check(used.config, task, len(valid))

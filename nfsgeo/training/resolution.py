@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from pathlib import Path
 
-from nfsgeo.config import DataSection, RunConfig
+from nfsgeo.config import DataSection, ModelSection, RunConfig
 from nfsgeo.data import Fields
+from nfsgeo.data.io.edges import graph_source, table_of
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
@@ -17,6 +19,8 @@ from nfsgeo.training.loading import paper_learning_rate
 from nfsgeo.training.run_data import samples_of, steps_of
 
 __all__ = ["for_base_forecast", "resolved"]
+
+logger = logging.getLogger(__name__)
 
 TIME_STEPS = 10
 FEW = 5
@@ -56,6 +60,7 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         kind = MESH_KINDS[data.mesh or "all"]
         suits = kind.drawn and kind.even and file.shape is not None
         loss = loss.changed(weighting=info.loss_weighting if suits else "uniform")
+    model = _with_graph(data, model, file, info)
     optimiser = config.optimiser
     if optimiser.lr is None:
         rate = info.learning_rate
@@ -85,6 +90,34 @@ def for_base_forecast(
         new = {key: value for key, value in values.items() if key not in chosen}
         sections[name] = getattr(config, name).changed(**new)
     return config.changed(**sections)
+
+
+def _with_graph(
+    data: DataSection, model: ModelSection, file: Fields, info: type[Model]
+) -> ModelSection:
+    """Return the model with the graph that it uses, that of the data if they have one.
+
+    Raises:
+        UserError: The model is to use a graph that the data do not have.
+    """
+    asked, roads = model.settings.get("graph"), info.uses_graph and file.has_graph
+    if data.graph is not None and not roads:
+        logger.warning("%s does not use the graph %s", model.name, data.graph)
+    if not info.uses_graph or "graph" not in model.settings:
+        return model
+    if asked == "given" and not roads:
+        given = f"model.settings.graph=given with {file.path}, which has no graph"
+        todo = "give one: --graph EDGES.csv, or leave the setting out"
+        raise UserError(given, "edges between its points", todo)
+    if asked is None and roads:
+        source = table_of(data.graph) if data.graph else file.path
+        logger.warning(
+            "%s uses the %d edges of the graph of %s, in place of the pairs within a "
+            "radius, model.settings.graph=radius",
+            *(model.name, file.graph()[0].shape[1], source),
+        )
+    chosen = asked or ("given" if roads else "radius")
+    return model.changed(settings={**model.settings, "graph": chosen})
 
 
 def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
@@ -147,6 +180,8 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
     places = Path(str(columns.get("points", "")))
     if places.is_file():
         data = data.changed(columns={**columns, "points": str(places.resolve())})
+    if data.graph is not None:
+        data = data.changed(graph=graph_source(data.graph, file))
     return data.changed(file=path, test_file=test_file, n_in=n_in, n_out=n_out)
 
 

@@ -37,7 +37,7 @@ __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 
 # Settings that may change while a run is stopped.
 FREE = {"file", "test_file", "columns", "workers", "start_from", "device", "devices"}
-FREE |= {"logger", "log_every", "patience"}
+FREE |= {"graph", "logger", "log_every", "patience"}
 
 
 def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:

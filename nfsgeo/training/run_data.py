@@ -164,6 +164,7 @@ class RunData:
             numbers=data.time_stride * np.arange(n_in + n_out),
             volumes=volumes,
             cells=MODELS[self.config.model.name].uses_cells,
+            graph=MODELS[self.config.model.name].uses_graph,
         )
 
     def training_windows(self, beyond: int = 0) -> WindowDataset:

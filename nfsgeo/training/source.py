@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -11,6 +12,7 @@ from nfsgeo.config import DataSection
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import Indices
 from nfsgeo.data.generation import generate
+from nfsgeo.data.io.edges import table_of, with_graph_of
 from nfsgeo.data.io.joining import joined
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.data.splits import published_split, split_in_order
@@ -19,6 +21,8 @@ from nfsgeo.progress import Progress, silent
 
 __all__ = ["check_in_place", "files_as_they_are", "open_as", "open_source"]
 __all__ += ["relocated", "with_parts"]
+
+logger = logging.getLogger(__name__)
 
 LISTS = b"<", b"{", b""  # with which files begin that may name others
 DEMONSTRATION = "navier-stokes-64-20-360-seed0.nc"  # its name in the cache
@@ -63,6 +67,7 @@ def with_parts(data: DataSection, fields: Fields) -> Fields:
         UserError: The parts do not fit to the file.
     """
     split, path = data.split, fields.path
+    fields = with_graph_of(fields, data.graph) if data.graph else fields
     if data.test_file is not None:
         num, part = fields.num_samples, split[1] if split else 1 / 8
         fields = joined([fields, open_as(data, data.test_file)], "samples")
@@ -92,13 +97,18 @@ def relocated(
             not there, beside ``file`` under its name.
     """
     places = data.columns or {}
-    changes: dict[str, Path | None] = {"test_file": test_file or data.test_file}
+    changes: dict[str, Any] = {"test_file": test_file or data.test_file}
     table = str(places.get("points", ""))
     found = _beside(Path(table), file) if table else None
     if test_file is None and data.test_file is not None:
         changes["test_file"] = _beside(data.test_file, file)
     columns = {**places, "points": str(found)} if found else data.columns
-    return data.changed(file=file.resolve(), columns=columns, **changes)
+    graph = data.graph
+    if graph is not None:
+        edges = table_of(graph)
+        graph = graph.replace(str(edges), str(_beside(edges, file)), 1)
+    changes |= {"columns": columns, "graph": graph}
+    return data.changed(file=file.resolve(), **changes)
 
 
 def _beside(path: Path, file: Path) -> Path:
@@ -136,6 +146,10 @@ def check_in_place(data: DataSection, run: Path) -> None:
     Raises:
         UserError: They are not.
     """
+    graph = data.graph and table_of(data.graph)
+    if graph and not graph.exists():
+        given = f"{graph}, the graph of the run {run}, which is not there"
+        raise UserError(given, "the table of its edges", "put it back")
     for path in (data.file, data.test_file):
         if path and not path.exists() and path.name != DEMONSTRATION:
             say = "of nfsgeo train --resume, or evaluate"
@@ -154,9 +168,14 @@ def open_as(data: DataSection, path: Path) -> Fields:
         data: Settings of the data.
         path: The file.
     """
-    if not takes_columns(path):
-        return nfsgeo.data.open(path)
-    return nfsgeo.data.open(path, columns=data.columns, known=data.known)
+    roles: dict[str, Any] = {"columns": data.columns, "known": data.known}
+    fields = nfsgeo.data.open(path, **(roles if takes_columns(path) else {}))
+    if data.graph is None or fields.has_graph:
+        return fields
+    if not fields.stations():
+        text = "%s: points without names are those of the graph of the run, %s"
+        logger.warning(text, path, table_of(data.graph))
+    return with_graph_of(fields, data.graph)
 
 
 def _parts(split: tuple[float, float, float], fields: Fields) -> dict[str, Indices]:

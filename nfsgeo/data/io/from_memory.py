@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from nfsgeo.data.checks import as_real, finite, reading
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.edges import with_graph
 from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.graphs import fields_of_graphs
@@ -41,6 +42,8 @@ def from_arrays(
     forcing: ArrayLike | Sequence[ArrayLike] | None = None,
     scalars: Mapping[str, ArrayLike] | None = None,
     cells: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]] = (),
+    edges: ArrayLike | Sequence[ArrayLike] | None = None,
+    edge_weight: ArrayLike | Sequence[ArrayLike] | None = None,
     domain: Domain | None = None,
     component_names: Sequence[str] | None = None,
     static_names: Sequence[str] | None = None,
@@ -64,6 +67,9 @@ def from_arrays(
         cells: Cells of the mesh by the type that meshio calls them, ``[cells, nodes]``,
             such as ``{"triangle": [[0, 1, 2]]}``, of all samples or a list of those of
             each. Nodes are numbers of the points of a sample.
+        edges: Sources and targets ``[2, E]`` of a graph such as a road network, of all
+            samples or a list of those of each, which ``gcgru`` and ``dcrnn`` use.
+        edge_weight: Weights of the edges, ``[E]``, likewise; None for 1.
         domain: The box and its periodic axes; drawn around the points when None.
         component_names: Names of the ``C`` components.
         static_names: Names of the ``C_a`` components; whole numbers of the name
@@ -119,6 +125,8 @@ def from_arrays(
             units=units,
             split=split,
         )
+        if edges is not None:
+            fields = with_graph(fields, edges, edge_weight)
     fields = _with_units(fields, units)
     todo = "give t, the time of each"
     return with_user_answers(fields, None, domain, list(numbers), todo)

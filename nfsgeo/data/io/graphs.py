@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, SequentialSampler
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.conventions import KNOWN, NODE_TYPE, STATIC
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.edges import with_graph
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.graph_times import ASK, TimeAxis, in_time
 from nfsgeo.data.io.labelled import numbered, to_fields
@@ -30,7 +31,7 @@ __all__ = ["GRAPHS", "fields_of_graphs"]
 logger = logging.getLogger(__name__)
 
 TIMES, READ = ("t", "time", "times"), ("pos", "x", "y", "forcing", "t", "face")
-MADE_ANEW = ("edge_index", "num_nodes")
+EDGES = ("edge_index", "edge_weight")
 PARTS = {f"{part}_mask" for part in ("train", "val", "valid", "test")}
 FACES = {3: "triangle", 4: "quad"}  # by the corners of a column of ``face``
 KINDS = ("samples", "time-steps")
@@ -130,8 +131,11 @@ def fields_of_graphs(
                    (points) or (points, components), where ``columns`` call them static
     =============  =====================================================================
 
-    Batches are taken apart. Edges are left out, as nfsgeo makes its own graphs, and a
-    warning tells of their attributes, of text, and of masks of training and test nodes.
+    ``edge_index`` and ``edge_weight`` are the graph of the fields, which the models
+    ``gcgru`` and ``dcrnn`` use.
+
+    Batches are taken apart. Further attributes of edges, text, and masks of training
+    and test nodes are left out with a warning.
     Whether ``series`` is ``"samples"`` or ``"time-steps"`` has to be said of graphs on
     the same points that have no axis of time. ``path`` is for messages; names are those
     of the components of ``y`` or ``x``, of the coefficient ``x`` and of ``forcing``.
@@ -144,7 +148,9 @@ def fields_of_graphs(
     }
     named = [len(names) for names in (component_names, static_names) if names]
     parts, unread, lines = list[dict[str, NDArray[Any]]](), set[str](), set[str]()
-    for number, graph in enumerate(graphs_of(path, graphs)):
+    graphs, as_steps = graphs_of(path, graphs), series == "time-steps"
+    edges, weights = (_of_edges(graphs, key, as_steps, unread) for key in EDGES)
+    for number, graph in enumerate(graphs):
         arrays = _arrays(path, number, graph, user_names, unread)
         what = f"{path}, graph {number},"
         part, line = in_time(what, arrays, time_axis, series, named)
@@ -165,7 +171,6 @@ def fields_of_graphs(
         fitting = len(times) < 2, len(times) != 1  # samples are at the same times
         kinds = [kind for kind, fits in zip(KINDS, fitting, strict=True) if fits]
         raise UserError(given, expected, ", or ".join(map(SERIES.format, kinds)))
-    as_steps = series == "time-steps"
     if as_steps and (any(timed) or not shared or "y" in first):
         wanted = "graphs on the same points, with x without an axis of time and no y"
         todo = "leave y out, or " * ("y" in first) + SERIES.format("samples")
@@ -205,7 +210,7 @@ def fields_of_graphs(
         values, dims = [part[name] for part in parts], at_points[: first[name].ndim]
         called = numbered(name, first[name][0].size)  # perhaps u, a or f again
         variables[f"data.{name}"] = dims, values, {"role": STATIC, "components": called}
-    return to_fields(
+    fields = to_fields(
         path,
         variables,
         {
@@ -215,6 +220,23 @@ def fields_of_graphs(
         cells=[_cells(path, part) for part in parts],
         parameters={n: [p[n] for p in parts] for n in others if not first[n].ndim},
     )
+    return fields if edges is None else with_graph(fields, edges, weights)
+
+
+def _of_edges(
+    graphs: Sequence[Data], key: str, as_steps: bool, unread: set[str]
+) -> list[torch.Tensor] | None:
+    """An attribute of the edges of each graph, of one where graphs are time steps.
+
+    None, and a name more in ``unread``, where only some have it or steps differ in it.
+    """
+    found = [graph.get(key) for graph in graphs]
+    values = [value for value in found if isinstance(value, torch.Tensor)]
+    same = not as_steps or all(torch.equal(value, values[0]) for value in values)
+    if len(values) == len(found) and same:
+        return values[:1] if as_steps else values
+    unread |= {key} if any(value is not None for value in found) else set()
+    return None
 
 
 def _cells(path: Path, part: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -241,7 +263,7 @@ def _arrays(
     for key, value in stored.items():
         name = "t" if key in TIMES else key
         dense = getattr(value, "layout", torch.strided) == torch.strided
-        if key in MADE_ANEW:
+        if key in (*EDGES, "num_nodes"):
             continue
         if not dense or type(value).__name__ == "SparseTensor":  # edges
             unread.add(key)

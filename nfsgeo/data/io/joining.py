@@ -20,6 +20,7 @@ from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import FIELD, KNOWN, PARAMETER, STATIC, STATION, STRUCTURE
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.edges import edge_variables
 from nfsgeo.data.io.labelled import cell_variables
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import time_texts
@@ -171,6 +172,7 @@ def _check_alike(part: Fields, first: Fields) -> None:
     sets = [(n, {*getattr(part, n)}, {*getattr(first, n)}) for n in names]
     odd = [n.replace("_", " ") for n, one, other in sets if one != other]
     odd += ["shape"] * (part.shape != first.shape)
+    odd += ["edges"] * (part.names_of("edges") != first.names_of("edges"))
     if domain_of(part.dataset) != domain_of(first.dataset):
         odd = ["domain"]
     if not odd and not all(map(_same, part.axes or (), first.axes or ())):
@@ -199,6 +201,8 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
         samples = [_at(part, s) for part in parts for s in range(part.num_samples)]
         rows, cells = zip(*samples, strict=True)
     result: dict[Any, Variable] = dict(cell_variables(cells))
+    if parts[0].has_graph:
+        result |= edge_variables([p.graph(s) for p in parts for s in range(len(p))])
     if ragged:
         sizes = np.array([row.sizes["obs"] for row in rows])
         about = {"sample_dimension": "obs", "role": "rows"}

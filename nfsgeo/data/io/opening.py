@@ -18,6 +18,7 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.flat_axes import without_flat_axes
 from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
+from nfsgeo.data.io.edges import with_graph_of
 from nfsgeo.data.io.file_order import FileOrder, as_listed
 from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
@@ -119,6 +120,7 @@ def convert(
     out: str | Path,
     *,
     region: Region | None = None,
+    graph: str | None = None,
     equation: str | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -130,6 +132,8 @@ def convert(
         out: The file to make; its ending chooses the format.
         region: The part of the domain that fields live in, see
             :func:`nfsgeo.data.domains.read_region`; in place of the domain's own.
+        graph: Table of edges between the points, see
+            :func:`nfsgeo.data.io.edges.with_graph_of`.
         equation: Name of the equation, in place of what the format implies.
         progress: Called with what is being done, how many samples are through with
             it, and of how many.
@@ -147,6 +151,8 @@ def convert(
             fields = replace(fields, dataset=named)
         if region is not None:
             fields = fields.with_domain(replace(fields.domain, region=region))
+        if graph is not None:
+            fields = with_graph_of(fields, graph)
         return fields.write(out, progress=progress or silent)
 
 

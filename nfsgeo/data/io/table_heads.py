@@ -77,7 +77,8 @@ def first_lines(path: Path) -> Head:
     start = plain[0] if plain and plain[0] < COMMENTS else 0
     names, separator = _header(lines[start])
     rows = [lines[n] for n in plain if n > start]
-    bad = len(names) < 2 or any(map(is_number, filter(None, names)))
+    numbers = any(map(is_number, filter(None, names)))
+    bad = len(names) < 2 or (numbers and not _sensors(names, separator, rows))
     fits = [n for n in range(start) if _fits(lines[n], lines[start])] if bad else []
     if fits:  # the last, or that of names above one of units
         above = fits[-2] if fits[-2:-1] == [fits[-1] - 1] else fits[-1]
@@ -116,6 +117,14 @@ def first_lines(path: Path) -> Head:
     marked = {names[k % len(names)] for k, cell in enumerate(zeros) if cell}
     first = rows[0] if rows else ""
     return Head(names, separator, above, encoding, first, named, sorted(marked))
+
+
+def _sensors(names: list[str], separator: str, rows: list[str]) -> bool:
+    """Return whether names are numbers of sensors above rows that begin with a date."""
+    whole = all(name.isdecimal() for name in names[1:]) and len({*names}) == len(names)
+    first = cells_of(rows[0], separator)[0] if rows else ""
+    dated = [re.match(r"\d{4}-\d\d", cell) is not None for cell in (names[0], first)]
+    return whole and not is_number(names[0] or "time") and dated == [False, True]
 
 
 def _named(line: str, row: str) -> tuple[list[str], str]:

@@ -327,7 +327,8 @@ def test_attributes_that_are_left_out_with_a_line(caplog, one_line):
     assert fields.static_names == ["node_type", "surf"] and not fields.scalar_names
     assert fields.read_static(0)[:, 0].tolist() == types.tolist()
     assert [*fields.categories] == ["node_type"]
-    left = "adj_t, edge_weight, lengths, name, test_mask, train_mask, val_mask"
+    assert fields.graph()[1].tolist() == [1, 1, 1]
+    left = "adj_t, lengths, name, test_mask, train_mask, val_mask"
     assert caplog.messages == [f"graphs: left out {left}"]
     for wrong, words in (
         ({"x": SERIES + 1j}, "two components"),
