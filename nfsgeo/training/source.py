@@ -125,6 +125,7 @@ def files_as_they_are(data: DataSection) -> dict[str, Any] | None:
     paths, found = [data.file, data.test_file], dict[str, Any]()
     if table := (data.columns or {}).get("points"):
         paths.append(Path(str(table)))
+    paths += [table_of(data.graph)] if data.graph else []
     for path in (path for path in paths if path is not None):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in (file for file in inside if file.is_file()):
