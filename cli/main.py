@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo.files import exhausted
 from nfsgeo.version import __version__
 
 # The module of each verb, in the order of a workflow.
@@ -92,11 +91,13 @@ def _open_streams() -> None:
 
 def _user_error(error: Exception) -> str:
     """The message of a user error, empty for a defect."""
-    if (limit := exhausted(error)) is not None:
-        return str(limit)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         help_text = f"; see {error.ctx.command_path} --help"
         return error.format_message().rstrip(".") + help_text
+    from nfsgeo.files import exhausted  # numpy and h5py, for which help does not wait
+
+    if (limit := exhausted(error)) is not None:
+        return str(limit)
     if isinstance(error, UserError | click.ClickException):
         return str(error)
     if type(error).__name__ == "OutOfMemoryError":
