@@ -61,7 +61,11 @@ class Started:
     def ended(self) -> tuple[int, str]:
         """Waits; its status, and what it printed to stderr."""
         self.process.join(300)
-        assert self.process.exitcode is not None, "it hangs"
+        hangs = self.process.exitcode is None
+        if hangs:
+            self.process.kill()
+        assert not hangs, "it hangs"
+        assert self.process.exitcode is not None
         return self.process.exitcode, Path(f"{self.folder}.stderr").read_text()
 
 
