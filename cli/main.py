@@ -48,7 +48,8 @@ class OneLineErrors(click.Group):
     ) -> NoReturn:
         if threading.current_thread() is threading.main_thread():
             for number in ENDING:
-                if signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
+                ignored = signal.getsignal(number) is signal.SIG_IGN
+                if number != signal.SIGHUP or not ignored:  # as by nohup
                     signal.signal(number, signal.default_int_handler)
         _open_streams()
         for stream in (sys.stdout, sys.stderr):  # names may be of any bytes

@@ -50,9 +50,13 @@ class Forecaster(nn.Module):
         name: Name of the model, a key of :data:`nfsgeo.models.MODELS`.
         task: Fields and time steps that are mapped.
         transforms: Transforms from the data to the network.
+
+    Attributes:
+        digest: Digest of the weights and transforms of the checkpoint that it was
+            restored from; empty if it was built.
     """
 
-    digest: str = ""  # of the checkpoint that it was restored from
+    digest: str = ""
 
     def __init__(
         self, model: Model, name: str, task: Task, transforms: Sequence[Transform]
