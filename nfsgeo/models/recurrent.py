@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -151,13 +152,29 @@ class GraphOperator(RecurrentOperator):
     Settings = RecurrentSettings
     uses_graph = True
 
-    def base_graph(
-        self, pos: Tensor, graph: tuple[Tensor, Tensor | None] | None
-    ) -> tuple[BipartiteGraph, Tensor | None]:
-        """Return the edges of one sample and their weights, see the settings.
+    @abstractmethod
+    def shifts(
+        self, graph: BipartiteGraph, dtype: torch.dtype, weight: Tensor | None
+    ) -> dict[str, BipartiteGraph]:
+        """Make the graph shift operators of the graph of one sample.
+
+        Args:
+            graph: edges from points to points.
+            dtype: type of the entries.
+            weight: weights ``[E]`` of the edges; ``None`` for 1, on a radius graph.
+        """
+
+    def edges(
+        self,
+        pos: Tensor,
+        query_pos: Tensor,
+        graph: tuple[Tensor, Tensor | None] | None = None,
+    ) -> dict[str, BipartiteGraph]:
+        """Make the graph shift operators of one sample, see the settings.
 
         Args:
             pos: normalised positions ``[n, d]``.
+            query_pos: not used.
             graph: edges ``[2, E]`` and weights ``[E]`` that the data have, if any.
 
         Raises:
@@ -169,14 +186,15 @@ class GraphOperator(RecurrentOperator):
             todo += "; points between those of a file (--mesh off-grid) have none"
             raise UserError(given, "edges between them, as in training", todo)
         if graph is None or self.settings.graph == "radius":
-            return self.settings.builder(self.problem).points_to_points(pos), None
+            near = self.settings.builder(self.problem).points_to_points(pos)
+            return self.shifts(near, pos.dtype, None)
         edge_index, weight = (None if t is None else t.to(pos.device) for t in graph)
         assert edge_index is not None
         ones = torch.ones_like(edge_index[0], dtype=torch.float64)
         weight = ones if weight is None else weight
         domain = self.problem.domain.normalised
         made = BipartiteGraph.from_edges(edge_index, (pos, pos), domain, weight)
-        return made, made.base_weight
+        return self.shifts(made, pos.dtype, made.base_weight)
 
 
 class GCGRU(GraphOperator):
@@ -185,15 +203,11 @@ class GCGRU(GraphOperator):
     source = "Structured Sequence Modeling with Graph Convolutional Recurrent Networks"
     Cell = ChebConvGRU
 
-    def edges(
-        self,
-        pos: Tensor,
-        query_pos: Tensor,
-        graph: tuple[Tensor, Tensor | None] | None = None,
+    def shifts(
+        self, graph: BipartiteGraph, dtype: torch.dtype, weight: Tensor | None
     ) -> dict[str, BipartiteGraph]:
-        """Make the scaled Laplacian of the graph of one sample."""
-        edges, weight = self.base_graph(pos, graph)
-        return {"shift": scaled_laplacian(edges, pos.dtype, weight)}
+        """Make the scaled Laplacian."""
+        return {"shift": scaled_laplacian(graph, dtype, weight)}
 
 
 class DCRNN(GraphOperator):
@@ -202,18 +216,14 @@ class DCRNN(GraphOperator):
     source = "Diffusion Convolutional Recurrent Neural Network"
     Cell = DiffusionGRU
 
-    def edges(
-        self,
-        pos: Tensor,
-        query_pos: Tensor,
-        graph: tuple[Tensor, Tensor | None] | None = None,
+    def shifts(
+        self, graph: BipartiteGraph, dtype: torch.dtype, weight: Tensor | None
     ) -> dict[str, BipartiteGraph]:
-        """Make the random walks along and against the edges of one sample.
+        """Make the random walks along and against the edges.
 
         A radius graph is symmetric, so that both coincide.
         """
-        edges, weight = self.base_graph(pos, graph)
-        walks = transition_matrices(edges, pos.dtype, weight)
+        walks = transition_matrices(graph, dtype, weight)
         names = ["shift"] if weight is None else ["shift", "against"]
         return dict(zip(names, walks, strict=False))
 

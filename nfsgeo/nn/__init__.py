@@ -70,10 +70,8 @@ from nfsgeo.nn.graph_cells import (
     ChebyshevConv,
     DiffusionConv,
     DiffusionGRU,
-    node_graph,
-    scaled_laplacian,
-    transition_matrices,
 )
+from nfsgeo.nn.graph_shift import node_graph, scaled_laplacian, transition_matrices
 from nfsgeo.nn.interpolation import KernelInterpolation
 from nfsgeo.nn.kernels import (
     ChannelKernel,

@@ -1,9 +1,9 @@
-"""Graph shift operators, polynomial graph convolutions, and recurrent cells."""
+"""Polynomial graph convolutions, and recurrent cells made of them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +11,12 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.neighbour_sums import neighbour_sum
+from nfsgeo.nn.graph_shift import (
+    node_graph,
+    scaled_laplacian,
+    shifted,
+    transition_matrices,
+)
 
 __all__ = [
     "AdaptiveConv",
@@ -20,116 +25,7 @@ __all__ = [
     "ChebyshevConv",
     "DiffusionConv",
     "DiffusionGRU",
-    "node_graph",
-    "scaled_laplacian",
-    "shifted",
-    "transition_matrices",
 ]
-
-
-def shifted(x: Tensor, shift: BipartiteGraph | Tensor) -> Tensor:
-    r"""Multiply a signal on the nodes by a graph shift operator.
-
-    .. math:: (S x)_j = \sum_{(i, j) \in E} w_{ij} \, x_i
-
-    Args:
-        x: the signal ``[N, D]``, or several, ``[B, N, D]``.
-        shift: a graph from nodes to nodes, its ``base_weight`` the entries of ``S``; or
-            the matrix itself.
-    """
-    if isinstance(shift, Tensor):
-        return shift @ x
-    signals = x if x.dim() == 3 else x[None]
-    summed = neighbour_sum(signals, shift.base_weight[None].to(x.dtype), shift)
-    return summed if x.dim() == 3 else summed[0]
-
-
-def node_graph(
-    edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None
-) -> BipartiteGraph:
-    """Make a graph from edges in PyTorch Geometric's format.
-
-    Args:
-        edge_index: ``[2, E]``, sources and targets, in any order.
-        num_nodes: number of nodes.
-        edge_weight: weights ``[E]`` of the edges, the ``base_weight`` of the graph;
-            None for those of the mean over neighbours.
-    """
-    nowhere = torch.empty(num_nodes, 0, device=edge_index.device)
-    ends = nowhere, nowhere
-    return BipartiteGraph.from_edges(edge_index, ends, edge_weight=edge_weight)
-
-
-def scaled_laplacian(
-    graph: BipartiteGraph,
-    dtype: torch.dtype = torch.float32,
-    edge_weight: Tensor | None = None,
-) -> BipartiteGraph:
-    r"""Return the scaled Laplacian of a graph, for Chebyshev polynomials.
-
-    .. math:: \tilde L = \frac{2}{\lambda_{max}} L - I = -D^{-1/2} W D^{-1/2}
-
-    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
-    with the bound :math:`\lambda_{max} = 2` of the symmetric normalisation. Self-loops
-    are ignored.
-
-    Args:
-        graph: edges from nodes to nodes.
-        dtype: type of the entries, the ``base_weight`` of the result.
-        edge_weight: weights ``[E]`` in the edge order of ``graph``, not negative; None
-            for 1.
-    """
-    source, target = graph.edge_index
-    weight = _weights(graph, edge_weight).masked_fill(source == target, 0)
-    degree = weight.new_zeros(graph.num_source).index_add(0, source, weight)
-    scale = torch.where(degree > 0, degree.rsqrt(), 0)
-    weight = -scale[source] * weight * scale[target]
-    return replace(graph, base_weight=weight.to(dtype))
-
-
-def _weights(graph: BipartiteGraph, edge_weight: Tensor | None) -> Tensor:
-    """The weights of the edges in double precision, 1 where there are none."""
-    if edge_weight is None:
-        shape = graph.edge_index.shape[1:]
-        return graph.ptr.new_ones(shape, dtype=torch.float64)
-    return edge_weight.to(torch.float64)
-
-
-def transition_matrices(
-    graph: BipartiteGraph,
-    dtype: torch.dtype = torch.float32,
-    edge_weight: Tensor | None = None,
-) -> tuple[BipartiteGraph, BipartiteGraph]:
-    r"""Return transition matrices of random walks along and against the edges.
-
-    .. math:: (D_O^{-1} W)^T, \qquad (D_I^{-1} W^T)^T
-
-    They are those of "Diffusion Convolutional Recurrent Neural Network", equation (2),
-    in the orientation of its authors' program: the value of a node is distributed among
-    its neighbours. For a symmetric graph, such as that of all pairs within a radius,
-    both are the same object.
-
-    Args:
-        graph: edges from nodes to nodes.
-        dtype: type of the entries, the ``base_weight`` of the results.
-        edge_weight: weights ``[E]`` in the edge order of ``graph``, not negative; None
-            for 1.
-    """
-    weight = _weights(graph, edge_weight)
-    along = _walk(graph, weight, dtype)
-    reverse = node_graph(graph.edge_index.flip(0), graph.num_source, weight)
-    alike = torch.equal(reverse.edge_index, graph.edge_index)
-    if alike and torch.equal(reverse.base_weight, weight):
-        return along, along
-    return along, _walk(reverse, reverse.base_weight, dtype)
-
-
-def _walk(graph: BipartiteGraph, weight: Tensor, dtype: torch.dtype) -> BipartiteGraph:
-    """Divide the weight of every edge by the sum of those from its source."""
-    source = graph.edge_index[0]
-    total = weight.new_zeros(graph.num_source).index_add(0, source, weight)
-    fraction = torch.where(total > 0, weight.new_ones(()) / total, 0)[source] * weight
-    return replace(graph, base_weight=fraction.to(dtype))
 
 
 def chebyshev_terms(
@@ -273,30 +169,6 @@ class AdaptiveConv(GraphConvolution):
         return torch.einsum("nd,bndo->bno", embedding, parts) + embedding @ self.bias
 
 
-def _graph_of(
-    edge_index: Tensor | None,
-    num_nodes: int,
-    dtype: torch.dtype,
-    edge_weight: Tensor | None,
-) -> tuple[BipartiteGraph, torch.dtype, Tensor | None]:
-    """A graph, the type of its entries, and the weights in the order of its edges.
-
-    Raises:
-        UserError: There are no edges, or not as many weights.
-    """
-    if edge_index is None:
-        expected = "edge_index of shape [2, E], or a graph that was prepared"
-        raise UserError("a cell without edges", expected, "pass edge_index")
-    if edge_weight is None:
-        return node_graph(edge_index, num_nodes), dtype, None
-    if edge_weight.shape != edge_index.shape[1:]:
-        given = f"edge_weight of shape {tuple(edge_weight.shape)}"
-        expected = f"a weight of each of {edge_index.size(1)} edges"
-        raise UserError(given, expected, "leave out further axes or edges")
-    graph = node_graph(edge_index, num_nodes, edge_weight)
-    return graph, dtype, graph.base_weight
-
-
 class GraphGRU(nn.Module, ABC):
     """Base class of recurrent cells on graphs.
 
@@ -316,6 +188,7 @@ class GraphGRU(nn.Module, ABC):
     """
 
     candidate: GraphConvolution
+    operator: Callable[[BipartiteGraph, torch.dtype, Tensor | None], Any]
 
     def forward(
         self,
@@ -346,7 +219,6 @@ class GraphGRU(nn.Module, ABC):
         prepared = self.prepared(edge_index, x.size(-2), edge_weight, x.dtype)
         return self.step(x, h, prepared)
 
-    @abstractmethod
     def prepared(
         self,
         edge_index: Tensor | None,
@@ -354,7 +226,27 @@ class GraphGRU(nn.Module, ABC):
         edge_weight: Tensor | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Any:
-        """Return the graph shift operator of edges in PyTorch Geometric's format."""
+        """Return the graph shift operator of edges in PyTorch Geometric's format.
+
+        Args:
+            edge_index: ``[2, E]``, sources and targets in any order.
+            num_nodes: number of nodes.
+            edge_weight: weights ``[E]`` of the edges, 1 by default.
+            dtype: type of the entries.
+
+        Raises:
+            UserError: when there are no edges, or not as many weights.
+        """
+        if edge_index is None:
+            expected = "edge_index of shape [2, E], or a graph that was prepared"
+            raise UserError("a cell without edges", expected, "pass edge_index")
+        if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
+            given = f"edge_weight of shape {tuple(edge_weight.shape)}"
+            expected = f"a weight of each of {edge_index.size(1)} edges"
+            raise UserError(given, expected, "leave out further axes or edges")
+        graph = node_graph(edge_index, num_nodes, edge_weight)
+        weight = None if edge_weight is None else graph.base_weight
+        return self.operator(graph, dtype, weight)
 
     @abstractmethod
     def step(self, x: Tensor, h: Tensor, prepared: Any) -> Tensor:
@@ -384,22 +276,14 @@ class ChebConvGRU(GraphGRU):
     Networks", with gated recurrent units for its LSTM.
     """
 
+    operator = staticmethod(scaled_laplacian)
+
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
         super().__init__()
         width = hidden_channels
         self.inputs = ChebyshevConv(in_channels, 3 * width, order, gates=3)
         self.gates = ChebyshevConv(width, 2 * width, order, gates=2)
         self.candidate = ChebyshevConv(width, width, order)
-
-    def prepared(
-        self,
-        edge_index: Tensor | None,
-        num_nodes: int,
-        edge_weight: Tensor | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> BipartiteGraph:
-        """Return the :func:`~nfsgeo.nn.scaled_laplacian`."""
-        return scaled_laplacian(*_graph_of(edge_index, num_nodes, dtype, edge_weight))
 
     def step(self, x: Tensor, h: Tensor, prepared: BipartiteGraph) -> Tensor:
         """Return the next hidden state for the Laplacian of a graph."""
@@ -422,23 +306,13 @@ class DiffusionGRU(GraphGRU):
     The DCGRU of "Diffusion Convolutional Recurrent Neural Network", section 2.3.
     """
 
+    operator = staticmethod(transition_matrices)
+
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
         super().__init__()
         both, width = in_channels + hidden_channels, hidden_channels
         self.gates = DiffusionConv(both, 2 * width, order, gates=2)
         self.candidate = DiffusionConv(both, width, order)
-
-    def prepared(
-        self,
-        edge_index: Tensor | None,
-        num_nodes: int,
-        edge_weight: Tensor | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> tuple[BipartiteGraph, BipartiteGraph]:
-        """Return the :func:`~nfsgeo.nn.transition_matrices`."""
-        return transition_matrices(
-            *_graph_of(edge_index, num_nodes, dtype, edge_weight)
-        )
 
     def step(
         self, x: Tensor, h: Tensor, prepared: tuple[BipartiteGraph, ...]
@@ -501,13 +375,7 @@ class AdaptiveGRU(GraphGRU):
         scores = torch.relu(self.embedding @ self.embedding.T)
         return torch.softmax(scores, dim=1)
 
-    def prepared(
-        self,
-        edge_index: Tensor | None,
-        num_nodes: int,
-        edge_weight: Tensor | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> Tensor:
+    def prepared(self, *_: Any, **__: Any) -> Tensor:
         """Return the learned graph; edges that are given are not used."""
         return self.adjacency()
 

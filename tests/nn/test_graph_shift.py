@@ -4,7 +4,7 @@ import torch
 
 from nfsgeo.geometry import Domain, bipartite_graph
 from nfsgeo.nn import scaled_laplacian, transition_matrices
-from nfsgeo.nn.graph_cells import shifted
+from nfsgeo.nn.graph_shift import shifted
 
 
 def test_self_loops_belong_to_the_walk_but_not_to_the_laplacian():

@@ -25,7 +25,7 @@ from nfsgeo.nn import (
     scaled_laplacian,
     transition_matrices,
 )
-from nfsgeo.nn.graph_cells import shifted
+from nfsgeo.nn.graph_shift import shifted
 from nfsgeo.testing import assert_same
 
 NODES, INPUTS, HIDDEN = 12, 3, 5
