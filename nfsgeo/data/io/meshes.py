@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,12 +14,12 @@ from xml.etree.ElementTree import Element, parse
 import h5py
 import numpy as np
 
-from nfsgeo.data.checks import missing_values, reading
-from nfsgeo.data.conventions import GHOST, SPACE, VALID, field_name, is_static
+from nfsgeo.data.checks import reading
+from nfsgeo.data.conventions import GHOST
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io.format import FileProbe, Format, left_out
+from nfsgeo.data.io.format import FileProbe, Format
 from nfsgeo.data.io.joining import concatenated
-from nfsgeo.data.io.labelled import numbered, plain_name, to_fields
+from nfsgeo.data.io.mesh_fields import fields_of_mesh, warn_once
 from nfsgeo.data.io.meshio_files import read_meshio
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.io.vtk_files import Mesh, read_vtk
@@ -34,17 +33,8 @@ KINDS |= dict.fromkeys(("vtkMultiBlockDataSet", "vtkPartitionedDataSet"), "block
 KINDS |= {"vtkPartitionedDataSetCollection": "blocks", "Collection": "pvd"}
 HDF5 = {"VTKHDF": "hdf", "CGNSLibraryVersion": "cgns", "INFOS_GENERALES": "med"}
 OF_VTK = ("xml", "vtk", "hdf", "ensight", "cgns", "pieces", "blocks", "other")
-OF_TIME = ("timevalue", "time", "cycle")  # numbers that tell a time step, in any case
-# Numbers of the points in another mesh, as ParaView, Exodus and CalculiX write them.
-IDS = r"(?i)(vtk)?(original|global|pedigree)_?(point|node|vertex|element|cell)?_?ids?"
-SWEPT = re.compile(r"(.+?)[ _]@[ _](?:\d+:[ _])?t=([-+.\deE]+)")  # as COMSOL names them
 DUPLICATE = 1  # in vtkGhostType: what another piece has
-_SAID = set[tuple[Path, tuple[str, ...]]]()
-logger = logging.getLogger(__name__)
 BY_PARAVIEW = "check it, or open it in ParaView and save it, File, Save Data, as .pvd"
-# Points of which each cell has its own, as deal.II writes them, found by one number.
-MIXED = np.array([1.0, np.pi, np.e])
-CLEAN = ("; where cells share them, make them one by Clean to Grid in ParaView",)
 A_MESH, AGAIN = "an undamaged mesh", "check it, or save it again as .vtu"
 
 
@@ -62,10 +52,10 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
         again = BY_PARAVIEW if kind == "xdmf" else AGAIN
         with reading(path, "a mesh that meshio reads", again):
             mesh, times = read_meshio(path, str(kind))
-        return _fields(path, mesh, times, at, columns)
+        return fields_of_mesh(path, mesh, times, at, columns)
     mesh, times = _read(path, at)
     if times is None or len(times) < 2:
-        return _fields(path, mesh, times, at, columns)
+        return fields_of_mesh(path, mesh, times, at, columns)
     steps = {Path(f"{path} at {time}"): number for number, time in enumerate(times)}
     opener = partial(_time, path, steps, at, columns)
     whole = concatenated([*steps], opener, "time-steps", gaps=True)
@@ -75,7 +65,7 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
 def _time(path: Path, steps: Any, at: Any, columns: Any, step: Path) -> Fields:
     """A time step of a file that holds several."""
     mesh, times = _read(path, at, steps[step])
-    return _fields(path, mesh, (times or [])[steps[step] :][:1], at, columns)
+    return fields_of_mesh(path, mesh, (times or [])[steps[step] :][:1], at, columns)
 
 
 def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Fields:
@@ -119,149 +109,7 @@ def _step(
         todo = f"leave {', '.join(map(str, parts.values()))} out of it"
         raise UserError(f"{step} without points", "a mesh at each time step", todo)
     mesh = _merged(series, blocks, at)
-    return _fields(series, mesh, [time] if timed else None, at, columns)
-
-
-def _fields(path: Path, mesh: Mesh, times: Any, at: Any, columns: Any) -> Fields:
-    """The fields of a mesh, at its points or at the centres of its cells.
-
-    Arrays are [n, ...], or [n, ..., t] where there are several times.
-    """
-    chosen = {name for names in (columns or {}).values() for name in np.ravel(names)}
-    hidden = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"}
-    hidden = {name for name in hidden if chosen.isdisjoint((name, _called(name)[0]))}
-    lost = [*mesh.lost, *sorted(hidden - {VALID, GHOST})]
-    ids = {n for n in mesh.at_points if re.fullmatch(IDS, n) and n not in chosen}
-    lost += sorted(ids)
-    if times is None:
-        times = _in_time(path, mesh)
-    parameters = dict[str, Any]()
-    told = dict[str, Any]()
-    for name, values in mesh.numbers.items():
-        value = np.asarray(values)
-        if name.lower() in OF_TIME:
-            told[name.lower()] = np.ravel(value)[:1]
-        elif value.size == 1 and value.dtype.kind in "biuf":
-            parameters[name] = value.reshape(1)
-        else:
-            lost.append(name)
-    names = [name for name in mesh.at_points if name not in {VALID, GHOST} | ids]
-    inside = [name for name in mesh.at_cells if name not in hidden | {VALID, GHOST}]
-    if at is None and names and inside:
-        both = f"{', '.join(names)} at the points and {', '.join(inside)} at the cells"
-        todo = f"say it: nfsgeo convert {path} --out NAME.nc --at points, or --at cells"
-        raise UserError(f"{path} with {both}", "to be told which are the fields", todo)
-    cells: dict[str, Any] = {}
-    points, arrays, axes = mesh.points, mesh.at_points, mesh.axes
-    if at == "cells" or not names:
-        arrays, names, points = mesh.at_cells, inside, mesh.centres
-        axes = [(axis[1:] + axis[:-1]) / 2 if len(axis) > 1 else axis for axis in axes]
-    else:
-        for kind, nodes in mesh.cells:
-            cells[kind] = np.concatenate([cells.get(kind, nodes[:0]), nodes])
-        if mesh.unknown:
-            lost.append(f"cells, among which are {mesh.unknown}")
-    lost += [f"{name} of the mesh as a whole" for name in parameters if name in names]
-    _warn(path, tuple(lost))
-    valid = np.asarray(arrays.get(VALID, 1)) == 1
-    if bad := int(np.count_nonzero(arrays.get(GHOST, 0) * valid)):
-        raise missing_values(f"fields of {path}, by its {GHOST},", bad, len(points))
-    if not len(mesh.points):
-        raise ValueError("no points")
-    if not names:
-        raise ValueError("no data at the points or cells")
-    if times is None:
-        times = told.get("timevalue", told.get("time"))
-    wide = [axis for axis in axes if len(axis) > 1]
-    on_grid = bool(wide) and all((np.diff(axis) > 0).all() for axis in wide)
-    if on_grid:
-        coordinates = dict(zip(SPACE, wide, strict=False))
-        at_all, sizes = tuple(coordinates)[::-1], [len(axis) for axis in wide][::-1]
-    else:
-        moving = (points != 0).any(axis=0)  # unlike z of a mesh in the plane
-        moving[0] |= not moving.any()
-        coordinates = {"points": points[:, moving]}
-        at_all, sizes = ("point",), [len(points)]
-        if points is mesh.points:
-            _tell_doubles(path, points)
-    variables, renamed, taken = dict[str, Any](), list[str](), set[str]()
-    in_time = (len(times),) if times is not None and len(times) > 1 else ()
-    for name in names:
-        values = arrays[name].reshape(len(points), -1, *in_time)
-        if not (valid.all() or is_static(name)):
-            values = np.where(valid.reshape(len(points), -1, *in_time), values, np.nan)
-        dims = (*at_all, "component", "time")[: len(at_all) + values.ndim - 1]
-        called, unit = _called(name)
-        while not taken.isdisjoint(numbered(called, values.shape[1])):
-            called += "_field"
-        taken |= {*numbered(called, values.shape[1])}
-        renamed += [f"{name!r} is called {called}"] if called != name else []
-        whole = values.reshape(*sizes, *values.shape[1:])
-        variables[called] = dims, whole, {"units": unit} if unit else {}
-    if renamed and (path.parent, (*renamed,)) not in _SAID:
-        _SAID.add((path.parent, (*renamed,)))
-        logger.warning("%s: %s", path, ", ".join(renamed))
-    return to_fields(
-        path,
-        variables,
-        {
-            **{
-                n: ((n,) if on_grid else ("point", "axis"), v)
-                for n, v in coordinates.items()
-            },
-            "time": ("time", times),
-        },
-        cells={} if on_grid else cells,
-        parameters={_called(n)[0]: v for n, v in parameters.items() if n not in names},
-    )
-
-
-def _tell_doubles(path: Path, points: Any) -> None:
-    """Say once for the files of a folder that points are at places of others."""
-    sums = (points * MIXED[: points.shape[1]]).sum(axis=1)
-    if (path.parent, CLEAN) in _SAID or len(np.unique(sums)) == len(points):
-        return
-    if again := len(points) - len(np.unique(points, axis=0)):
-        _SAID.add((path.parent, CLEAN))
-        where = f"{again} of {len(points)} points are at places of others"
-        logger.warning("%s: %s%s", path, where, *CLEAN)
-
-
-def _in_time(path: Path, mesh: Mesh) -> list[float] | None:
-    """Make one array of ``T @ t=0`` and ``T @ t=1``; return the times if any."""
-    found = {n: told.groups() for n in mesh.at_points if (told := SWEPT.fullmatch(n))}
-    if not found:
-        return None
-    times = dict[str, list[float]]()
-    for bare, time in found.values():
-        times.setdefault(bare, []).append(float(time))
-    first = next(iter(times.values()))
-    odd = [n for n in mesh.at_points if n not in found and not is_static(n)]
-    odd += [n for n in times if times[n] != first]
-    if odd or first != sorted(set(first)):
-        given = f"{path} with {[*found][0]}, and {(odd or [*found])[-1]} at other times"
-        todo = "export the fields at the same times, and what has none to another file"
-        raise UserError(given, "all fields at the same times that rise", todo)
-    for name in times:
-        steps = [mesh.at_points.pop(n) for n in found if found[n][0] == name]
-        mesh.at_points[name] = np.stack(steps, -1) if len(first) > 1 else steps[0]
-    for name in mesh.at_points.keys() - times.keys():
-        steps = [mesh.at_points[name]] * len(first)
-        mesh.at_points[name] = np.stack(steps, -1) if len(first) > 1 else steps[0]
-    return first
-
-
-def _called(name: str) -> tuple[str, str]:
-    """The name of the field of an array, and its unit if the name tells it."""
-    bare, unit = field_name(name)
-    return plain_name(bare), unit
-
-
-def _warn(path: Path, lost: tuple[str, ...]) -> None:
-    """Say once for the files of a folder what is left out, however often they open."""
-    if (path.parent, lost) not in _SAID:
-        _SAID.add((path.parent, lost))
-        left_out(path, lost)
+    return fields_of_mesh(series, mesh, [time] if timed else None, at, columns)
 
 
 def _read(path: Path, at: str | None, step: int = 0) -> tuple[Mesh, list[float] | None]:
@@ -271,7 +119,7 @@ def _read(path: Path, at: str | None, step: int = 0) -> tuple[Mesh, list[float] 
     lower = [name for name, mesh in blocks.items() if mesh.dim < highest]
     if lower:
         listed = f"blocks of less than {highest} dimensions, {', '.join(lower)}"
-        _warn(path, (f"{listed}; their own files can be read",))
+        warn_once(path, (f"{listed}; their own files can be read",))
     return _merged(path, {n: blocks[n] for n in blocks if n not in lower}, at), times
 
 
