@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -19,16 +18,16 @@ from nfsgeo.data.conventions import (
     bare_name,
     is_static,
     listed,
-    role_of,
 )
-from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.roles import ask
+from nfsgeo.data.io.table_codes import codes_of
 from nfsgeo.data.io.table_heads import is_number
-from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, UNITS, ZONE, calendar
+from nfsgeo.data.io.table_layouts import UNITS, ZONE, calendar
+from nfsgeo.data.io.table_times import DST, FIRST, WHEN, forecast_columns, is_date
 from nfsgeo.errors import UserError
 
 __all__ = ["check_numbers", "check_quantities", "check_sample", "check_simulations"]
-__all__ += ["check_times", "codes_of", "numbered", "rows_apart"]
+__all__ += ["rows_apart"]
 
 NUMBER = r"s?([ _-]?(id|ids|no|nr|num|number|numbers|index|idx|name|code|cd))?"
 SAMPLES = re.compile(
@@ -55,18 +54,7 @@ ROWS = re.compile(
     "((vtk)?(global|original))?[ _]?(node|cell|point|element|vertex|object|row|record|"
     f"elem)({NUMBER}|s)"
 )
-FIRST = re.compile(".*(init|issue|ref|run|cycle|analysis|base).*")  # of a forecast
-UTC = re.compile(".*(utc|gmt|zulu).*")
-TWO_TIMES = re.compile(
-    FIRST.pattern + "|" + UTC.pattern + "|.*(valid|local|target|forecast|issue).*"
-)
-DST = re.compile("(is_?)?(dst|daylight.*|summer_?time)")
 LEADS = re.compile("(forecast_?)?(lead|step|hour|fhour|lead_?time|lead_?hours?)")
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?")
-CLOCK = re.compile(r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?$")
-WHEN = re.compile(
-    ".*(time|date|step|frame|iter|year|month|week|quarter|season|day|hour|lead).*|t"
-)
 VALUE = re.compile(
     "_*(mean_?|avg_?|obs_?|data_?|sample_?|measured_?|result_?)?(val|values?|valor|"
     "valore|valeurs?|wert|messwert|waarde|readings?|results?|measurements?|data|obs|"
@@ -77,42 +65,8 @@ STATION_LIKE = re.compile(
     f"s?{NUMBER}"
 )
 MANY = 1000  # more names than there are quantities
-SOME = 4096  # rows that tell whether most have values of their own
 FEW = 20  # rows, in which numbers may rise or be the same by chance
 MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
-
-
-def codes_of(*columns: Any) -> tuple[Indices, int]:
-    """Number rows by what is in columns, in the order of their values."""
-    codes, num = np.zeros(1, np.int64), 1
-    for column in columns:
-        if num == len(codes) > 1:
-            break  # each row is apart
-        more, unique = numbered(column)
-        if num == 1:
-            codes, num = more, len(unique)
-        elif len(unique) > 1:
-            # Both are numbered before they can exceed the range of integers.
-            codes, both = numbered(codes * len(unique) + more)
-            num = len(both)
-    return codes, num
-
-
-def numbered(column: Any) -> tuple[Indices, Any]:
-    """Number the values of a column in their order, -1 where there is none."""
-    values = np.asarray(column) if column.dtype.kind in "iuf" else np.empty(0)
-    if len(values) > SOME:  # what is faster
-        if values.dtype.kind in "iu" and 0 <= values.min() <= values.max() < len(
-            values
-        ):
-            number = np.cumsum(np.bincount(values) > 0) - 1
-            unique = np.flatnonzero(np.diff(number, prepend=-1))
-            return number[values], unique.astype(values.dtype)
-        some = values[np.random.default_rng(0).integers(len(values), size=SOME)]
-        if len(np.unique(some)) > 0.9 * SOME and not np.isnan(values.sum()):
-            unique, codes = np.unique(values, return_inverse=True)
-            return codes, unique
-    return pandas.factorize(column, sort=True)
 
 
 def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool]:
@@ -120,7 +74,7 @@ def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool
     whether both have names that tell so.
     """
     column, bare = frame[name], bare_name(name)
-    if ZONE.fullmatch(bare) or _is_date(column):
+    if ZONE.fullmatch(bare) or is_date(column):
         return "", False
     sure, text = QUANTITIES.fullmatch(bare), column.dtype.kind not in "biufmM"
     if not sure and (SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)):
@@ -204,95 +158,6 @@ def check_sample(
         raise UserError(given, "a column that tells samples apart", todo)
 
 
-def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -> None:
-    """Ask for the time where it is in several columns, of which the first row tells."""
-    if "time" in roles or frame.empty:
-        return
-    parts, first = calendar([*frame]), {n: str(frame[n].iloc[0]).strip() for n in frame}
-    named = [n for n in frame if role_of(n) == "time"]
-    dates = [n for n in frame if DATE.match(first[n])]
-    clocks = [n for n in frame if CLOCK.match(first[n])]
-    days = [n for n in dates if ":" not in first[n] and WHEN.fullmatch(bare_name(n))]
-    hours = [parts[unit] for unit in ("hour", "minute", "second") if unit in parts]
-    hours = hours if "hour" in parts and parts.get("day") not in days else []
-    day_of_year = [n for n in frame if bare_name(n) in DAY_OF_YEAR]
-    say, others = list[str](), list[str]()
-    if len(days) == 1 and len(dates) == 1 and (len(clocks) == 1 or hours):
-        say = [*days, *(clocks or hours)]
-    elif {"year", "month"} <= parts.keys() and not named:
-        say = [*parts.values()]
-    elif "year" in parts and "month" not in parts and day_of_year and not named:
-        say = [parts["year"], day_of_year[0], *hours]
-    elif len(dates) > 1 and (len(named) != 1 or any(map(_tells_a_time, dates))):
-        raise _which_time(path, frame, [*dict.fromkeys([*dates, *named])])
-    elif len(named) > 1 and dates:
-        say, others = dates[:1], [n for n in named if n not in dates]
-    if say:
-        which, what = "each with a part of the time", "how they make one"
-        told = ",".join([f"time={'+'.join(say)}", *(f"ignore={n}" for n in others)])
-        raise ask(path, [*say, *others], which, what, told)
-
-
-def _is_date(column: pandas.Series) -> bool:
-    return bool(len(column) and DATE.match(str(column.iloc[0]).strip()))
-
-
-def _tells_a_time(name: str) -> bool:
-    return bool(TWO_TIMES.fullmatch(bare_name(name)))
-
-
-def _which_time(path: Path, frame: pandas.DataFrame, names: list[str]) -> UserError:
-    """Return the error that asks which of several columns of dates is the time."""
-    dates = [n for n in names if _is_date(frame[n])]
-    if say := _forecast(path, frame, {n: frame[n] for n in dates}):
-        return ask(path, names, "each of which may be the time", "which is", say)
-    utc = [n for n in dates if UTC.fullmatch(bare_name(n))]
-    num = {n: frame[n].nunique() for n in dates}
-    pairs = len(frame[dates].drop_duplicates())
-    if pairs > max(num.values()) and not utc:
-        begin, at = sorted(dates, key=lambda n: str(frame[n].min()))[:2]
-        given = f"{path} with {begin} and {at}, of which each has several of the other"
-        lead = f"(pandas.to_datetime(table[{at!r}]) - pandas.to_datetime(table["
-        lead += f"{begin!r}])).dt.total_seconds()"
-        todo = f"add it if these are forecasts, table['lead'] = {lead} in pandas, and "
-        todo += f"say --columns sample={begin},time=lead,ignore={at}"
-        raise UserError(given, "a column of how far ahead the other one is", todo)
-    answers = []
-    # Of local times, hours at the end of summer time are there twice.
-    fits = utc if pairs > max(num.values()) else [n for n in dates if num[n] == pairs]
-    local = {n for n in dates if "local" in n.lower() or "lst" in n.lower()}
-    for name in sorted(fits, key=lambda n: (n not in utc, n in local)):
-        ignored = (f"ignore={n}" for n in names if n != name)
-        answers.append(",".join([f"time={name}", *ignored]))
-    which = "each of which may be the time"
-    return ask(path, names, which, "which is", ", or ".join(answers))
-
-
-def _forecast(
-    path: Path, frame: pandas.DataFrame, dates: Mapping[str, pandas.Series]
-) -> str:
-    """What columns of a forecast are: those of the times when it begins, and for which
-    it is, and how far ahead that is; empty if numbers are not proportional to that.
-    """
-    try:
-        read = {n: values_of(path, column) for n, column in dates.items()}
-        at = {n: pandas.Series(v.astype("datetime64[s]")) for n, v in read.items()}
-    except UserError:
-        return ""
-    first, *others = sorted(at, key=lambda name: at[name].astype("int64").mean())
-    for valid in others:
-        ahead = np.asarray((at[valid] - at[first]).dt.total_seconds())
-        for name in frame:
-            if frame[name].dtype.kind not in "iuf" or not ahead.any():
-                continue
-            lead = frame[name].to_numpy()
-            scale = ahead[ahead.argmax()] / (lead[ahead.argmax()] or np.nan)
-            if np.ptp(lead) > 0 and np.allclose(ahead, scale * lead):
-                left = [f"ignore={n}" for n in dates if n != first]
-                return ",".join([f"sample={first}", f"time={name}", *left])
-    return ""
-
-
 def rows_apart(
     frame: pandas.DataFrame,
     cells: Indices,
@@ -312,10 +177,10 @@ def rows_apart(
     """
     several = int(np.bincount(cells).max())
     free = [axis for axis in "xyz" if axis not in roles]
-    dates = {n: frame[n] for n in frame if _is_date(frame[n])}
+    dates = {n: frame[n] for n in frame if is_date(frame[n])}
     if "time" in roles and at.notna().all():
         dates[roles["time"]] = at.astype("datetime64[s]")
-    if len(dates) > 1 and (say := _forecast(Path(), frame, dates)):
+    if len(dates) > 1 and (say := forecast_columns(Path(), frame, dates)):
         return [part.partition("=")[2] for part in say.split(",")[:2]], say
 
     def answer(name: str) -> tuple[int, str]:

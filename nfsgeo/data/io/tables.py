@@ -40,9 +40,10 @@ from nfsgeo.data.io.frames import NoNumbers, frame_of, is_table, values_of
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.near_points import NEAR, rounded
 from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
+from nfsgeo.data.io.table_codes import codes_of, numbered
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_marks import check_marks
-from nfsgeo.data.io.table_questions import codes_of, numbered
+from nfsgeo.data.io.table_times import check_times
 from nfsgeo.data.times import EPOCH, as_times, filled, time_texts, unit_of_times
 from nfsgeo.errors import UserError
 
@@ -61,7 +62,7 @@ def _read(
     station = str(told.pop(STATION, ""))
     kinds, user_roles = chosen(path, list(whole), told)
     free = [name for name in whole if name not in kinds and name != station]
-    questions.check_times(path, whole[free], user_roles)
+    check_times(path, whole[free], user_roles)
     roles = roles_of(path, free, user_roles)
     if whole.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
