@@ -15,7 +15,6 @@ categories      inputs of whole numbers that are called ``node_type``, or that h
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +41,7 @@ from nfsgeo.data.conventions import (
     Indices,
 )
 from nfsgeo.data.domains import check_within, with_domain
+from nfsgeo.data.fingerprints import FORMER, fingerprint_of, former_fingerprint_of
 from nfsgeo.data.layout import Layout
 from nfsgeo.data.splits import part_variable, split_in_order, split_of
 from nfsgeo.data.times import time_variable
@@ -51,8 +51,6 @@ from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress, silent
 
 __all__ = ["Fields"]
-
-DIGESTED = 1 << 22  # values that are read at once for a digest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,13 +132,7 @@ class Fields(Layout):
             if numbers.tolist() != [0]:
                 raise IndexError(f"{self.path} has one sample")
             return self
-        rows: dict[Any, Indices] = {"sample": numbers}
-        for variable in self.dataset.variables.values():
-            if along := variable.attrs.get("sample_dimension"):
-                ends = np.cumsum([0, *variable.values])
-                each = [np.arange(ends[i], ends[i + 1]) for i in numbers]
-                rows[along] = np.concatenate(each)
-        return self.with_dataset(self.dataset.isel(rows))
+        return self.with_dataset(self.dataset.isel(self.entries_of(numbers)))
 
     @cached_property
     def component_names(self) -> list[str]:
@@ -229,27 +221,6 @@ class Fields(Layout):
             return split_in_order(self.num_samples)
         return split_of(self.dataset["part"].variable)
 
-    @cached_property
-    def units(self) -> dict[str, str]:
-        """Units of fields, inputs, axes and ``time`` by name, as far as they are told.
-
-        Degrees on a sphere; fields without dimension, of unit ``"1"``, are left out.
-        """
-        names = [*self.component_names, *self.forcing_names, *self.static_names]
-        variables, units = self.dataset.variables, {}
-        for name in (*names, "time", *self.space):
-            unit = variables[name].attrs.get("units", "") if name in variables else ""
-            if name in self.space and self.dataset.attrs.get("sphere"):
-                unit = "°"
-            if isinstance(unit, str) and unit not in ("", "1"):
-                units[name] = unit
-        return units
-
-    @property
-    def time_unit(self) -> str:
-        """Unit of the times, ``""`` where the file tells none."""
-        return self.units.get("time", "")
-
     def read(self, sample: int, steps: slice, points: Indices | None = None) -> Floats:
         """Fields to predict of a sample, ``[n, T', C]``.
 
@@ -305,37 +276,14 @@ class Fields(Layout):
                 return step
         return 0
 
-    def fingerprint(self, *, ends: bool = False) -> str:
-        """Digest of all values: parts, times, points, cells, fields and inputs.
-
-        With ``ends``, as earlier versions stored it, it is of the times and of the ends
-        of the first and the last sample.
-        """
-        digest = hashlib.blake2b(self.times.tobytes(), digest_size=8 if ends else 16)
-        last, at_once, first = len(self.times) - 1, 1, [*range(self.num_samples)]
-        for part, samples in [] if ends else sorted(self.split.items()):
-            digest.update(part.encode() + samples.astype(np.int64).tobytes())
-        if not ends:
-            first = np.unique(self.sample_geometry, return_index=True)[1].tolist()
-            digest.update(self.sample_geometry.tobytes())
-        for sample in (0, self.num_samples - 1) if ends else range(self.num_samples):
-            if sample in first:
-                digest.update(self.coordinates(sample).tobytes())
-                cells = {} if ends else self.cells(sample)
-                for kind, nodes in sorted(cells.items()):
-                    digest.update(kind.encode() + nodes.tobytes())
-            if not ends:
-                size = self.num_points(sample) * self.components
-                at_once = max(1, DIGESTED // size)
-            for step in (0, last) if ends else range(0, last + 1, at_once):
-                values = self.read_all(sample, slice(step, step + at_once))
-                digest.update(values.tobytes())
-            digest.update(self.read_inputs(sample).tobytes())
-        return digest.hexdigest()
+    def fingerprint(self) -> str:
+        """Return a digest of all values, by which a run recognises its data."""
+        return fingerprint_of(self)
 
     def holds(self, fingerprint: str) -> bool:
         """Return whether these are the data of a fingerprint, be it an earlier one."""
-        return self.fingerprint(ends=len(fingerprint) == 16) == fingerprint
+        of = former_fingerprint_of if len(fingerprint) == FORMER else fingerprint_of
+        return of(self) == fingerprint
 
     def write(self, path: str | Path, *, progress: Progress = silent) -> Path:
         """Write the fields in the format of the target's ending.

@@ -39,7 +39,10 @@ from nfsgeo.data.conventions import (
     EDGE_ROWS,
     EDGE_WEIGHT,
     EDGES,
+    FIELD,
+    KNOWN,
     SPACE,
+    STATIC,
     STATION,
     Doubles,
     Floats,
@@ -140,6 +143,16 @@ class Layout:
         if self._ends is None:
             return None
         return slice(int(self._ends[sample]), int(self._ends[sample + 1]))
+
+    def entries_of(self, samples: Indices) -> dict[Any, Indices]:
+        """Numbers along each dimension of what belongs to some samples."""
+        entries: dict[Any, Indices] = {"sample": samples}
+        for variable in self.dataset.variables.values():
+            if along := variable.attrs.get("sample_dimension"):
+                ends = np.cumsum([0, *variable.values])
+                each = [np.arange(ends[i], ends[i + 1]) for i in samples]
+                entries[along] = np.concatenate(each)
+        return entries
 
     def meshes(self) -> Iterator[Doubles]:
         """Points of each sample, once where they are shared; of a grid its ends."""
@@ -249,6 +262,28 @@ class Layout:
                 digest.update(self.read_values([category], sample).tobytes())
             digests.append(digest)
         return _numbered(digests)
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """Units of fields, inputs, axes and ``time`` by name, as far as they are told.
+
+        Degrees on a sphere; fields without dimension, of unit ``"1"``, are left out.
+        """
+        roles = FIELD, KNOWN, STATIC
+        names = [name for role in roles for name in self.names_of(role)]
+        variables, units = self.dataset.variables, {}
+        for name in (*names, "time", *self.space):
+            unit = variables[name].attrs.get("units", "") if name in variables else ""
+            if name in self.space and self.dataset.attrs.get("sphere"):
+                unit = "°"
+            if isinstance(unit, str) and unit not in ("", "1"):
+                units[name] = unit
+        return units
+
+    @property
+    def time_unit(self) -> str:
+        """Unit of the times, ``""`` where the file tells none."""
+        return self.units.get("time", "")
 
     def names_of(self, role: str) -> list[str]:
         """Names of the variables of a role."""

@@ -55,7 +55,7 @@ class Started:
         self.process, self.folder = process, folder
 
     def interrupt(self, number: int = signal.SIGINT) -> None:
-        """What Ctrl-C does, or another signal."""
+        """Sends the signal of Ctrl-C, or another one."""
         os.kill(self.process.pid or 0, number)
 
     def ended(self) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""What belongs to a run: results to their weights, data and checkpoints to the run."""
+"""Results belong to their weights, data and checkpoints to their run."""
 
 import json
 import os
@@ -16,6 +16,7 @@ import torch
 import xarray
 
 import nfsgeo
+from nfsgeo.data.fingerprints import former_fingerprint_of
 from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.training import RunPaths, fit, resume_run
 from nfsgeo.training.artifacts import read_json
@@ -170,7 +171,7 @@ def test_data_of_other_formats(form, tiny, refuses):
 @pytest.mark.slow
 def test_a_run_of_earlier_versions(run, waves, refuses):
     with nfsgeo.open(waves) as file:
-        ends = file.fingerprint(ends=True)
+        ends = former_fingerprint_of(file)
     for path in (run.best, run.last):
         content = torch.load(path, weights_only=True)
         del content["run"]
