@@ -135,7 +135,7 @@ def drawn_fields(draw: st.DrawFn) -> tuple[Fields, list[dict[str, Any]]]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     kind, space = draw(st.sampled_from(["f4", "f8"])), "xyz"[:dim]
     box = draw(st.sampled_from(DOMAINS))
-    # Of several axes without a domain, opening leaves out those of one node.
+    # Opening leaves out axes of one node where there are several and no domain.
     least = 2 if dim > 1 and box is None else 1
     shape = tuple(rng.integers(least, 5, dim).tolist())
     shape, space = (shape, space) if layout == "grid" else (shape[:1], "p")
