@@ -103,14 +103,14 @@ def _checked_run(source: Path) -> dict[str, Any]:
     """Read all files of a run, and compare the weights and data that they are of."""
     from nfsgeo.report.run_folder import read_run_folder
     from nfsgeo.training import RunPaths, read_config
-    from nfsgeo.training.checkpoints import read_checkpoint, restore, weights_digest
+    from nfsgeo.training.checkpoints import read_checkpoint, restore
 
     paths = RunPaths.existing(source)
     config, summary = read_config(paths.config), read_run_folder(source).summary
     best = restore(paths.best, config)
     data = best.task.fingerprint
-    weights: dict[Path, Any] = {paths.best: weights_digest(read_checkpoint(paths.best))}
-    weights[paths.summary] = summary.get("weights", "")
+    weights: dict[Path, Any] = {paths.best: best.digest}
+    weights[paths.summary] = summary.get("weights")
     for path in filter(Path.exists, (paths.bands, paths.inputs)):
         weights[path] = read_checkpoint(path, of_nfsgeo=False).get("weights")
     known = {path: digest for path, digest in weights.items() if digest}

@@ -39,14 +39,14 @@ def verb(
             multiple=True,
             is_eager=True,
             expose_value=False,
-            callback=lambda ctx, param, names: _import(names),
+            callback=_import,
             help=text,
         )
     )
     return command
 
 
-def _import(names: Sequence[str]) -> None:
+def _import(_: click.Context, option: click.Parameter, names: Sequence[str]) -> None:
     if names:
         from nfsgeo.plugins import import_code
 

@@ -36,7 +36,7 @@ __all__ = [
 ADVICE = "free some space and try again, or choose another place"
 FULL = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ("the disk is full", ADVICE))
 FULL |= {errno.EFBIG: ("files of limited size", "raise the limit, ulimit -f")}
-# What libraries say where nothing is left, and the line about it.
+# Libraries say this where nothing is left; beside it stands the line for users.
 EXHAUSTED = {
     r"Too many open files|ancdata": (
         "too many open files",

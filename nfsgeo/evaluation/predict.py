@@ -212,7 +212,7 @@ def predict(
             ):
                 more = [of for c in companions for of in c.components(u, batch)]
                 u = torch.cat([u, *more], dim=-1).cpu()
-                for values in u.split(batch.graphs.query_sizes or batch.graphs.sizes):
+                for values in u.split(batch.graphs.predicted_sizes):
                     values = values if part is None else values[-size:]
                     odd.add(done, values)
                     array = values.numpy()

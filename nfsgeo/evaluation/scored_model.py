@@ -79,7 +79,7 @@ class ScoredModel:
         parts = tuple(self.errors() for _ in range(3))
         size = self.used.config.data.batch_size
         for batch, prediction in predictions(self.forecaster, windows, size):
-            sizes = batch.graphs.query_sizes or batch.graphs.sizes
+            sizes = batch.graphs.predicted_sizes
             truth = batch.y if batch.graphs.query_sizes is None else batch.query_y
             nums = batch.graphs.sizes
             if num_first is not None:

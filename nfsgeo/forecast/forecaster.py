@@ -52,8 +52,7 @@ class Forecaster(nn.Module):
         transforms: Transforms from the data to the network.
 
     Attributes:
-        digest: Digest of the weights and transforms of the checkpoint that it was
-            restored from; empty if it was built.
+        digest: Digest of restored weights and transforms; empty if it was built.
     """
 
     digest: str = ""
@@ -168,11 +167,9 @@ class Forecaster(nn.Module):
         """
         if self.task.cells and edge_index is None and not self._warned:
             self._warned = True
-            logging.getLogger(__name__).warning(
-                "%s was trained on the edges of cells; points without cells, or some "
-                "of the points of a mesh, are joined by a Delaunay triangulation",
-                self.name,
-            )
+            text = "%s was trained on edges of cells; points without cells, or some of "
+            text += "the points of a mesh, are joined by a Delaunay triangulation"
+            logging.getLogger(__name__).warning(text, self.name)
         edges = edge_index, edge_weight
         graphs = self.model.connect(pos, batch, query_pos, query_batch, *edges)
         return self.transforms.connect(replace(graphs, numbers=numbers))
@@ -250,7 +247,7 @@ class Forecaster(nn.Module):
 
         def loss(output: Tensor, target: Tensor) -> Tensor:
             prediction = (inputs.base + inputs.factor * output).to(kind)
-            return criterion(prediction, target, self._sizes(inputs.graphs))
+            return criterion(prediction, target, inputs.graphs.predicted_sizes)
 
         return self.model.training_loss(
             inputs.x, target, inputs.graphs, loss, inputs.forcing
@@ -278,7 +275,7 @@ class Forecaster(nn.Module):
         loss = criterion(
             torch.cat(normalised, dim=1).to(self._kind),
             torch.cat(targets, dim=1).to(self._kind),
-            self._sizes(inputs.graphs),
+            inputs.graphs.predicted_sizes,
         )
         return loss, torch.cat(predictions, dim=1).to(kind)
 
@@ -363,14 +360,13 @@ class Forecaster(nn.Module):
         query_static: Tensor | None,
     ) -> ModelInputs:
         """Return the inputs of :meth:`forward` in double precision."""
+        x, query_x = x.double(), None
+        if query_static is not None:
+            first = len(self.task.components) * self.task.has_time
+            query_x = x.new_full((len(graphs.queries), x.size(-1)), torch.nan)
+            query_x[:, first : first + query_static.size(1)] = query_static
         times = None if times is None else torch.atleast_2d(times)
-        batch = ModelInputs(x.double(), graphs, forcing, times)
-        if query_static is None:
-            return batch
-        first = len(self.task.components) * self.task.has_time
-        query_x = batch.x.new_full((len(graphs.queries), x.size(-1)), torch.nan)
-        query_x[:, first : first + query_static.size(1)] = query_static
-        return replace(batch, query_x=query_x)
+        return ModelInputs(x, graphs, forcing, times, query_x=query_x)
 
     def _predicted(self, inputs: ModelInputs, kind: torch.dtype) -> Tensor:
         """Predict ``[M, n_out, C]``, in the precision of the data or float32."""
@@ -379,10 +375,7 @@ class Forecaster(nn.Module):
         return torch.cat(fields, dim=1).to(torch.promote_types(kind, torch.float32))
 
     def _calls(self, inputs: ModelInputs) -> list[ModelInputs]:
-        """Return the inputs of each call of the network: with lead times, one per time.
-
-        Otherwise one call predicts all time steps.
-        """
+        """Return the inputs of each call of the network, one for each lead time."""
         return inputs.by_time() if self.task.any_time else [inputs]
 
     def _normalised(self, batch: ModelInputs) -> tuple[Tensor, list[ModelInputs]]:
@@ -399,11 +392,6 @@ class Forecaster(nn.Module):
         """Return true fields in double precision, at the points of the prediction."""
         truth: Tensor = batch.query_y if "query_y" in batch else batch.y
         return truth.double()
-
-    @staticmethod
-    def _sizes(graphs: Graphs) -> Sequence[int]:
-        """Return the number of points of each sample at which fields are predicted."""
-        return graphs.query_sizes or graphs.sizes
 
     @property
     def _kind(self) -> torch.dtype:

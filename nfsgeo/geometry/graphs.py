@@ -78,9 +78,14 @@ class Graphs:
         return self.pos if self.query_pos is None else self.query_pos
 
     @property
+    def predicted_sizes(self) -> tuple[int, ...]:
+        """Number of points of each sample at which fields are predicted."""
+        return self.query_sizes or self.sizes
+
+    @property
     def query_batch(self) -> Tensor | None:
         """Sample of each query point ``[M]``; None for one sample."""
-        return _numbers(self.query_sizes or self.sizes, self.pos.device)
+        return _numbers(self.predicted_sizes, self.pos.device)
 
     @property
     def differentiable(self) -> bool:
@@ -97,7 +102,7 @@ class Graphs:
             make: Function that makes them from the positions of the observed points and
                 of the query points of a sample.
         """
-        queries = self.queries.split([*(self.query_sizes or self.sizes)])
+        queries = self.queries.split([*self.predicted_sizes])
         pairs = zip(self.pos.split([*self.sizes]), queries, strict=True)
         made = batch_graphs([make(*pair) for pair in pairs])
         return replace(self, edges={**self.edges, name: made})

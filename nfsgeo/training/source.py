@@ -129,8 +129,10 @@ def files_as_they_are(data: DataSection) -> dict[str, Any] | None:
     for path in (path for path in paths if path is not None):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in (file for file in inside if file.is_file()):
-            if file == path and file.open("rb").read(1) in LISTS:
-                return None
+            if file == path:
+                with file.open("rb") as stream:
+                    if stream.read(1) in LISTS:
+                        return None
             at = file.stat()
             about = at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_dev
             found[str(file.resolve())] = [*about]

@@ -63,7 +63,7 @@ class BandFeatures:
         graphs, x = inputs.graphs, inputs.x
         if "nearest" not in graphs.edges:
             graphs = with_nearest(graphs, forecaster.model.problem.domain.normalised)
-        near, counts = graphs.edges["nearest"], [*(graphs.query_sizes or graphs.sizes)]
+        near, counts = graphs.edges["nearest"], [*graphs.predicted_sizes]
         target, degree = near.edge_index[1], near.degree().clamp_min(1).double()
         even = replace(near, base_weight=degree.reciprocal()[target])
         observed = points_of(counts, graphs.sizes)[1].to(u.device)

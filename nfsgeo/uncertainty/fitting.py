@@ -141,7 +141,7 @@ def errors_of(
                 predicted.append(field)
             truth = (batch.y if graphs.query_pos is None else batch.query_y).cpu()
             errors = ((truth - field) / features.unit for field in predicted)
-            sizes = graphs.query_sizes or graphs.sizes
+            sizes = graphs.predicted_sizes
             columns = [v.split(sizes) for v in (*vars(features).values(), *errors)]
             for whole in zip(batch.sample.tolist(), u.split(sizes), strict=True):
                 odd.add(*whole)
