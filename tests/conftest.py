@@ -1,6 +1,7 @@
 """Fixtures that all tests share."""
 
 import multiprocessing
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -22,6 +23,10 @@ from nfsgeo.forecast.transforms import Transform
 from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.models import Model, Problem, Task
 from nfsgeo.training import RunPaths, covariance
+
+# Small tensors gain nothing from threads, and workers of pytest share the cores.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
 
 # The parameters of a covariance, which training fits where points are few, need not be
 # the best; finding those takes seconds of every short run.

@@ -35,6 +35,7 @@ def test_a_named_file_is_scored_whole(nfsgeo, run, waves):
     assert found["scored"]["samples"] == 20
 
 
+@pytest.mark.slow
 def test_the_data_of_the_run_at_another_place(nfsgeo, run, waves):
     """Training samples are scored only where that is said."""
     own = lines(nfsgeo("evaluate", run))

@@ -128,6 +128,7 @@ def test_datasets_lists_equations_with_sizes_and_options(nfsgeo):
             assert f"--option {name}={each.default}" in shown
 
 
+@pytest.mark.slow
 def test_plot(nfsgeo, run, waves):
     (run / "report.html").unlink()
     ok(nfsgeo("plot", run))

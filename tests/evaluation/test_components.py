@@ -54,6 +54,7 @@ def summary(run: RunPaths) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.slow
 def test_each_component_has_errors_in_its_own_unit(run, summary):
     config, forecaster = read_config(run.config), nfsgeo.load(run)
     with nfsgeo.open(config.data.file) as file, torch.no_grad():

@@ -48,7 +48,8 @@ def test_equals_the_model_on_meshes_of_any_size(
     assert (expected - expected.mean(0)).abs().mean() > 1e-3
 
 
-@pytest.mark.parametrize("dim", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dim", [2, 3])
 def test_equals_the_model_on_graded_meshes(dim):
     """Latent coordinates are others than those of the points, and of each mesh."""
     random = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from nfsgeo.evaluation import evaluate_meshes, evaluate_run
 from nfsgeo.evaluation.unseen import MESH_COLUMNS, MESHES
 
 
+@pytest.mark.slow
 def test_a_row_for_each_mesh_and_the_same_again(run):
     text = run.config.read_text()  # as if it had been trained on one point set
     assert "  point_sets: 16\n" in text and "  query_points: 16\n" in text

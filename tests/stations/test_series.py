@@ -187,6 +187,7 @@ def test_a_short_series_is_predicted_as_before(tmp_path, places, steps):
         assert fitted(tmp_path, u, places, **{"model.prediction": "residual"}) is None
 
 
+@pytest.mark.slow
 def test_a_smooth_series_is_trained_as_others_are(tmp_path, places):
     u = np.sin(0.05 * np.arange(900) + 7 * places[:, :1])
     assert (found := fitted(tmp_path, u, places)) and not found.noisy
@@ -208,6 +209,7 @@ def test_a_component_that_never_changes_is_predicted_as_it_is(tmp_path, places):
     torch.testing.assert_close(found[..., 1], window.y[..., 1], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_linear_forecast_alone_is_among_the_epochs(tmp_path, places):
     random = np.random.default_rng(10)
     u = 0.3 * random.standard_normal((STATIONS, 300)).cumsum(axis=1)

@@ -98,6 +98,7 @@ def bounded(
     return types, nfsgeo.fit(experiment, folder / "run")
 
 
+@pytest.mark.slow
 def test_boundary_inputs_of_meshes_of_their_own(bounded, around_bodies):
     """Also for files that are predicted."""
     types, run = bounded
@@ -120,6 +121,7 @@ def test_boundary_inputs_of_meshes_of_their_own(bounded, around_bodies):
         nfsgeo.predict(run, around_bodies(3), Path("r.nc"))
 
 
+@pytest.mark.slow
 def test_boundary_inputs_are_those_of_the_query_points(bounded, around_bodies):
     """Each sample has its own: at its points, the prediction is that at its points."""
     types, run = bounded

@@ -62,13 +62,11 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_very_numbers(train, resume):
 
 @pytest.mark.parametrize(
     ("epoch", "extra"),
-    [
-        (0, {"optimiser.schedule": "step", "optimiser.step_epochs": 2}),
-        (2, {"trainer.precision": "64"}),
-    ]
+    [(2, {"trainer.precision": "64"})]
     + [
         pytest.param(epoch, extra, marks=pytest.mark.slow)
         for epoch, extra in (
+            (0, {"optimiser.schedule": "step", "optimiser.step_epochs": 2}),
             (2, {"trainer.patience": 3}),
             (0, {"data.mesh_per_sample": True}),
             (2, {"data.points": 20, "data.query_points": 12, "data.workers": 1}),
@@ -143,7 +141,11 @@ def moved(run: RunPaths, old: Path, new: str) -> str:
 
 @pytest.mark.parametrize(
     "place",
-    ["/home/other/data/waves.nc", "C:\\Users\\other\\waves.nc", "~other/waves.nc"],
+    ["/home/other/data/waves.nc"]
+    + [
+        pytest.param(place, marks=pytest.mark.slow)
+        for place in ("C:\\Users\\other\\waves.nc", "~other/waves.nc")
+    ],
 )
 def test_data_that_have_moved(run, waves, resume, refuses, place):
     """To another machine, whose name of them need not be a path here."""

@@ -112,6 +112,7 @@ def test_scores_stand_beside_those_of_references(banded):
     assert (RunPaths(banded).figures / "bands.png").is_file()
 
 
+@pytest.mark.slow
 def test_predictions_have_bands_of_a_level(banded, trained, waves, refuses):
     plain = nfsgeo.predict(banded, waves, "plain.nc", level=0)
     assert plain.component_names == ["u"]
