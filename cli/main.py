@@ -97,9 +97,10 @@ def _user_error(error: Exception) -> str:
         return error.format_message().rstrip(".") + help_text
     from nfsgeo.files import exhausted  # numpy and h5py, for which help does not wait
 
-    if (limit := exhausted(error)) is not None:
-        return str(limit)
-    if isinstance(error, UserError | click.ClickException):
+    error = exhausted(error) or error
+    if isinstance(error, UserError):
+        return error.line
+    if isinstance(error, click.ClickException):
         return str(error)
     if type(error).__name__ == "OutOfMemoryError":
         return "out of device memory: expected it to fit; give a smaller --batch-size"

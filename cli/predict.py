@@ -16,7 +16,11 @@ from nfsgeo_cli.terminal import DEVICE, TIMES, option, progress_bar, report, ver
 @option("--model", [*NAMES], "A pretrained model, not RUN.")
 @option("--input source", Path, "Observed fields.", required=True)
 @option("--output --out target", Path, "File to make.", required=True)
-@option("--query-points", Path, "Where to predict; by default the observed points.")
+@option(
+    "--query-points query_pos",
+    Path,
+    "Where to predict; by default the observed points.",
+)
 @option("--first", int, "Number of the first observed snapshot, from 0.")
 @option(
     "--steps",

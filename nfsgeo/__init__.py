@@ -27,6 +27,7 @@ __all__ = [
     "from_xarray",
     "load",
     "open",
+    "plot",
     "predict",
     "prepare",
 ]

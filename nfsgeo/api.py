@@ -6,6 +6,7 @@
 - :func:`fit`: train it, in a run folder
 - :func:`evaluate`: its errors beside the baselines'
 - :func:`predict`: fields at observed or other points
+- :func:`plot`: a figure of fields, given or predicted
 - :func:`load`: the trained model as a module of PyTorch
 - :func:`export`: the trained model as a program of ``torch.export``
 
@@ -40,7 +41,7 @@ from nfsgeo.evaluation import predict
 from nfsgeo.evaluation.additions import ADDITIONS
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.forecast import Forecaster
-from nfsgeo.report import write_report
+from nfsgeo.report import plot, write_report
 from nfsgeo.training import Experiment, RunPaths, begin_run, load_config
 from nfsgeo.training.run_paths import Run
 from nfsgeo.training.trainer import progress_callback
@@ -55,6 +56,7 @@ __all__ = [
     "from_xarray",
     "load",
     "open",
+    "plot",
     "predict",
     "prepare",
 ]

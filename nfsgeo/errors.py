@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 
 __all__ = ["TooLarge", "UserError", "require"]
+
+
+# A command to type, or else an option with its value. Words that follow an option in
+# a sentence are no values of it.
+WORDS = "a|an|and|are|beside|for|if|in|is|of|on|or|out|that|to|with|you"
+OPTION = re.compile(
+    r"nfsgeo [a-z]+ [^;]*"
+    rf"|(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?: (?!(?:{WORDS})\b)([^\s;()]*[^\s;(),:.]))?"
+)
 
 
 class UserError(ValueError):
@@ -12,7 +22,7 @@ class UserError(ValueError):
 
     The message is one line: what was given, what was expected, what to do. The
     command line prints it and exits with status 2; a library caller catches a
-    ``ValueError``.
+    ``ValueError``, whose text names arguments where the command line has options.
 
     Args:
         given: The value that was given, for example ``"--points 9000"``.
@@ -23,11 +33,29 @@ class UserError(ValueError):
     def __init__(self, given: str, expected: str, todo: str) -> None:
         self.given, self.expected, self.todo = given, expected, todo
         message = f"{given}: expected {expected}; {todo}"
-        super().__init__(" ".join(message.splitlines()))  # names of files may have some
+        self.line = " ".join(message.splitlines())  # names of files may have some
+        super().__init__(self.line)
+
+    def __str__(self) -> str:
+        return OPTION.sub(_argument, self.line)
 
     def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str]]:
         # Crosses process boundaries (data-loader workers) with all three parts.
         return type(self), (self.given, self.expected, self.todo)
+
+
+def _argument(match: re.Match[str]) -> str:
+    """Name an option of the command line as Python does."""
+    option, value = match.groups()
+    if option is None or match[0].startswith("nfsgeo"):
+        return match[0]
+    if option == "set" and value:
+        return str(value)
+    name = option.replace("-", "_")
+    if option == "columns" and value and "=" in value:
+        pairs = (pair.partition("=") for pair in value.split(","))
+        value = "{" + ", ".join(f'"{key}": "{of}"' for key, _, of in pairs) + "}"
+    return f"{name}={value}" if value else name
 
 
 class TooLarge(UserError):

@@ -1,12 +1,16 @@
 """nfsgeo from Python."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
 
 import nfsgeo
 import nfsgeo.api
+from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
+from nfsgeo.files import cache_folder
 from nfsgeo.geometry import Domain
 
 
@@ -50,6 +54,36 @@ def test_what_python_callers_mistake_is_said_in_their_words(one_line):
     assert "(8, 5, 1)" in swapped and "swap" in swapped
     assert "points=5" in repr(fields)
     assert nfsgeo.models.NFS(nfsgeo.models.Problem(Domain.unit(2))).problem.n_out == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--points 9000 of 64", "points=9000 of 64"),
+        ("no --mesh, or leave --n-out out", "no mesh, or leave n_out out"),
+        (
+            "try --set data.split=[0.8,0.2] (or not)",
+            "try data.split=[0.8,0.2] (or not)",
+        ),
+        ("say --columns x=lon,y=lat", 'say columns={"x": "lon", "y": "lat"}'),
+        ("or nfsgeo convert F --out N.nc", "or nfsgeo convert F --out N.nc"),
+    ],
+)
+def test_errors_name_arguments_in_python_and_options_elsewhere(line, told):
+    error = UserError("this", "that", line)
+    assert str(error) == f"this: expected that; {told}"
+    assert error.line == f"this: expected that; {line}"
+
+
+@pytest.mark.slow
+def test_runs_from_memory_keep_their_data(tiny, monkeypatch):
+    rng = np.random.default_rng(0)
+    u, pos = rng.random((8, 40, 20, 1)), rng.random((40, 2))
+    fields = nfsgeo.from_arrays(u, pos, np.arange(20.0), name="waves")
+    run = nfsgeo.fit(nfsgeo.prepare(fields, tiny | {"trainer.epochs": 1}))
+    assert run.root.name == "nfs-waves-1" and [*run.root.glob("waves-*.nc")]
+    shutil.rmtree(cache_folder())
+    assert nfsgeo.evaluate(run)["test"]["mae"] > 0
 
 
 @pytest.mark.slow

@@ -55,9 +55,9 @@ VALUES = 32
 def predict(
     run: Run,
     source: Fields | Path | str,
-    target: Path | str,
+    target: Path | str | None = None,
     *,
-    query_points: Path | str | Doubles | None = None,
+    query_pos: Path | str | Doubles | None = None,
     first: int | None = None,
     steps: int | None = None,
     lead_times: Sequence[float] | None = None,
@@ -65,7 +65,7 @@ def predict(
     device: str | None = None,
     progress: Progress = silent,
 ) -> Fields:
-    """Predict every sample of a file and write a file of point clouds.
+    """Predict every sample of a file, at the observed points or anywhere else.
 
     A run with error bands also gives ``u_lower`` and ``u_upper`` for a component ``u``,
     as far ahead as in training.
@@ -84,11 +84,12 @@ def predict(
     Args:
         run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
         source: Fields with at least the run's input snapshots, or their path.
-        target: The file to make; its ending chooses the format, see
-            :meth:`~nfsgeo.data.Fields.write`.
-        query_points: Where to predict, a file for
+        target: The file of point clouds to make; its ending chooses the format, see
+            :meth:`~nfsgeo.data.Fields.write`. Without it none is made, and values are
+            read from a temporary file that ends with the process.
+        query_pos: Where to predict, an array ``[M, d]`` or a file for
             :func:`~nfsgeo.evaluation.read_points`; None for the
-            observed points. In Python also an array ``[M, d]``. A table, or an ``.npz``
+            observed points. A table, or an ``.npz``
             file, may hold static inputs of the run there, by their names.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
             in the file.
@@ -102,7 +103,7 @@ def predict(
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
-        The predicted snapshots, as ``target`` holds them, with a parameter ``unlike``.
+        The predicted snapshots, with a parameter ``unlike``.
         Their ``provenance`` has the samples that are ``"not_finite"``, if any.
 
     Raises:
@@ -111,11 +112,14 @@ def predict(
     """
     loaded = open_run(run, device)
     config, forecaster = loaded.config, loaded.forecaster
-    source, target = saved_path(source), Path(target)
-    writer_of(target)
+    source, folder = saved_path(source), Path(tempfile.gettempdir())
+    if target is not None:
+        target = Path(target)
+        writer_of(target)
+        folder = target.parent
     task, data, info = forecaster.task, config.data, MODELS[config.model.name]
     with (
-        tempfile.TemporaryFile(dir=target.parent) as scratch,  # also gone after a kill
+        tempfile.TemporaryFile(dir=folder) as scratch,  # also gone after a kill
         open_as(data, source) as file,
     ):
         file, domain, num = matched(file, task), task.domain, file.num_samples
@@ -125,8 +129,8 @@ def predict(
         points, queries, most = None, None, max(map(file.num_points, range(num)))
         names: list[str] = []
         static: Mapping[str, Any] = {}
-        if query_points is not None:
-            points, names, static = query_points_of(query_points, domain, task.static)
+        if query_pos is not None:
+            points, names, static = query_points_of(query_pos, domain, task.static)
             queries, most = domain.wrap(torch.from_numpy(points)), len(points)
             if static and file.sample_mesh.any():
                 logger.warning(
@@ -154,7 +158,7 @@ def predict(
         fields = [*file.component_names, *further]
         joined = any(companion.needs_observed for companion in companions)
         bytes_of_point = 4 * len(ahead) * len(fields) + 8 * domain.dim
-        check_room(target, num * most * bytes_of_point)
+        check_room(target or folder, num * most * bytes_of_point)
         values_of_point = len(ahead) * len(fields)
         block = max(1024, POINTS * VALUES // max(VALUES, values_of_point))
         forcings = known_steps(file, ahead)
@@ -229,7 +233,7 @@ def predict(
         scratch.flush()
         provenance: dict[str, Any] = {"model": config.model.name}
         provenance["predicted_from"] = source.name
-        if not_finite := odd.told(f"predictions, missing in {target}"):
+        if not_finite := odd.told(f"predictions, missing in {target or 'the result'}"):
             provenance["not_finite"] = not_finite
         dims = ("point", "time", "component")
         values = [Variable(dims, np.memmap(scratch, *place)) for place in staged]
@@ -256,9 +260,10 @@ def predict(
         )
         for name, (attributes, _) in further.items():
             predicted.dataset[name].attrs.update(attributes)
-        written = nfsgeo.data.open(predicted.write(target))
+        if target is not None:
+            predicted = nfsgeo.data.open(predicted.write(target))
         about = {"provenance": json.dumps(provenance)}  # not all formats keep it
-        return replace(written, dataset=written.dataset.assign_attrs(about))
+        return replace(predicted, dataset=predicted.dataset.assign_attrs(about))
 
 
 def _static_at(

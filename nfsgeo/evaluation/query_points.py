@@ -69,7 +69,7 @@ def query_points_of(
             cannot be used.
     """
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
-    what = "query_points" if isinstance(source, np.ndarray) else f"{source}"
+    what = "query_pos" if isinstance(source, np.ndarray) else f"{source}"
     rows = f"an array of points, one row of {domain.dim} coordinates for each"
     with reading(what, rows, "correct the file"):
         if isinstance(source, np.ndarray):

@@ -14,17 +14,18 @@ from matplotlib.figure import Figure
 from nfsgeo.data import Fields
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.times import EPOCH, dates, time_texts
+from nfsgeo.errors import UserError
 from nfsgeo.files import safe_name
 from nfsgeo.geometry import Domain
 from nfsgeo.report.curves import COMPONENTS, curves, error_pictures
 from nfsgeo.report.maps import Column, FieldFigure
 from nfsgeo.report.run_folder import Predictions, RunFolder
-from nfsgeo.report.style import COLOURS, Picture, tolerant
+from nfsgeo.report.style import COLOURS, Picture, styled, tolerant
 from nfsgeo.report.text import axis_labels, mae_text, with_unit
 from nfsgeo.report.views import densest_part
 from nfsgeo.training.artifacts import write_bytes
 
-__all__ = ["SAMPLES", "evenly", "plot_file", "run_pictures", "sample_figure"]
+__all__ = ["SAMPLES", "evenly", "plot", "plot_file", "run_pictures", "sample_figure"]
 
 SAMPLES = 2  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of each
@@ -58,35 +59,73 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
     """
     out_dir.mkdir(parents=True, exist_ok=True)
     written = []
+    for sample in range(min(SAMPLES_FILE, file.num_samples)):
+        for picture in _pictures_of_sample(file, sample):
+            if content := picture.png:
+                written.append(out_dir / f"{picture.name}.png")
+                write_bytes(written[-1], content)
+    return written
+
+
+def plot(fields: Fields, *, sample: int = 0, name: str | None = None) -> Figure:
+    """Draw a sample of fields at several time steps.
+
+    Args:
+        fields: The fields, from a file or from memory.
+        sample: Number of the sample.
+        name: The component or static input to draw; None for the first component.
+
+    Returns:
+        A figure of matplotlib, which notebooks show and ``savefig`` writes.
+
+    Raises:
+        UserError: There is no such sample or name.
+    """
+    if not 0 <= sample < fields.num_samples:
+        expected = f"a number from 0 to {fields.num_samples - 1}"
+        raise UserError(f"sample {sample} of {fields.path}", expected, "change it")
+    names = [*fields.component_names, *fields.static_names]
+    name = name or names[0]
+    if name not in names:
+        expected = f"one of {', '.join(names)}"
+        raise UserError(f"name {name!r} of {fields.path}", expected, "change it")
+    pictures = {
+        picture.about: picture for picture in _pictures_of_sample(fields, sample)
+    }
+    with styled():
+        figure: Figure = pictures[name].draw().figure
+    return figure
+
+
+def _pictures_of_sample(file: Fields, sample: int) -> Iterator[Picture]:
+    """Yield a picture of each static input and component, in that order.
+
+    Its name is that of its file, ``about`` that of the variable.
+    """
     axes = axis_labels(file.domain, [file.units.get(axis, "") for axis in file.space])
     shown = evenly(file.num_observed() or len(file.times), TIME_STEPS)
     times = time_texts(file.times[shown], file.time_unit)
     times = times if len(file.times) > 1 else ["solution"]
-    for sample in range(min(SAMPLES_FILE, file.num_samples)):
-        look: dict[str, Any] = {"axes": axes, "triangles": file.triangles(sample)}
-        steps = [file.read(sample, slice(k, k + 1))[:, 0] for k in shown]
-        static = file.read_static(sample).T if file.static_names else ()
-        panels = {
-            name: {"static input": values}
-            for name, values in zip(file.static_names, static, strict=False)
-        }
-        for c, name in enumerate(file.component_names):
-            timed = zip(times, steps, strict=True)
-            panels[name] = {title: values[:, c] for title, values in timed}
-        for name, fields in panels.items():
-            labels, titles = [with_unit(name, file.units.get(name))], list(fields)
-            u = np.stack(list(fields.values()))[:, None].astype(np.float64)
-            if file.domain.dim == 1:  # curves, one below the other
-                labels, titles, u = titles, labels, u.swapaxes(0, 1)
-            pairs = zip(titles, u, strict=True)
-            columns = [Column(title, rows, name) for title, rows in pairs]
-            pos = file.coordinates(sample)
-            draw = partial(FieldFigure, file.domain, pos, columns, labels, **look)
-            target = out_dir / f"sample-{sample}-{safe_name(name)}.png"
-            if content := Picture(target.stem, "fields", name, draw).png:
-                write_bytes(target, content)
-                written.append(target)
-    return written
+    look: dict[str, Any] = {"axes": axes, "triangles": file.triangles(sample)}
+    steps = [file.read(sample, slice(k, k + 1))[:, 0] for k in shown]
+    static = file.read_static(sample).T if file.static_names else ()
+    panels = {
+        name: {"static input": values}
+        for name, values in zip(file.static_names, static, strict=False)
+    }
+    for c, name in enumerate(file.component_names):
+        timed = zip(times, steps, strict=True)
+        panels[name] = {title: values[:, c] for title, values in timed}
+    for name, fields in panels.items():
+        labels, titles = [with_unit(name, file.units.get(name))], list(fields)
+        u = np.stack(list(fields.values()))[:, None].astype(np.float64)
+        if file.domain.dim == 1:  # curves, one below the other
+            labels, titles, u = titles, labels, u.swapaxes(0, 1)
+        pairs = zip(titles, u, strict=True)
+        columns = [Column(title, rows, name) for title, rows in pairs]
+        pos = file.coordinates(sample)
+        draw = partial(FieldFigure, file.domain, pos, columns, labels, **look)
+        yield Picture(f"sample-{sample}-{safe_name(name)}", "fields", name, draw)
 
 
 def _field_pictures(e: Predictions) -> Iterator[Picture]:

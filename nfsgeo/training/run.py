@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
+import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +19,7 @@ from torch.multiprocessing.spawn import ProcessException
 
 from nfsgeo.config import RunConfig
 from nfsgeo.errors import UserError
-from nfsgeo.files import only_here
+from nfsgeo.files import cache_folder, growing, only_here
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import read_json, write_json, write_yaml
 from nfsgeo.training.checkpoints import BestAndLast, own_checkpoint, restore
@@ -30,7 +32,7 @@ from nfsgeo.training.processes import (
     quiet_lightning,
 )
 from nfsgeo.training.run_paths import RunPaths
-from nfsgeo.training.source import check_in_place, relocated
+from nfsgeo.training.source import DEMONSTRATION, check_in_place, relocated
 from nfsgeo.training.trainer import LOGGERS, History, make_trainer
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
@@ -50,9 +52,19 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
     Raises:
         UserError: The folder holds something.
     """
-    config = experiment.config
-    data = experiment.file.equation or experiment.file.path.stem
+    config, source = experiment.config, experiment.file.path
+    memory = source.parent == cache_folder() and source.name != DEMONSTRATION
+    named = source.stem.rpartition("-")[0] if memory else source.stem
+    data = experiment.file.equation or named
     paths = RunPaths.new(out, f"{config.model.name}-{data}")
+    if memory:  # The user may empty the cache, and has no other file.
+        kept = paths.root.resolve() / source.name
+        try:
+            os.link(source, kept)
+        except OSError:  # on another file system, or one without links
+            with growing(kept) as part:
+                shutil.copyfile(source, part)
+        config = config.changed(data=config.data.changed(file=kept))
     write_yaml(paths.config, config.model_dump(mode="json"))
     return paths
 

@@ -103,7 +103,7 @@ def test_points_are_read_from_tables_as_fields_are():
 
 def test_names_of_query_points_are_kept(run, waves):
     Path("q.csv").write_text("name,x,y\nA,0.5,0.25\nB,0.75,0.5\n")
-    found = predict(run.root, waves, Path("out.nc"), query_points=Path("q.csv"))
+    found = predict(run.root, waves, Path("out.nc"), query_pos=Path("q.csv"))
     assert found.stations(1) == ["A", "B"]
 
 
@@ -133,10 +133,10 @@ def test_points_beside_a_periodic_axis_are_brought_back():
 
 def test_points_may_be_an_array(run, waves, refuses):
     points = np.random.default_rng(0).random((7, 2))
-    found = predict(run.root, waves, Path("out.nc"), query_points=points)
+    found = predict(run.root, waves, Path("out.nc"), query_pos=points)
     assert np.array_equal(found.coordinates(1), points)
     given = run.root, waves, Path("new.nc")
-    refuses("one row of 2 coordinates", predict, *given, query_points=points[0])
+    refuses("one row of 2 coordinates", predict, *given, query_pos=points[0])
 
 
 @pytest.mark.filterwarnings("error")
@@ -177,17 +177,23 @@ def test_query_points_in_blocks(run, waves, monkeypatch):
         part_of(waves, Path("2.nc")),
         np.random.default_rng(0).random((2500, 2)),
     )
-    together = predict(run, data, Path("a.nc"), query_points=points)
+    together = predict(run, data, Path("a.nc"), query_pos=points)
     # The function has the name of its module.
     monkeypatch.setattr(sys.modules["nfsgeo.evaluation.predict"], "POINTS", 1024)
     done = list[int]()
     progress = {"progress": lambda what, num, total: done.append(num / total)}
-    blocks = predict(run, data, Path("b.nc"), query_points=points, **progress)
+    blocks = predict(run, data, Path("b.nc"), query_pos=points, **progress)
     assert np.array_equal(blocks.coordinates(), points)
     for sample in (0, 1):
         one, other = (each.read(sample, slice(None)) for each in (together, blocks))
         assert np.allclose(one, other, atol=1e-6)
     assert done == sorted(done) and done[-1] == 1
+    before = sorted(Path().iterdir())
+    in_memory = predict(run, data, query_pos=points)
+    assert in_memory.parameters.keys() == together.parameters.keys()
+    assert np.array_equal(in_memory.read(1, slice(None)), blocks.read(1, slice(None)))
+    assert in_memory.provenance == together.provenance
+    assert sorted(Path().iterdir()) == before
 
 
 def test_predictions_that_are_not_finite_are_told(run, waves, caplog):

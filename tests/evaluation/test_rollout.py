@@ -32,6 +32,6 @@ def test_predictions_of_any_length(run, waves):
     np.testing.assert_allclose(whole[:, :10], expected, atol=1e-6)
     np.testing.assert_array_equal(short.read(3, slice(None)), whole[:, :4])
     np.save(Path("q.npy"), np.random.default_rng(0).random((6, 2)))
-    more = {"query_points": Path("q.npy"), "steps": 25}
+    more = {"query_pos": Path("q.npy"), "steps": 25}
     elsewhere = nfsgeo.predict(run, waves, Path("q.nc"), **more)
     assert elsewhere.read(3, slice(None)).shape == (6, 25, 1)

@@ -125,7 +125,7 @@ def test_a_table_of_query_points_may_hold_them(plate, tmp_path, caplog):
     found = {}
     for name in ("q.csv", "q.npz", "q.npy"):
         made = nfsgeo.predict(
-            run, data, tmp_path / f"{name}.nc", query_points=tmp_path / name
+            run, data, tmp_path / f"{name}.nc", query_pos=tmp_path / name
         )
         found[name] = made.read(0, slice(None))
     assert caplog.text.count("a at the query points is that of all 12 samples") == 2
@@ -134,13 +134,13 @@ def test_a_table_of_query_points_may_hold_them(plate, tmp_path, caplog):
     np.savez(tmp_path / "short.npz", pos=queries, a=known[:4])
     with pytest.raises(UserError, match="a of shape"):
         short = tmp_path / "short.npz"
-        nfsgeo.predict(run, data, tmp_path / "s.nc", query_points=short)
+        nfsgeo.predict(run, data, tmp_path / "s.nc", query_pos=short)
     np.savez(tmp_path / "typo.npz", pos=queries, aa=known)
     np.savez(tmp_path / "huge.npz", pos=queries, a=1e300 * known)
     for name, said in (("typo", "array aa, .* of pos and a"), ("huge", "float32")):
         with pytest.raises(UserError, match=said):
             wrong = tmp_path / f"{name}.npz"
-            nfsgeo.predict(run, data, tmp_path / "s.nc", query_points=wrong)
+            nfsgeo.predict(run, data, tmp_path / "s.nc", query_pos=wrong)
 
 
 def test_boundary_inputs_are_computed_at_other_points():

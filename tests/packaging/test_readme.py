@@ -57,5 +57,5 @@ def test_python_example_runs():
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names: dict[str, Any] = {}
     exec(example, names)
-    assert names["ahead"].shape == (200, 10, 1)
+    assert names["ahead"].shape == (50, 10, 1)
     assert np.isfinite(names["ahead"]).all() and names["errors"]["mae"] > 0

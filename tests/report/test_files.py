@@ -59,3 +59,14 @@ def test_point_clouds_are_drawn(tmp_path, dim):
     u, domain = [waves(each, times) for each in pos], Domain.unit(dim, periodic=False)
     written = plot_file(nfsgeo.from_arrays(u, pos, times, domain=domain), tmp_path)
     assert drawn(written) == {f"sample-{k}-u.png" for k in range(3)}
+
+
+def test_a_sample_is_drawn_in_memory(refuses):
+    pos, times = np.random.default_rng(0).uniform(size=(50, 2)), np.arange(3.0)
+    domain = Domain.unit(2, periodic=False)
+    fields = nfsgeo.from_arrays(waves(pos, times)[None], pos, times, domain=domain)
+    figure = nfsgeo.plot(fields)
+    shown = [ax for ax in figure.axes if ax.collections or ax.images]
+    assert len(shown) >= 3  # a map for each time step
+    refuses("sample 1 .* a number from 0 to 0", nfsgeo.plot, fields, sample=1)
+    refuses("name 'v' .* one of u", nfsgeo.plot, fields, name="v")

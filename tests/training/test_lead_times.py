@@ -98,7 +98,7 @@ def test_unequal_time_steps_train_evaluate_and_predict(tiny):
         np.testing.assert_allclose(ahead.read(2, slice(None)), expected, rtol=1e-5)
     with nfsgeo.predict(run, data, "default.nc", first=4) as ahead:
         assert ahead.times.tolist() == (7.5 + UNEQUAL[3:7] - 3).tolist()
-    with pytest.raises(UserError, match="steps 3 of .* time steps of 0.5 to 2.5"):
+    with pytest.raises(UserError, match="steps=3 of .* time steps of 0.5 to 2.5"):
         nfsgeo.predict(run, data, "steps.nc", steps=3)
     for wrong, what in (([2, 1], "increase"), ([0], "increase"), ([99], "at most")):
         with pytest.raises(UserError, match=what):

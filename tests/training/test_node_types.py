@@ -133,7 +133,7 @@ def test_boundary_inputs_are_those_of_the_query_points(bounded, around_bodies):
             kinds = fields.read_static(sample)[:, 0]
             np.savez("q.npz", pos=fields.coordinates(sample), node_type=kinds)
         out = Path(f"{sample}.nc")
-        found = nfsgeo.predict(run, fields, out, query_points="q.npz")
+        found = nfsgeo.predict(run, fields, out, query_pos="q.npz")
         same = found.read(sample, slice(None)), usual.read(sample, slice(None))
         np.testing.assert_allclose(*same, rtol=1e-3, atol=1e-4)
 

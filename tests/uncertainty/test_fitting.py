@@ -132,7 +132,7 @@ def test_predictions_have_bands_of_a_level(banded, trained, waves, refuses):
     shares = below / (below + above)
     assert np.allclose(shares, shares[:1], atol=1e-4)  # alike at all points
     np.save("q.npy", wide.coordinates(1)[5:9])
-    at = nfsgeo.predict(banded, waves, "at.csv", query_points="q.npy")
+    at = nfsgeo.predict(banded, waves, "at.csv", query_pos="q.npy")
     assert at.component_names == ["u", "u_lower", "u_upper"]
     assert np.allclose(at.read(1, slice(None)), w[5:9], rtol=1e-4, atol=1e-4)
     further = nfsgeo.predict(banded, waves, "ahead.nc", steps=12)

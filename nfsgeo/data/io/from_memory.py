@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ def from_arrays(
     units: Mapping[str, str] | None = None,
     equation: str = "",
     split: Mapping[str, ArrayLike] | None = None,
+    name: str = "arrays",
 ) -> Fields:
     """Fields at points, from arrays or tensors.
 
@@ -79,6 +81,7 @@ def from_arrays(
         equation: Name of the equation.
         split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``; in order
             0.7/0.1/0.2 when None.
+        name: Name of the data, for messages and for the folders of runs.
 
     Raises:
         UserError: A shape contradicts another, values are no finite numbers, or a point
@@ -90,10 +93,10 @@ def from_arrays(
         ("a", static, static_names, STATIC, ("point", "component")),
     ]
     variables = {}
-    for name, values, names, role, dims in arrays:
+    for short, values, names, role, dims in arrays:
         if values is not None or role == FIELD:
             about = {"role": role, "components": names}
-            variables[name] = dims, _by_sample(values, role, len(dims)), about
+            variables[short] = dims, _by_sample(values, role, len(dims)), about
     num = len(variables["u"][1])
     points: Any = pos
     if not (isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1):
@@ -129,7 +132,8 @@ def from_arrays(
             fields = with_graph(fields, edges, edge_weight)
     fields = _with_units(fields, units)
     todo = "give t, the time of each"
-    return with_user_answers(fields, None, domain, list(numbers), todo)
+    fields = with_user_answers(fields, None, domain, list(numbers), todo)
+    return replace(fields, path=Path(name))
 
 
 def from_xarray(
@@ -138,6 +142,7 @@ def from_xarray(
     columns: Columns | None = None,
     domain: Domain | None = None,
     known: Sequence[str] = (),
+    name: str = "dataset",
 ) -> Fields:
     """Fields in a data set of xarray, in memory or lazy.
 
@@ -151,6 +156,7 @@ def from_xarray(
         domain: The box and its periodic axes; that of the coordinates when None.
         known: Names of fields that are known ahead, and of variables of samples alone
             that are inputs of a model.
+        name: Name of the data, for messages and for the folders of runs.
 
     Raises:
         UserError: The data set can be read in two ways, or has no field, or no time of
@@ -165,7 +171,7 @@ def from_xarray(
     todo = "add the coordinate: dataset.assign_coords(time=...)"
     fields = with_user_answers(fields, None, domain, known, todo)
     fields.check_known()
-    return fields
+    return replace(fields, path=Path(name))
 
 
 def from_pyg(
@@ -180,6 +186,7 @@ def from_pyg(
     static_names: Sequence[str] | None = None,
     forcing_names: Sequence[str] | None = None,
     units: Mapping[str, str] | None = None,
+    name: str = "graphs",
 ) -> Fields:
     """Fields in a list of PyTorch Geometric's ``Data``.
 
@@ -204,6 +211,7 @@ def from_pyg(
         static_names: Names of the components of a coefficient ``x``.
         forcing_names: Names of the components of ``forcing``.
         units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
+        name: Name of the data, for messages and for the folders of runs.
 
     Raises:
         UserError: Graphs differ in their attributes, or can be read in two ways.
@@ -223,7 +231,8 @@ def from_pyg(
     fields = with_kinds(_with_units(fields, units), columns)
     todo = "give each graph the times of its x, and of its y, data.t = ..., or say "
     todo += "which axis is time, time_axis=..."
-    return with_user_answers(fields, None, domain, known, todo)
+    fields = with_user_answers(fields, None, domain, known, todo)
+    return replace(fields, path=Path(name))
 
 
 def saved_path(fields: Fields | Path | str) -> Path:

@@ -90,7 +90,7 @@ def test_graphs_that_are_time_steps(tmp_path, n, steps, one_line):
     pos = torch.arange(2.0 * n).reshape(n, 2)
     graphs = [Data(x=u[:, k], pos=pos, nu=0.1) for k in range(steps)]
     path = saved(tmp_path / "a.pt", graphs)
-    with pytest.raises(UserError, match="--series samples.*time-steps"):
+    with pytest.raises(UserError, match="series=samples.*time-steps"):
         nfsgeo.data.open(path, times=times)
     fields = nfsgeo.data.open(path, series="time-steps", times=times)
     np.testing.assert_array_equal(fields.read(0, slice(None)), u)

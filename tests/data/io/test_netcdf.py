@@ -315,7 +315,7 @@ def test_fields_along_time_alone_are_known_ahead(tmp_path):
         lambda: nfsgeo.data.convert(path, out),
         lambda: nfsgeo.from_xarray(dataset),
     ):
-        with pytest.raises(UserError, match="co2 along time alone.*--known co2"):
+        with pytest.raises(UserError, match="co2 along time alone.*known=co2"):
             call()
     assert not out.exists()
     nfsgeo.data.convert(path, out, known=["co2"])

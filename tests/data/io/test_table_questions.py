@@ -190,7 +190,7 @@ def test_simulations_never_lie_over_each_other(
     path = tmp_path_factory.mktemp("cases") / "a.csv"
     table.to_csv(path, index=False)
     for columns in ({}, {"ignore": name}, {"static": name}, {"field": [name, "u"]}):
-        with pytest.raises(UserError, match=f"--columns sample={name}"):
+        with pytest.raises(UserError, match=f'"sample": "{name}"'):
             nfsgeo.open(path, columns=columns)
     fields = nfsgeo.open(path, columns={"sample": name})
     assert (fields.num_samples, fields.num_points(0)) == (groups, size)
