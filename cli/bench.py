@@ -161,7 +161,7 @@ def suite(
         suites.write_tables(content, runs, out, scale, command, data_seeds)
         suites.write_suite_report(out)
 
-    rows = suites.collect(_carry_out(runs, out, write, as_json=as_json, **options), out)
+    rows = suites.collect(carry_out(runs, out, write, as_json=as_json, **options), out)
     shown = table(suites.measure_title(content.measures[0]), error_texts(content, rows))
     files = f"results  {out / 'results.csv'}", f"report   {out / 'report.html'}"
     report(as_json, {"results": rows}, shown, *files)
@@ -211,7 +211,7 @@ def tune(
     def write() -> None:
         rows.extend(suites.write_choices(content, trials, out))
 
-    runs = _carry_out(trials, out, write, as_json=as_json, **options)
+    runs = carry_out(trials, out, write, as_json=as_json, **options)
     columns = ["problem", "variant", "trial", "valid_rmse"]
     chosen = pd.DataFrame([row for row in rows if row["chosen"]], columns=columns)
     text = table("problem", chosen.set_index("problem"))
@@ -241,7 +241,7 @@ bench.add_command(draw, "report")
 bench.add_command(perf)
 
 
-def _carry_out(
+def carry_out(
     runs: Sequence[Run],
     out: Path,
     write: Callable[[], None],

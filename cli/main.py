@@ -24,7 +24,7 @@ VERBS = {
     **{"calibrate": "evaluate", "export": "predict", "plot": "plot"},
     **{"compare": "plot", "generate": "generate", "convert": "convert"},
     **{"info": "info", "models": "listings", "datasets": "listings"},
-    **{"bench": "bench"},
+    **{"tune": "tune", "bench": "bench"},
 }
 USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
 # Signals that end a command as Ctrl-C does; clusters send the last two beforehand.

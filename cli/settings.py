@@ -40,7 +40,7 @@ class Name(click.Choice):
 
 
 class SettingsCommand(click.Command):
-    """A command that also has the options :data:`OPTIONS`.
+    """A command that also has the options :data:`OPTIONS`, unless they are its own.
 
     They are made when they are asked for: importing the settings takes 0.1 seconds.
     """
@@ -55,7 +55,8 @@ class SettingsCommand(click.Command):
         return [_option(name, key, kinds.get(name)) for name, key in OPTIONS.items()]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*self.settings, *super().get_params(ctx)]
+        own = super().get_params(ctx)
+        return [*{each.name: each for each in [*self.settings, *own]}.values()]
 
 
 def _option(name: str, key: str, kind: click.ParamType | None) -> click.Option:

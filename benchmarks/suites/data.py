@@ -78,6 +78,8 @@ class DataFiles(Part):
 
     def obtain(self, progress: Progress = silent) -> dict[str, Any]:
         """Return the settings of a run on these files."""
+        if not self.files:  # the settings of the run name them
+            return {}
         path, columns = self.first(), dict(self.columns)
         assert path is not None
         if "points" in columns:

@@ -64,7 +64,7 @@ class Run:
         content = [data, self.settings, self.unseen, self.repeats]
         content += filter(None, (self.states, self.meshes, self.memory))
         content += ["boosting"] * self.boosting + ["trial"] * bool(self.trial)
-        text = json.dumps(content, sort_keys=True)
+        text = json.dumps(content, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         variant = f"{self.variant}@{self.trial}" if self.trial else self.variant
         names = safe_name(self.problem), safe_name(variant)

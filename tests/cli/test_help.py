@@ -101,7 +101,7 @@ def test_help_does_not_wait_for_torch(arguments):
         f"result = CliRunner().invoke(main, {arguments or ['--help']})\n"
         f"assert result.exit_code == {2 * ('--modle' in arguments)}, result.output\n"
         "slow = {'torch', 'lightning', 'numpy', 'h5py', 'rich'}\n"
-        f"slow |= {set() if 'train' in arguments else {'pydantic'}}\n"
+        f"slow |= {set() if {'train', 'tune'} & {*arguments} else {'pydantic'}}\n"
         "slow &= set(sys.modules)\n"
         "assert not slow, slow\n"
     )
