@@ -12,8 +12,8 @@ __all__ = ["TooLarge", "UserError", "require"]
 # a sentence are no values of it.
 WORDS = "a|an|and|are|beside|for|if|in|is|of|on|or|out|that|to|with|you"
 OPTION = re.compile(
-    r"nfsgeo [a-z]+ [^;]*"
-    rf"|(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?: (?!(?:{WORDS})\b)([^\s;()]*[^\s;(),:.]))?"
+    r"nfsgeo [a-z]+ [^;]*|(?<![\w-])--([a-z]+(?:-[a-z]+)*)"
+    rf"(?: (?!(?:{WORDS})\b)((?:'[^']*'|[^\s;()'])+(?<![,:.])))?"
 )
 
 
@@ -46,15 +46,18 @@ class UserError(ValueError):
 
 def _argument(match: re.Match[str]) -> str:
     """Name an option of the command line as Python does."""
-    option, value = match.groups()
-    if option is None or match[0].startswith("nfsgeo"):
+    option, value = match[1], (match[2] or "").replace("'", "")
+    if not option:
         return match[0]
-    if option == "set" and value:
-        return str(value)
     name = option.replace("-", "_")
-    if option == "columns" and value and "=" in value:
-        pairs = (pair.partition("=") for pair in value.split(","))
-        value = "{" + ", ".join(f'"{key}": "{of}"' for key, _, of in pairs) + "}"
+    if option == "set" and value:
+        return value
+    if option == "columns" and "=" in value:
+        names: dict[str, list[str]] = {}
+        for pair in value.split(","):
+            key, _, of = pair.partition("=")
+            names.setdefault(key, []).append(of)
+        value = str({key: of if of[1:] else of[0] for key, of in names.items()})
     return f"{name}={value}" if value else name
 
 

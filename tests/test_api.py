@@ -65,7 +65,8 @@ def test_what_python_callers_mistake_is_said_in_their_words(one_line):
             "try --set data.split=[0.8,0.2] (or not)",
             "try data.split=[0.8,0.2] (or not)",
         ),
-        ("say --columns x=lon,y=lat", 'say columns={"x": "lon", "y": "lat"}'),
+        ("say --columns x=lon,y=lat", "say columns={'x': 'lon', 'y': 'lat'}"),
+        ("say --columns 'x=a b',x=c", "say columns={'x': ['a b', 'c']}"),
         ("or nfsgeo convert F --out N.nc", "or nfsgeo convert F --out N.nc"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+from torch_geometric.utils import is_sparse, to_edge_index
 
 from nfsgeo.geometry.box import length
 from nfsgeo.geometry.domain import Domain
@@ -18,6 +19,7 @@ __all__ = [
     "GraphTensors",
     "SparseRows",
     "batch_graphs",
+    "edges_of",
     "outside_inference",
     "pointers",
     "sparse_rows",
@@ -43,6 +45,17 @@ def outside_inference(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return outside
+
+
+def edges_of(adj_t: Any) -> tuple[Tensor, Tensor]:
+    """Return the edges ``[2, E]`` of a sparse matrix and its values ``[E]``.
+
+    Args:
+        adj_t: Its rows are the targets and its columns the sources, as PyTorch
+            Geometric has them.
+    """
+    rows_and_columns, values = to_edge_index(adj_t)
+    return rows_and_columns.flip(0), values
 
 
 class Transpose(NamedTuple):
@@ -130,7 +143,8 @@ class BipartiteGraph:
         Displacements pass first and second derivatives to the positions.
 
         Args:
-            edge_index: Sources and targets ``[2, E]`` in any order.
+            edge_index: Sources and targets ``[2, E]`` in any order, or the transposed
+                adjacency matrix ``adj_t`` ``[m, n]``, whose values do not count.
             pos: Positions of the sources ``[n, d]`` and of the targets ``[m, d]``.
             domain: The box, for displacements to the nearest image; None for open
                 space.
@@ -139,6 +153,8 @@ class BipartiteGraph:
         """
         pos_source, pos_target = pos
         num_source, num_target = pos_source.size(0), pos_target.size(0)
+        if is_sparse(edge_index):
+            edge_index = edges_of(edge_index)[0]
         order = (edge_index[1] * num_source + edge_index[0]).argsort(stable=True)
         source, target = edge_index = edge_index.index_select(1, order)
         ends = pos_source.index_select(0, source), pos_target.index_select(0, target)

@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.utils import is_sparse
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.geometry.bipartite import edges_of
 from nfsgeo.nn.graph_shift import (
     node_graph,
     scaled_laplacian,
@@ -201,14 +203,17 @@ class GraphGRU(nn.Module, ABC):
 
         Args:
             x: inputs.
-            edge_index: ``[2, E]``, sources and targets in any order; or ``h``, before
-                what :meth:`prepared` returns.
+            edge_index: ``[2, E]``, sources and targets in any order; the transposed
+                adjacency matrix ``adj_t`` ``[N, N]``, whose values are weights; or
+                ``h``, before what :meth:`prepared` returns.
             edge_weight: weights ``[E]`` of the edges, 1 by default.
             h: the hidden state, zeros by default.
 
         Raises:
             UserError: when edges or weights are missing.
         """
+        if edge_index is not None and is_sparse(edge_index):
+            edge_index, edge_weight = edges_of(edge_index)
         if edge_index is not None and edge_index.is_floating_point():
             if edge_weight is None:
                 given, todo = "a hidden state and no graph", "name it: h=..."

@@ -178,7 +178,7 @@ def test_quantities_are_no_samples(name, tmp_path, one_line):
     seed=st.integers(0, 99),
 )
 def test_simulations_never_lie_over_each_other(
-    tmp_path_factory, name, groups, size, steps, shared, by_time, seed
+    tmp_path_factory, refuses, name, groups, size, steps, shared, by_time, seed
 ):
     random, rows = np.random.default_rng(seed), []
     for group in range(groups):
@@ -190,8 +190,7 @@ def test_simulations_never_lie_over_each_other(
     path = tmp_path_factory.mktemp("cases") / "a.csv"
     table.to_csv(path, index=False)
     for columns in ({}, {"ignore": name}, {"static": name}, {"field": [name, "u"]}):
-        with pytest.raises(UserError, match=f'"sample": "{name}"'):
-            nfsgeo.open(path, columns=columns)
+        refuses(f"--columns sample={name}", nfsgeo.open, path, columns=columns)
     fields = nfsgeo.open(path, columns={"sample": name})
     assert (fields.num_samples, fields.num_points(0)) == (groups, size)
 
@@ -248,11 +247,10 @@ def test_classes_of_stations_are_no_simulations(tmp_path):
         (b"\xd0\xcf\x11\xe0" + bytes(600), "read_excel"),
     ],
 )
-def test_the_bad_cell_and_the_remedy(text, words, tmp_path):
+def test_the_bad_cell_and_the_remedy(text, words, tmp_path, refuses):
     text = text.encode() if isinstance(text, str) else text
     (tmp_path / "a.csv").write_bytes(text)
-    with pytest.raises(UserError, match=words):
-        nfsgeo.open(tmp_path / "a.csv")
+    refuses(words, nfsgeo.open, tmp_path / "a.csv")
 
 
 def test_wrappings(tmp_path):
