@@ -311,6 +311,8 @@ class _AtScale:
             **fixed,
             "seed": seed,
         }
+        if "trainer.budget" in settings:
+            settings.pop(EPOCHS, None)  # of the scale
         try:
             if not network:  # whose program reads its own
                 load_config(overrides=settings)

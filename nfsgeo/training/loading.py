@@ -74,7 +74,10 @@ def load_config(
         todo = f"take them out of the file, or train {in_file}"
         raise UserError(what, f"settings of {name}", todo)
     if settings.get("preset") == "paper":
-        settings = merged(_paper_preset(name), settings)
+        preset = _paper_preset(name)
+        if "budget" in settings.get("trainer", {}):
+            preset["trainer"].pop("epochs")
+        settings = merged(preset, settings)
     fields = MODELS[name].Settings.model_fields if name in MODELS else ()
     with explained(known=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
         config = RunConfig.model_validate(settings)

@@ -7,6 +7,7 @@ import pytest
 
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
+from nfsgeo.training import load_config
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import carry_out_all, collect, read_suite, runs_of
 from nfsgeo_benchmarks.suites.suite import BAND_COLUMNS, DIFFERENCES
@@ -46,6 +47,14 @@ def test_later_settings_override_earlier_ones(runs_with):
     assert found[3].settings == expected
     (only,) = runs_with(**{"problems/waves/variants": ["wide"]})
     assert only.variant == "wide"
+
+
+def test_a_budget_takes_the_place_of_epochs(runs_with):
+    budget = {"trainer.budget": 0.5, "preset": "paper"}
+    found = runs_with(**{"problems/waves/settings": budget})
+    config = load_config(overrides=found[0].settings)
+    assert config.trainer.budget == 0.5
+    assert "epochs" not in config.trainer.model_fields_set
 
 
 def test_each_seed_may_have_samples_of_its_own(runs_with, small, tmp_path):
