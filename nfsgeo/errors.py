@@ -58,6 +58,10 @@ def _argument(match: re.Match[str]) -> str:
             key, _, of = pair.partition("=")
             names.setdefault(key, []).append(of)
         value = str({key: of if of[1:] else of[0] for key, of in names.items()})
+    elif value == "none":
+        value = "None"
+    elif re.fullmatch("[a-z][a-z_-]*", value):
+        value = repr(value)
     return f"{name}={value}" if value else name
 
 

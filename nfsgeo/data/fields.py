@@ -370,7 +370,7 @@ class Fields(Layout):
                 f"{', '.join(left)} along time alone",
                 "fields in space, or inputs that are known ahead",
                 f"say so, convert --known {','.join(left)} or train --set data.known="
-                f"[{','.join(left)}], in Python known={left}, or leave them out",
+                f"[{','.join(left)}], or leave them out",
             )
 
     def __enter__(self) -> Self:

@@ -110,7 +110,7 @@ def test_frozen_parts_keep_their_weights_bit_for_bit(run, train, resume):
     [
         # Whose blocks fit all the same.
         ({"model.name": "gino"}, "of nfs to start gino from"),
-        ({"model.freeze": ["block"]}, "freeze=block.*the nearest is blocks"),
+        ({"model.freeze": ["block"]}, "freeze=.block.*the nearest is blocks"),
         ({"model.start_from": "nowhere"}, "nowhere"),
     ],
 )

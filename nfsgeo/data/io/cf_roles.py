@@ -325,10 +325,9 @@ def check_dims(
                 raise UserError(given, "one dimension of samples", todo)
             if "field" not in kinds.values():
                 readings += [f"ignore={along[0]}"]
-            say = str({readings[0].split("=")[0]: str(dim)}).replace("'", '"')
             raise UserError(
                 f"{path} with {along[0]} along {dim}, of {data[along[0]].sizes[dim]}",
                 "dimensions of samples, time and space alone",
-                f"say what it is, --columns {', or '.join(readings)}, in Python "
-                f"columns={say}, or choose one, dataset.isel({dim}=0)",
+                f"say what it is, --columns {', or --columns '.join(readings)}, or "
+                f"choose one, dataset.isel({dim}=0)",
             )

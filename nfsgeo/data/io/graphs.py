@@ -35,7 +35,7 @@ EDGES = ("edge_index", "edge_weight")
 PARTS = {f"{part}_mask" for part in ("train", "val", "valid", "test")}
 FACES = {3: "triangle", 4: "quad"}  # by the corners of a column of ``face``
 KINDS = ("samples", "time-steps")
-SERIES = 'give --series {0}, in Python series="{0}"'
+SERIES = "give --series {0}"
 LIST = "a list of Data with pos and x, one for each sample or time step"
 
 
@@ -299,7 +299,7 @@ def _arrays(
             only = f"attributes {', '.join(READ)}, {NODE_TYPE}, masks of points, "
             only += "and single numbers"
             todo = f"delete data.{key}, or call it a static input, --columns "
-            todo += f'static={key}, in Python columns={{"static": "{key}"}}'
+            todo += f"static={key}"
             if key in ("batch", "ptr"):
                 todo = "give the list of graphs that it was made of, to_data_list()"
             elif not at_points:

@@ -189,7 +189,7 @@ def test_no_question_contradicts_a_choice(one_line):
     """Of levels, an axis comes first; of members and lead times what they are."""
     call, dataset = nfsgeo.from_xarray, analysis()
     message = one_line(call, dataset, columns={"field": "temperature"})
-    assert "z=level, or sample=level" in message and "field=" not in message
+    assert "z=level, or --columns sample=level" in message and "field=" not in message
     assert "ignore=" not in message and "msl" not in message
     two = analysis()[["temperature", "msl"]]
     assert "field=msl or field=temperature" in one_line(call, two)

@@ -191,7 +191,7 @@ def test_a_data_set_of_xarray(contents, one_line):
         (globe, "domain="),
         (dataset.drop_vars("temperature"), "no field"),
         (dataset.drop_vars("time"), "dataset with 3 time steps and no times"),
-        (dataset.expand_dims(level=2), 'columns={"sample": "level"}'),
+        (dataset.expand_dims(level=2), "--columns sample=level"),
         (xarray.Dataset(), "no variables"),
         ("sea.nc", "dataset ('str' object has no attribute 'variables')"),
     ):

@@ -90,7 +90,7 @@ def test_graphs_that_are_time_steps(tmp_path, n, steps, one_line):
     pos = torch.arange(2.0 * n).reshape(n, 2)
     graphs = [Data(x=u[:, k], pos=pos, nu=0.1) for k in range(steps)]
     path = saved(tmp_path / "a.pt", graphs)
-    with pytest.raises(UserError, match="series=samples.*time-steps"):
+    with pytest.raises(UserError, match="series='samples'.*time-steps"):
         nfsgeo.data.open(path, times=times)
     fields = nfsgeo.data.open(path, series="time-steps", times=times)
     np.testing.assert_array_equal(fields.read(0, slice(None)), u)
@@ -140,7 +140,7 @@ def test_graphs_that_would_be_misread(graphs, words, tmp_path, one_line):
 def test_attributes_at_points_that_are_told(caplog, one_line):
     normals = torch.randn(2, 4, 2)
     graphs = [graph(normal=each, edge_attr=torch.ones(3, 1)) for each in normals]
-    assert 'columns={"static": "normal"}' in one_line(nfsgeo.from_pyg, graphs)
+    assert "--columns static=normal" in one_line(nfsgeo.from_pyg, graphs)
     names = {"component_names": ["T"], "units": {"T": "K"}}
     fields = nfsgeo.from_pyg(graphs, columns={"static": "normal"}, **names)
     assert fields.component_names == ["T"] and fields.units == {"T": "K"}
