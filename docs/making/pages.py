@@ -1,10 +1,17 @@
-"""What pages hold that is made when the site is built: tables, cards and formulas."""
+"""Generated parts of pages, and formulas of the site.
+
+``make pages`` writes the tables of models, settings and formats and the cards of
+trained models into the pages, each between ``<!-- begin NAME -->`` and
+``<!-- end NAME -->``. The site build calls :func:`on_page_content`.
+"""
 
 from __future__ import annotations
 
+import html
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from nfsgeo.data.io import FORMATS
@@ -12,35 +19,34 @@ from nfsgeo.data.writers import WRITERS
 from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
 
-__all__ = [
-    "formats_read",
-    "formats_written",
-    "mathml",
-    "model_settings",
-    "model_table",
-    "on_page_markdown",
-]
+__all__ = ["mathml", "on_page_content", "with_generated_parts"]
+
+PAGES = Path(__file__).parents[1]
+PART = re.compile(r"(<!-- begin ([\w ]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+# The output of pymdownx.arithmatex for $...$ and $$...$$.
+FORMULA = re.compile(
+    r'<(span|div) class="arithmatex">\\[\[(](.+?)\\[\])]</\1>', re.DOTALL
+)
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    r"""Fills in a page: ``<!-- name -->``, ``\( ... \)`` and ``$$ ... $$``."""
-    for name, make in {
-        "models": model_table,
-        "settings": model_settings,
-        "formats read": formats_read,
-        "formats written": formats_written,
-        "cards": _cards,
-    }.items():
-        if f"<!-- {name} -->" in markdown:
-            markdown = markdown.replace(f"<!-- {name} -->", make())
-    block = re.compile(r"^\$\$(.+?)\$\$$", re.MULTILINE | re.DOTALL)
-    markdown = block.sub(lambda found: mathml(found[1], block=True), markdown)
-    return re.sub(r"\\\((.+?)\\\)", lambda found: mathml(found[1]), markdown)
+def with_generated_parts(markdown: str) -> str:
+    """Return a page whose generated parts are current."""
+    return PART.sub(
+        lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", markdown
+    )
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Turn the formulas of a page into MathML, when MkDocs has rendered it."""
+    return FORMULA.sub(
+        lambda formula: mathml(html.unescape(formula[2]), block=formula[1] == "div"),
+        content,
+    )
 
 
 def model_table() -> str:
-    """One row a model: what it takes, how large the paper's is, where it is from."""
-    heads = ["name", "any points", "other meshes than trained on", "paper", "source"]
+    """One row per model: the meshes it takes, the size of the paper's, its source."""
+    heads = ["name", "any points", "unseen meshes", "parameters in the paper", "source"]
     rows = []
     for name, model in MODELS.items():
         takes = model.points, model.unseen_meshes
@@ -52,7 +58,7 @@ def model_table() -> str:
 
 
 def model_settings() -> str:
-    """A folded list a model: its settings and their defaults."""
+    """A folded table per model: its settings and their defaults."""
     parts = []
     for name, model in MODELS.items():
         rows = [
@@ -64,17 +70,18 @@ def model_settings() -> str:
             for key, field in model.Settings.model_fields.items()
         ]
         table = _table(["setting", "default", "the paper's"], rows)
-        parts.append(f'??? info "{name}"\n\n' + re.sub("^", "    ", table, flags=re.M))
+        summary = f'<details markdown="1">\n<summary>{name}</summary>'
+        parts.append(f"{summary}\n\n{table}\n\n</details>")
     return "\n\n".join(parts)
 
 
 def formats_read() -> str:
-    """One row a format: what a file holds, and the options that decide the rest."""
+    """One row per format: the content of a file, and the options for the rest."""
     rows = [
         [
             each.name,
             _content(each.read),
-            _code("--", sorted(each.options)),
+            _code("--", sorted(option.replace("_", "-") for option in each.options)),
             ", ".join(each.needs),
         ]
         for each in FORMATS
@@ -83,7 +90,7 @@ def formats_read() -> str:
 
 
 def formats_written() -> str:
-    """One row a format: the endings that choose it, and what it holds."""
+    """One row per format: the endings that choose it, and its content."""
     rows = [
         [
             each.name,
@@ -110,8 +117,9 @@ def mathml(latex: str, block: bool = False) -> str:
 
 
 def _cards() -> str:
+    """The cards of the trained models, one section each."""
     cards = [(FOLDER / name / "card.md").read_text() for name in NAMES]
-    return "\n".join(re.sub(r"^# ", "## ", card) for card in cards)
+    return "\n\n".join(re.sub(r"^# ", "## ", card.strip()) for card in cards)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -128,3 +136,16 @@ def _content(function: Callable[..., Any]) -> str:
     text = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text).replace("``", "`")
     return text.replace("|", "\\|")
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "models": model_table,
+    "settings": model_settings,
+    "formats read": formats_read,
+    "formats written": formats_written,
+    "cards": _cards,
+}
+
+if __name__ == "__main__":
+    for page in PAGES.rglob("*.md"):
+        page.write_text(with_generated_parts(page.read_text("utf-8")), "utf-8")

@@ -24,13 +24,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_tables_of_pages_list_every_format_and_model():
+@pytest.mark.parametrize("name", ["formats", "models", "pretrained"])
+def test_generated_parts_of_pages_are_current(name):
+    """``make pages`` mends them."""
     pages = runpy.run_path(str(ROOT / "docs" / "making" / "pages.py"))
-    read, written = pages["formats_read"](), pages["formats_written"]()
-    for each in FORMATS:
-        assert each.name in (read if each.read else written)
-    assert all(f"`{name}`" in pages["model_table"]() for name in MODELS)
-    assert all(f'"{name}"' in pages["model_settings"]() for name in MODELS)
+    text = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+    assert "<!-- begin " in text
+    assert pages["with_generated_parts"](text) == text
+
+
+def test_tables_of_pages_list_every_format_and_model():
+    formats, models = (
+        (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+        for name in ("formats", "models")
+    )
+    assert all(each.name in formats for each in FORMATS)
+    assert all(f"| `{name}` |" in models for name in MODELS)
+    assert all(f"<summary>{name}</summary>" in models for name in MODELS)
 
 
 @pytest.mark.slow
@@ -39,6 +49,7 @@ def test_pages_come_from_the_code_and_nothing_from_elsewhere(site):
     tag = re.compile(r"<(?:script|link|img)[^>]+(?:src|href)=.(https?:[^\"' ]+)")
     for page in site.rglob("*.html"):
         assert not tag.findall(page.read_text()), page
+        assert 'class="arithmatex"' not in page.read_text(), page
         if page.name == "index.html":  # markup of docstrings in what a reader sees
             article = re.search(r"<article.*</article>", page.read_text(), re.DOTALL)
             assert article and not left.search(re.sub(r"<[^>]+>", "", article[0])), page
@@ -46,6 +57,7 @@ def test_pages_come_from_the_code_and_nothing_from_elsewhere(site):
     layers = (site / "reference" / "nn" / "index.html").read_text()
     assert 'id="nfsgeo.nn.KernelInterpolation"' in layers
     assert "<math" in layers
+    assert "<math" in (site / "how-nfs-works" / "index.html").read_text()
 
 
 @pytest.mark.slow
