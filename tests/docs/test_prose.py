@@ -1,0 +1,91 @@
+"""Sentences of the documentation are short."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MOST_WORDS = 35
+# Pages that still have longer sentences.
+EXEMPT = {
+    "CHANGELOG",
+    "SECURITY",
+    "benchmarks",
+    "experiments",
+    "formats",
+    "how-far-to-trust",
+    "how-nfs-works",
+    "limits",
+    "mesh-invariance",
+    "models",
+    "performance",
+    "pretrained",
+    "reliability",
+    "reproduction",
+    "results",
+}
+PAGES = [
+    str(page.relative_to(ROOT))
+    for page in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+    if page.stem not in EXEMPT and "making" not in page.parts
+]
+
+FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+# After an empty line; an indented line in a list continues the item.
+INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n+)+")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+TABLE_OR_HEADING = re.compile(r"^ *(?:\||#|:::|\$\$).*$", re.MULTILINE)
+LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
+CODE_OR_FORMULA = re.compile(r"`[^`]+`|\$[^$]+\$|\\\(.+?\\\)")
+BLOCK = re.compile(r"\n\s*\n|^ *(?:[-*] |\d+\. |> )", re.MULTILINE)
+END = re.compile(r"(?<![ie]\.[ge])(?<!cf)(?<! al)(?<!vs)[.!?][*_\")]*\s+")
+
+
+def sentences(text: str) -> list[str]:
+    """Returns the sentences of a page; an inline piece of code is one word."""
+    for pattern in FENCED, COMMENT, TABLE_OR_HEADING:
+        text = pattern.sub("\n", text)
+    text = INDENTED.sub("\n", text)
+    text = CODE_OR_FORMULA.sub("CODE", LINK.sub(r"\1", text))
+    parts = (part for block in BLOCK.split(text) for part in END.split(block))
+    return [" ".join(part.split()) for part in parts if part.strip()]
+
+
+def words(sentence: str) -> int:
+    return sum(any(map(str.isalnum, word)) for word in sentence.split())
+
+
+def test_what_counts_as_a_sentence():
+    page = """\
+# A heading
+
+One sentence, e.g. with `some code in it`
+over two lines. **Another.** A third [link
+text](of/a/target.md) ends here:
+
+- an item
+  and its end
+
+    code, indented
+
+| a | table |
+|---|---|
+
+```sh
+more code
+```
+"""
+    assert [(part[:5], words(part)) for part in sentences(page)] == [
+        ("One s", 8),
+        ("**Ano", 1),
+        ("A thi", 6),
+        ("an it", 5),
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_sentences_are_short(page):
+    counts = {part: words(part) for part in sentences((ROOT / page).read_text())}
+    long = [f"{n} words: {part}" for part, n in counts.items() if n > MOST_WORDS]
+    assert not long, "\n".join([page, *long])
