@@ -11,19 +11,13 @@ MOST_WORDS = 35
 EXEMPT = {
     "CHANGELOG",
     "SECURITY",
-    "benchmarks",
-    "experiments",
     "formats",
     "how-far-to-trust",
     "how-nfs-works",
     "limits",
     "mesh-invariance",
-    "models",
     "performance",
-    "pretrained",
     "reliability",
-    "reproduction",
-    "results",
 }
 PAGES = [
     str(page.relative_to(ROOT))
