@@ -34,7 +34,8 @@ class Suites(click.Group):
             path = Path(cmd_name)
         if path is None:
             return super().get_command(ctx, cmd_name)
-        titled, text = copy(suite), path.read_text("utf-8", "replace")
+        titled = copy(suite)
+        text = path.read_text("utf-8", "replace") if path.is_file() else ""
         title = re.search(r"^title: *(.+)", text, re.M)
         titled.short_help = title[1] if title else ""
         titled.help = f"{titled.short_help}.\n\n{suite.help}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nfsgeo.data import Fields
 
 LOOKED_AT = 8
+SCORE = "best_model_score"  # in checkpoints of Lightning
 
 
 @verb
@@ -101,26 +102,59 @@ def _checked_file(file: Fields) -> dict[str, Any]:
 
 def _checked_run(source: Path) -> dict[str, Any]:
     """Read all files of a run, and compare the weights and data that they are of."""
+    import numpy as np
+
     from nfsgeo.report.run_folder import read_run_folder
     from nfsgeo.training import RunPaths, read_config
-    from nfsgeo.training.checkpoints import read_checkpoint, restore
+    from nfsgeo.training.artifacts import read_json
+    from nfsgeo.training.checkpoints import own_checkpoint, read_checkpoint, restore
+    from nfsgeo.training.trainer import read_history
 
     paths = RunPaths.existing(source)
-    config, summary = read_config(paths.config), read_run_folder(source).summary
-    best = restore(paths.best, config)
-    data = best.task.fingerprint
+    read_run_folder(source)
+    config = read_config(paths.config)
+    checkpoint = own_checkpoint(paths, paths.best)
+    best = restore(paths.best, config, checkpoint)
     weights: dict[Path, Any] = {paths.best: best.digest}
-    weights[paths.summary] = summary.get("weights")
+    weights[paths.summary] = read_json(paths.summary).get("weights")
     for path in filter(Path.exists, (paths.bands, paths.inputs)):
         weights[path] = read_checkpoint(path, of_nfsgeo=False).get("weights")
+    if paths.evaluation.exists():
+        with np.load(paths.evaluation) as arrays:
+            weights[paths.evaluation] = str(arrays.get("weights", ""))
+    elif (name := checkpoint.get("run")) and paths.summary.exists():
+        given, todo = f"{paths.evaluation}, which is gone", "evaluate the run again"
+        raise UserError(given, "the predictions of summary.json", todo)
     known = {path: digest for path, digest in weights.items() if digest}
     if len({*known.values()}) > 1:
         given = f"{', '.join(map(str, known))}, of different weights"
         todo = f"evaluate the run again: nfsgeo evaluate {source}"
         raise UserError(given, "results of the same weights", todo)
-    if paths.last.exists() and restore(paths.last, config).task.fingerprint != data:
-        given = f"{paths.last} of other data than {paths.best}"
-        raise UserError(given, "checkpoints of one run", "use undamaged copies")
+    if name := checkpoint.get("run"):  # none of earlier versions
+        belongings = read_json(paths.belongings)
+        if belongings.get("run") != name:
+            given, todo = f"{paths.belongings}, gone or damaged", "put it back"
+            raise UserError(given, "the name of the run of its checkpoints", todo)
+        if belongings.get("config", digest := paths.config_digest()) != digest:
+            given, todo = f"{paths.config}, changed since training", "put it back"
+            raise UserError(given, "the configuration of the training", todo)
+        last = own_checkpoint(paths, paths.last)
+        fingerprint = restore(paths.last, config, last).task.fingerprint
+        if fingerprint != best.task.fingerprint:
+            given = f"{paths.last} of other data than {paths.best}"
+            raise UserError(given, "checkpoints of one run", "use undamaged copies")
+        history = [
+            r for r in read_history(paths.metrics) if r["epoch"] <= last["epoch"]
+        ]
+        lowest = min((row["valid_rmse"] for row in history), default=np.nan)
+        states = last["callbacks"].values()
+        (score,) = (float(s[SCORE]) for s in states if SCORE in s)
+        # The linear forecast alone, before the first epoch, may be the best.
+        before = config.model.prediction == "linear" and score <= lowest
+        alike = before or np.isclose(score, lowest, rtol=1e-5, atol=0)
+        if len(history) <= last["epoch"] or not alike:
+            given = f"{paths.metrics} of other epochs than {paths.last}"
+            raise UserError(given, "the epochs of this run", "use undamaged copies")
     files = [path for path in sorted(source.rglob("*")) if path.is_file()]
     return {"whole": str(source), "files": len(files), "weights": [*known.values()][:1]}
 

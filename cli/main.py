@@ -7,11 +7,11 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 import click
 
@@ -55,6 +55,7 @@ class OneLineErrors(click.Group):
         for stream in (sys.stdout, sys.stderr):  # names may be of any bytes
             if isinstance(stream, TextIOWrapper):  # not in a notebook
                 stream.reconfigure(errors="backslashreplace")
+        sys.stdout = cast(TextIO, Unbroken(sys.stdout))
         try:
             status = super().main(args, prog_name, standalone_mode=False)
         except click.Abort:
@@ -77,6 +78,34 @@ class OneLineErrors(click.Group):
             with suppress(OSError):  # the terminal may be gone
                 click.echo(err=True)
             raise click.Abort from None
+
+
+class Unbroken:
+    """A stream of text that drops what a reader that has gone would have read."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with self._dropping():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._dropping():
+            self._stream.flush()
+
+    @contextmanager
+    def _dropping(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _open_streams() -> None:

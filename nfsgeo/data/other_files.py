@@ -8,9 +8,11 @@ user names may itself be a link: then files beside the one at its end are meant.
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from collections.abc import Iterable
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path, PurePath
 
@@ -19,8 +21,12 @@ import h5py
 from nfsgeo.errors import UserError
 
 __all__ = ["beside", "check_hdf5", "check_inside", "check_size", "check_source"]
+__all__ += ["names_others"]
 
 SMALL, RATIO = 2**30, 500  # bytes that may be claimed, and over those that are stored
+# How files begin that list others: XML, JSON, and cases of EnSight.
+LISTS = re.compile(rb"(?s)(\xef\xbb\xbf)?\s*[<{]|.*\bFORMAT\s+type:\s*ensight")
+DEEPEST = 64  # groups of HDF5 in each other
 
 
 def beside(path: Path, name: str) -> Path:
@@ -71,14 +77,28 @@ def check_source(path: Path) -> None:
             check_size(path, sum(member.file_size for member in archive.infolist()))
 
 
-def check_size(path: Path, claimed: int, stored: int | None = None) -> None:
+def names_others(path: Path) -> bool:
+    """Return whether a file may take values from others, which change without it."""
+    if h5py.is_hdf5(path):
+        about = path.stat()
+        return bool(_described(path, about.st_size, about.st_mtime_ns)[1])
+    with path.open("rb") as stream:
+        head = stream.read(4096)
+    return LISTS.match(head) is not None or not head
+
+
+def check_size(
+    path: Path, claimed: int, stored: int | None = None, small: int = SMALL
+) -> None:
     """Check that values are not many times as large as the file, or what stores them.
+
+    Those of a ``small`` number of bytes may be.
 
     Raises:
         UserError: They are: they would fill memory, or never end.
     """
     stored = path.stat().st_size if stored is None else stored
-    if claimed > max(SMALL, RATIO * stored):
+    if claimed > max(small, RATIO * stored):
         given = f"{path} with {claimed / 1e9:,.1f} GB of values in {stored:,} bytes"
         expected = f"at most {RATIO} times as many bytes of values"
         raise UserError(given, expected, "if it is honest, store it uncompressed")
@@ -93,6 +113,7 @@ def check_hdf5(path: Path, *, whole: bool = False) -> None:
         UserError: It takes values from elsewhere, or claims more than it can hold.
     """
     stored, claimed, waiting = dict[Path, int](), 0, [path]
+    takes = TopologicalSorter[Path]()
     while waiting:
         file = waiting.pop().absolute()
         about = file.stat()
@@ -114,9 +135,19 @@ def check_hdf5(path: Path, *, whole: bool = False) -> None:
                 raise UserError(given, "a file beside it", todo)
             if found and h5py.is_hdf5(found) and not raw:
                 waiting.append(part)
+                takes.add(file.resolve(), part.resolve())
             elif found:
                 stored[part.resolve()] = part.stat().st_size
+    try:
+        takes.prepare()
+    except CycleError:
+        raise _without_end(path) from None
     check_size(path, claimed, sum(stored.values()))
+
+
+def _without_end(path: Path) -> UserError:
+    given = f"{path}, whose values lead back to themselves, or {DEEPEST} groups deep"
+    return UserError(given, "values in their own place", "write them anew")
 
 
 @lru_cache(1024)
@@ -129,6 +160,8 @@ def _described(path: Path, *version: int) -> tuple[int, list[tuple[str, bool, bo
 
         def note_item(name: bytes) -> None:
             nonlocal size
+            if name.count(b"/") > DEEPEST:
+                raise _without_end(path)
             item = h5py.h5o.open(file.id, name)
             if isinstance(item, h5py.h5d.DatasetID):
                 array = h5py.Dataset(item)
@@ -137,6 +170,15 @@ def _described(path: Path, *version: int) -> tuple[int, list[tuple[str, bool, bo
                 names.update((other, True, False) for other, *_ in array.external or ())
                 virtual = array.virtual_sources() if array.is_virtual else ()
                 sources = {source.file_name for source in virtual}
+                for source in virtual:
+                    if "%" in source.file_name + source.dset_name:  # counts parts
+                        given = f"{path}, which takes values from {source.file_name}"
+                        todo = "rename the parts, or write the values into one file"
+                        raise UserError(given, "names without %", todo)
+                    inside = file.get(source.dset_name)
+                    own = source.file_name == "."
+                    if own and getattr(inside, "is_virtual", True):
+                        raise _without_end(path)
                 mixed = "." in sources
                 names.update((other, False, mixed) for other in sources - {"."})
 

@@ -25,7 +25,7 @@ from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import Experiment, RunPaths
 from nfsgeo.training.artifacts import read_json, write_arrays, write_json, write_rows
-from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.checkpoints import own_checkpoint
 from nfsgeo.training.run import is_finished
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
@@ -198,7 +198,7 @@ def evaluate_run(
                 ):
                     paths.unseen.unlink(missing_ok=True)
                     paths.meshes.unlink(missing_ok=True)
-                _write(paths, used.file, scores, stations)
+                _write(paths, used.file, scores, stations, summary["weights"])
                 if rows:
                     write_rows(paths.unseen, COLUMNS, rows)
                 write_json(paths.summary, summary)
@@ -218,7 +218,7 @@ def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
     rows, task = read_history(paths.metrics), forecaster.task
     memory, cpu, early = None, None, False
     if paths.last.exists():
-        checkpoint = read_checkpoint(paths.last)
+        checkpoint = own_checkpoint(paths, paths.last)
         history = checkpoint["callbacks"]["History"]
         memory, cpu = history["peak_memory_bytes"], history.get("cpu_seconds")
         early = len(rows) < config.trainer.epochs and is_finished(checkpoint, config)
@@ -241,7 +241,11 @@ def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
 
 
 def _write(
-    paths: RunPaths, file: Fields, scores: Scores, stations: dict[str, Any]
+    paths: RunPaths,
+    file: Fields,
+    scores: Scores,
+    stations: dict[str, Any],
+    weights: str,
 ) -> None:
     """Write examples, series and errors in time, and what their figures need."""
     methods, names = scores.methods, file.component_names
@@ -262,6 +266,7 @@ def _write(
             if name in methods
         },
         "mae_by_sample": scores.mae.numpy(),
+        "weights": np.array(weights),
         **{name: np.array(text) for name, text in texts.items() if any(text)},
     }
     sample, pos = int(scores.examples["sample"][0]), scores.examples["pos"]

@@ -34,6 +34,8 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return what a file of JSON holds by name, nothing where it cannot be read."""
     content = None
     with suppress(OSError, ValueError):
+        if not path.is_file():  # a pipe has no end
+            return {}
         content = json.loads(path.read_text(encoding="utf-8"))
     return content if isinstance(content, dict) else {}
 

@@ -15,6 +15,7 @@ import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
+from torch import Tensor
 
 from nfsgeo.config import RunConfig
 from nfsgeo.config.errors import unknown
@@ -56,6 +57,10 @@ def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
         content = torch.load(raw, map_location="cpu", weights_only=True)
         if of_nfsgeo:
             dict(content["nfsgeo"])
+            if not all(isinstance(v, Tensor) for v in content["state_dict"].values()):
+                raise ValueError("weights that are no tensors")
+            if "run" in content:  # a whole one, not a model that comes with nfsgeo
+                content["epoch"] + 1, content["callbacks"]["History"].items()
         return dict(content)
     except Exception:  # whatever breaks in a damaged file
         raise UserError(
@@ -89,7 +94,8 @@ def own_checkpoint(paths: RunPaths, path: Path) -> dict[str, Any]:
 def _own(paths: RunPaths, path: Path) -> dict[str, Any]:
     """A checkpoint, empty where there is none or one that another run has named."""
     content = read_checkpoint(path) if path.exists() else {}
-    names = {read_json(paths.belongings).get("run"), content.get("run")} - {None}
+    names = {str(of.get("run", "")) for of in (read_json(paths.belongings), content)}
+    names -= {""}
     return content if len(names) < 2 else {}  # earlier versions gave no names
 
 
@@ -176,6 +182,8 @@ def restore(
     settings = model.settings | saved.get("settings", {})
     if any(settings[key] != value for key, value in model.settings.items()):
         wrong.append("settings")
+    steps = (("n_in", config.data.n_in), ("n_out", config.data.n_out))
+    wrong += [k for k, v in steps if saved.get("task", {}).get(k, v) != v]
     if wrong and "transforms" in saved:
         raise UserError(
             f"{path} of {saved.get('model', 'an unknown model')}",

@@ -154,7 +154,12 @@ def fit(
             write_json(paths.environment, describe_environment(config))
         name = read_json(paths.belongings).get("run") or (checkpoint or {}).get("run")
         experiment.module.run = name = name or secrets.token_hex(8)
-        write_json(paths.belongings, {"run": name, "files": experiment.files})
+        known = {
+            "run": name,
+            "config": paths.config_digest(),
+            "files": experiment.files,
+        }
+        write_json(paths.belongings, known)
         logger = _logger(config, paths)
         trainer = make_trainer(
             config,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -99,6 +100,10 @@ class RunPaths:
         """Return whether the run has had a last checkpoint, be it gone now."""
         rows = self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
         return self.last.exists() or rows > 2  # the first row comes before it
+
+    def config_digest(self) -> str:
+        """Return a digest of the configuration."""
+        return hashlib.sha256(self.config.read_bytes()).hexdigest()[:32]
 
     @classmethod
     def existing(cls, folder: Path) -> RunPaths:

@@ -15,6 +15,7 @@ from nfsgeo.data.generation import generate
 from nfsgeo.data.io.edges import table_of, with_graph_of
 from nfsgeo.data.io.joining import joined
 from nfsgeo.data.io.opening import takes_columns
+from nfsgeo.data.other_files import names_others
 from nfsgeo.data.splits import published_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
@@ -24,7 +25,6 @@ __all__ += ["relocated", "with_parts"]
 
 logger = logging.getLogger(__name__)
 
-LISTS = b"<", b"{", b""  # with which files begin that may name others
 DEMONSTRATION = "navier-stokes-64-20-360-seed0.nc"  # its name in the cache
 
 
@@ -129,10 +129,8 @@ def files_as_they_are(data: DataSection) -> dict[str, Any] | None:
     for path in (path for path in paths if path is not None):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in (file for file in inside if file.is_file()):
-            if file == path:
-                with file.open("rb") as stream:
-                    if stream.read(1) in LISTS:
-                        return None
+            if file == path and names_others(file):
+                return None
             at = file.stat()
             about = at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_dev
             found[str(file.resolve())] = [*about]
@@ -172,6 +170,11 @@ def open_as(data: DataSection, path: Path) -> Fields:
         path: The file.
     """
     roles: dict[str, Any] = {"columns": data.columns, "known": data.known}
+    if table := (data.columns or {}).get("points"):
+        near = _beside(Path(str(table)), path)
+        roles["columns"] = {**(data.columns or {}), "points": str(near)}
+        if near.resolve().parent != path.resolve().parent:
+            logger.warning("%s: its points are those of the run, %s", path, near)
     fields = nfsgeo.data.open(path, **(roles if takes_columns(path) else {}))
     if data.graph is None or fields.has_graph:
         return fields

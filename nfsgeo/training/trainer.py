@@ -108,7 +108,7 @@ def read_history(path: Path) -> list[dict[str, float]]:
     Args:
         path: The file.
     """
-    if not path.exists():
+    if not path.is_file():
         return []
     todo = "use an undamaged copy or train again"
     with reading(path, "a whole table of epochs", todo), open(path, newline="") as file:

@@ -29,6 +29,8 @@ ODD = {
 }
 ODD |= {35: "Quadrilateral_9", 36: "Triangle_6", 37: "Quadrilateral_8"}
 ODD |= {38: "Tetrahedron_10", 41: "Wedge_18", 48: "Hexahedron_20"}
+COMMENTS = re.compile(rb"(?ms)^\$Comments\s*$.*?^\$EndComments\s*$\n?")
+TAGS = 64  # lines that describe a view of Gmsh, at most
 VIEW = re.compile(rb"(?m)^\$(Node|Element)Data\s*$")  # where values of Gmsh begin
 
 
@@ -84,7 +86,7 @@ def _gmsh(path: Path) -> tuple[Any, list[float] | None, NDArray[np.bool_]]:
     """
     import meshio
 
-    content = path.read_bytes()
+    content = re.sub(COMMENTS, b"", path.read_bytes())
     if b"$ElementNodeData" in content:
         raise ValueError("values at the corners of elements, $ElementNodeData")
     version, mode, _ = content.split(maxsplit=4)[1:4]
@@ -128,7 +130,7 @@ def _view(content: bytes, start: int, *, binary: bool) -> tuple[str, float, Any,
     stream.seek(start)
     stream.readline()
     texts, reals, sizes = (
-        [stream.readline().strip() for _ in range(int(stream.readline()))]
+        [stream.readline().strip() for _ in range(min(int(stream.readline()), TAGS))]
         for _ in range(3)
     )
     width, num = int(sizes[1]), int(sizes[2])
@@ -157,7 +159,8 @@ def _tags(content: bytes, kind: bytes, version: bytes) -> NDArray[np.int64]:
         return np.array([int(line[0]) for line in lines])
     tags, row = list[int](), 0
     while row < len(lines):  # an entity, with as many lines, and those of coordinates
-        num = int(lines[row][3])
+        if (num := int(lines[row][3])) < 0:
+            raise ValueError(f"{num} nodes or elements")
         tags += [int(line[0]) for line in lines[row + 1 : row + 1 + num]]
         row += 1 + num * (1 + (kind == b"Node" and version != b"4"))
     return np.array(tags)

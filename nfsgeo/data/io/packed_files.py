@@ -19,6 +19,7 @@ __all__ = ["BEGINNING", "BROKEN", "blocks", "foreign", "opened", "packing"]
 __all__ += ["whole_text"]
 
 BEGINNING = 2**20  # bytes that are looked at
+SMALL = 2**28  # bytes that any packed table may have, which are parsed within seconds
 TEXTS = (".csv", ".txt", ".tsv", ".dat")
 JSONS = (".json", ".jsonl", ".ndjson", ".geojson")
 ASIDE = re.compile(r"(?i)__MACOSX/|(.*/)?(\.|readme|licen[cs]e)")  # in archives
@@ -78,7 +79,7 @@ def blocks(path: Path) -> Iterator[bytes]:
     size = 0
     with opened(path) as stream:
         while block := stream.read(BEGINNING):
-            check_size(path, size := size + len(block))
+            check_size(path, size := size + len(block), small=SMALL)
             yield block
 
 

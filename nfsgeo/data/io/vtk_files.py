@@ -162,14 +162,19 @@ def read_vtk(
     """
     if kind == "ensight":
         words = {*re.split(r"[\s\"']+", path.read_text(errors="replace"))}
-        words = {word for word in words if not re.fullmatch(r"[-+.\deE]*", word)}
+        number, folder = re.compile(r"[-+.\deE]*"), path.resolve().parent
+        words = {
+            word
+            for word in words
+            if not number.fullmatch(word) or (word and os.path.lexists(folder / word))
+        }
         if len(words) > LISTED:
             raise ValueError(f"more than {LISTED} names")
         for word in words:
             beside(path, word)
             # A row of stars is a number.
-            for file in path.resolve().parent.glob(re.sub(r"\*+", "*", word)):
-                beside(path, str(file.relative_to(path.resolve().parent)))
+            for file in folder.glob(re.sub(r"\*+", "*", word)):
+                beside(path, str(file.relative_to(folder)))
     elif kind in ("hdf", "cgns"):
         check_hdf5(path, whole=True)
     names, more = _described(path) if kind == "xml" else ({}, {})
