@@ -11,13 +11,7 @@ MOST_WORDS = 35
 EXEMPT = {
     "CHANGELOG",
     "SECURITY",
-    "formats",
-    "how-far-to-trust",
-    "how-nfs-works",
     "limits",
-    "mesh-invariance",
-    "performance",
-    "reliability",
 }
 PAGES = [
     str(page.relative_to(ROOT))
