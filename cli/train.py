@@ -55,6 +55,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
         prepare,
         resume_run,
     )
+    from nfsgeo.training.cluster import is_first, on_first
     from nfsgeo.training.trainer import progress_callback
 
     with progress_bar() as progress:
@@ -66,15 +67,18 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
             RunPaths.check_free(options["out"])
             settings = {key: chosen[k] for k, key in OPTIONS.items() if k in chosen}
             settings |= parse_settings(options["set"])
-            experiment = prepare(load_config(options["config"], settings), progress)
+            config = on_first(load_config)(options["config"], settings)
+            experiment = prepare(config, progress)
             paths = begin_run(experiment, options["out"])
-    _announce(experiment, paths)
+    on_first(_announce)(experiment, paths)
     try:
         fit(experiment, paths, [progress_callback()])
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal may be gone
             click.echo(f"To continue: nfsgeo train --resume {paths.root}", err=True)
         raise
+    if not is_first():
+        return
     with progress_bar() as progress:
         summary = evaluate_run(paths, progress=progress, experiment=experiment)
     page = write_report(paths.root)

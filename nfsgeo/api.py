@@ -130,6 +130,8 @@ def fit(
     run = begin_run(experiment, None if out is None else Path(out))
     shown = [progress_callback()] if progress else []
     nfsgeo.training.fit(experiment, run, [*shown, *callbacks])
+    if not nfsgeo.training.cluster.is_first():  # one process evaluates
+        return run
     scored = ScoredModel(open_run(run).forecaster, experiment.used)
     for kind in ADDITIONS.values():
         kind.of_run(scored, run)

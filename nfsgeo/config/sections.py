@@ -276,6 +276,7 @@ class TrainerSection(Section):
             no early stopping.
         device: Where to compute; ``auto`` takes a CUDA device where there is one.
         devices: Number of devices; more than one trains data-parallel.
+        num_nodes: Number of machines; on several torchrun or srun starts the run.
         precision: Precision of the arithmetic; spectral layers stay in single
             precision.
         accumulate: Batches whose gradients are averaged for one step of the optimiser.
@@ -290,6 +291,7 @@ class TrainerSection(Section):
     patience: PositiveInt | None = None
     device: Literal["auto", "cpu", "cuda"] = "auto"
     devices: PositiveInt = 1
+    num_nodes: PositiveInt = 1
     precision: Annotated[
         Literal["32", "64", "16-mixed", "bf16-mixed"],
         BeforeValidator(lambda value: str(value) if isinstance(value, int) else value),

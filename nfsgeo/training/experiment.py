@@ -26,6 +26,7 @@ from nfsgeo.forecast.transforms import (
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.checkpoints import start_from
+from nfsgeo.training.cluster import check_started, on_first
 from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
@@ -88,6 +89,7 @@ class Experiment:
         return self.forecaster.task
 
 
+@on_first
 def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     """Open the data, read all training and validation samples, and build the model.
 
@@ -103,6 +105,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     """
     load_extensions()
     check_device(config.trainer)
+    check_started(config.trainer.devices, config.trainer.num_nodes)
     check_logger(config.trainer.logger)
     files, asked = files_as_they_are(config.data), config
     file = open_source(config.data, progress)

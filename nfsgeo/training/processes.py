@@ -19,6 +19,7 @@ from torch.multiprocessing import ProcessExitedException
 
 from nfsgeo.config import RunConfig, TrainerSection
 from nfsgeo.errors import UserError
+from nfsgeo.training.cluster import cluster
 from nfsgeo.version import __version__, commit
 
 __all__ = [
@@ -115,7 +116,8 @@ class SpawnedDDP(DDPStrategy):
     """
 
     def __init__(self) -> None:
-        super().__init__(start_method="spawn", broadcast_buffers=False)
+        method: Any = "popen" if cluster() else "spawn"  # or those that are there
+        super().__init__(start_method=method, broadcast_buffers=False)
 
     def setup_environment(self) -> None:
         _silence()
@@ -123,7 +125,8 @@ class SpawnedDDP(DDPStrategy):
 
     def on_train_start(self) -> None:
         # Lightning would tell the other processes, of which one may be gone.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        ending = signal.default_int_handler if cluster() else signal.SIG_DFL
+        signal.signal(signal.SIGTERM, ending)
         super().on_train_start()
 
 
@@ -139,7 +142,7 @@ def lost_process(error: Exception, trainer: Trainer) -> str:
     text = str(error).partition("\n")[0].strip(" .")
     if isinstance(error, ProcessExitedException) or text.startswith("DataLoader"):
         return text
-    return f"signal {-min(codes)}" if codes else ""
+    return f"signal {-min(codes)}" if codes else "no connection" * ("gloo" in text)
 
 
 @contextmanager

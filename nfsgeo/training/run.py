@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from nfsgeo.files import cache_folder, growing, only_here
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import read_json, write_json, write_yaml
 from nfsgeo.training.checkpoints import BestAndLast, own_checkpoint, restore
+from nfsgeo.training.cluster import cluster, is_first, joined, on_first
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.processes import (
@@ -39,9 +41,10 @@ __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 
 # Settings that may change while a run is stopped.
 FREE = {"file", "test_file", "columns", "workers", "start_from", "device", "devices"}
-FREE |= {"graph", "logger", "log_every", "patience"}
+FREE |= {"num_nodes", "graph", "logger", "log_every", "patience"}
 
 
+@on_first
 def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
     """Make the folder of a run, with its configuration.
 
@@ -115,11 +118,12 @@ def resume_run(
     experiment = prepare(config, progress)
     # A damaged checkpoint is refused before anything is announced.
     _last_checkpoint(experiment, paths)
-    if kept != before:
+    if kept != before and is_first():
         write_yaml(paths.config, kept.model_dump(mode="json"))
     return experiment, paths
 
 
+@joined()
 def fit(
     experiment: Experiment, paths: RunPaths, callbacks: Sequence[Callback] = ()
 ) -> None:
@@ -145,12 +149,13 @@ def fit(
     patience = section.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
     callbacks = [History(paths.metrics), *stopping, *callbacks]
-    with only_here(paths.root, "a run"), quiet_lightning():
+    lock = only_here(paths.root, "a run") if is_first() else nullcontext()
+    with lock, quiet_lightning():
         for stale in (paths.bands, paths.inputs, paths.unseen):  # of other weights
             stale.unlink(missing_ok=True)
-        for partial in paths.root.rglob("*.partial"):  # by a process that was killed
+        for partial in paths.root.rglob("*.partial") if is_first() else ():  # of a kill
             partial.unlink(missing_ok=True)
-        if not paths.environment.exists():
+        if is_first() and not paths.environment.exists():
             write_json(paths.environment, describe_environment(config))
         name = read_json(paths.belongings).get("run") or (checkpoint or {}).get("run")
         experiment.module.run = name = name or secrets.token_hex(8)
@@ -159,13 +164,15 @@ def fit(
             "config": paths.config_digest(),
             "files": experiment.files,
         }
-        write_json(paths.belongings, known)
+        if is_first():
+            write_json(paths.belongings, known)
         logger = _logger(config, paths)
         trainer = make_trainer(
             config,
             [*callbacks, BestAndLast(paths.best.parent)],
             devices=section.devices,
-            strategy=SpawnedDDP() if section.devices > 1 else "auto",
+            num_nodes=section.num_nodes,
+            strategy=SpawnedDDP() if cluster() or section.devices > 1 else "auto",
             max_epochs=section.epochs,
             # The fitted forecast alone may be the best epoch.
             num_sanity_val_steps=-1 if config.model.prediction == "linear" else 0,

@@ -27,6 +27,7 @@ from nfsgeo.data.checks import reading
 from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.checkpoints import PlainCheckpoints
+from nfsgeo.training.cluster import cluster
 from nfsgeo.training.module import TrainingModule, WindowData, make_optimiser
 from nfsgeo.training.processes import device_of, quiet_lightning
 
@@ -170,13 +171,13 @@ def make_trainer(
         options: Further arguments of Lightning's trainer.
     """
     options.setdefault("num_sanity_val_steps", 0)
+    started = cluster() if "num_nodes" in options else None  # a trial has one process
     return Trainer(
         accelerator=device_of(config.trainer).type,
         precision=config.trainer.precision,
         gradient_clip_val=config.optimiser.gradient_clip,
         callbacks=[*callbacks],
-        # One machine whose processes nfsgeo starts, whatever variables a cluster sets.
-        plugins=[PlainCheckpoints(), LightningEnvironment()],
+        plugins=[PlainCheckpoints(), started or LightningEnvironment()],
         # The order of the training samples belongs to the epoch.
         reload_dataloaders_every_n_epochs=1,
         use_distributed_sampler=False,
