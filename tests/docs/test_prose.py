@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MOST_WORDS = 35
-# Pages that still have longer sentences.
+# Pages that have longer sentences.
 EXEMPT = {
     "CHANGELOG",
     "limits",
