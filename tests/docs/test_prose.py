@@ -21,7 +21,7 @@ PAGES = [
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 # After an empty line; an indented line in a list continues the item.
 INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n+)+")
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+TAG = re.compile(r"<!--.*?-->|</?[a-z][^>]*>", re.DOTALL)
 TABLE_OR_HEADING = re.compile(r"^ *(?:\||#|:::|\$\$).*$", re.MULTILINE)
 LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 CODE_OR_FORMULA = re.compile(r"`[^`]+`|\$[^$]+\$|\\\(.+?\\\)")
@@ -31,7 +31,7 @@ END = re.compile(r"(?<![ie]\.[ge])(?<!cf)(?<! al)(?<!vs)[.!?][*_\")]*\s+")
 
 def sentences(text: str) -> list[str]:
     """Returns the sentences of a page; an inline piece of code is one word."""
-    for pattern in FENCED, COMMENT, TABLE_OR_HEADING:
+    for pattern in FENCED, TAG, TABLE_OR_HEADING:
         text = pattern.sub("\n", text)
     text = INDENTED.sub("\n", text)
     text = CODE_OR_FORMULA.sub("CODE", LINK.sub(r"\1", text))
