@@ -23,7 +23,7 @@ from nfsgeo.progress import Progress, silent
 __all__ = ["DataFiles", "DataSet", "Part", "Settings"]
 
 FILES = {"data", "data.file", "data.test_file", "data.columns", "data.graph"}
-FILES |= {"model.start_from"}
+FILES |= {"model", "model.start_from"}
 
 
 def _without_files(settings: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterable
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
-from math import prod
+from math import inf, prod
 from pathlib import Path, PurePath
 
 import h5py
@@ -88,7 +88,7 @@ def names_others(path: Path) -> bool:
 
 
 def check_size(
-    path: Path, claimed: int, stored: int | None = None, small: int = SMALL
+    path: Path, claimed: int, stored: int | None = None, small: float = inf
 ) -> None:
     """Check that values are not many times as large as the file, or what stores them.
 
@@ -98,7 +98,7 @@ def check_size(
         UserError: They are: they would fill memory, or never end.
     """
     stored = path.stat().st_size if stored is None else stored
-    if claimed > max(small, RATIO * stored):
+    if claimed > max(min(small, SMALL), RATIO * stored):
         given = f"{path} with {claimed / 1e9:,.1f} GB of values in {stored:,} bytes"
         expected = f"at most {RATIO} times as many bytes of values"
         raise UserError(given, expected, "if it is honest, store it uncompressed")

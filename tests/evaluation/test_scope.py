@@ -102,5 +102,5 @@ def test_a_file_of_test_samples_alone(run):
 def test_a_file_without_test_samples(run):
     data = noise(2)
     assert nfsgeo.evaluate(run, data=data)["scored"]["samples"] == 2
-    with pytest.raises(UserError, match="without test samples.*part=all"):
+    with pytest.raises(UserError, match="without test samples.*part='all'"):
         nfsgeo.evaluate(run, data=data, part="test")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import scipy.io
 import torch
 import xarray
+from click.testing import CliRunner
 
 import nfsgeo
 from nfsgeo.config.bounded_yaml import parse_yaml
@@ -23,9 +25,10 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
 from nfsgeo.geometry import Domain
 from nfsgeo.report.run_folder import read_run_folder
-from nfsgeo.training import load_config
+from nfsgeo.training import RunPaths, load_config
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.loading import parse_settings
+from nfsgeo_cli import main
 
 SECONDS, LONG = 20, 2_000_000
 VTU = '<VTKFile type="UnstructuredGrid">{}</VTKFile>'
@@ -217,3 +220,29 @@ def test_pipes_and_devices(tmp_path, one_line):
     assert str(pipe) in one_line(nfsgeo.open, "a.csv", columns=columns)
     with pytest.raises(UserError):
         nfsgeo.open(tmp_path)  # a folder of tables and pipes
+
+
+def test_pipes_in_lists_runs_and_suites(tmp_path, one_line, trained, waves):
+    os.mkfifo("2")
+    Path("x.case").write_text(f"{CASE}GEOMETRY\nmodel: 2\n")
+    assert "2" in one_line(nfsgeo.open, "x.case")
+    os.mkfifo("suite.yaml")
+    assert CliRunner().invoke(main, ["bench", "suite.yaml", "--help"]).exit_code == 0
+    for name in ("belongings", "metrics", "summary"):
+        run = RunPaths(Path(shutil.copytree(trained.root, name)))
+        getattr(run, name).unlink()
+        os.mkfifo(getattr(run, name))
+        nfsgeo.evaluate(run)
+
+
+def test_groups_and_sections_without_end(one_line):
+    with h5py.File("deep.nc", "w") as file:
+        file.create_group("g/" * 500)
+    assert one_line(nfsgeo.open, "deep.nc")
+    data = '$ElementData\n{}\n"u"\n1\n0\n3\n0\n1\n1\n1 1.5\n$EndElementData\n'
+    for text in (
+        "$Elements\n1 2 1 2\n2 1 2 -1\n$EndElements\n" + data.format(1),
+        data.format(99999999999),
+    ):
+        Path("a.msh").write_text(MSH.replace("2.2", "4.1") + text)
+        assert one_line(nfsgeo.open, "a.msh")

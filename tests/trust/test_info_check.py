@@ -3,10 +3,12 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import h5py
 import pytest
 
+import nfsgeo
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.checkpoints import read_checkpoint, weights_digest
@@ -67,3 +69,26 @@ def test_a_whole_run(command, run, trained):
     found["nfsgeo"]["task"]["fingerprint"] = "other"
     write_tensors(run.last, found)
     assert command("info", "--check", run.root).exit_code == 2
+
+
+@pytest.fixture(scope="module")
+def pair(waves: Path, tiny: Any, tmp_path_factory: Any) -> list[RunPaths]:
+    """Two runs on the same data, with different seeds."""
+    folder = tmp_path_factory.mktemp("pair")
+    made = (nfsgeo.prepare(waves, tiny | {"seed": seed}) for seed in (1, 2))
+    return [nfsgeo.fit(e, folder / f"{n}", report=True) for n, e in enumerate(made)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["best", "last", "belongings", "evaluation", "metrics", "summary", "config"],
+)
+def test_files_of_another_run(command, pair, name):
+    run, other = RunPaths(Path(shutil.copytree(pair[0].root, "run"))), pair[1]
+    assert command("info", "--check", run.root).exit_code == 0
+    shutil.copy(getattr(other, name), getattr(run, name))
+    assert command("info", "--check", run.root).exit_code == 2
+    if name not in ("summary", "config"):
+        getattr(run, name).unlink()
+        assert command("info", "--check", run.root).exit_code == 2

@@ -1,6 +1,8 @@
 """Limits of the system, and streams that are closed: one line, and whole files."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,19 @@ def test_closed_streams(spawn, commands, tmp_path, name, closed):
     made = work / ("p.nc" if name == "predict" else "run/report.html")
     assert made.stat().st_size > 10_000
     whole(work)
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_gone(waves, tmp_path):
+    program = "import nfsgeo_cli; nfsgeo_cli.main()"
+    for command in (["info", str(waves)], ["convert", str(waves), "--out", "o.csv"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        call = [sys.executable, "-c", program, *command]
+        done = subprocess.run(call, stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "o.csv").exists()
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,41 @@ def test_hdf5_that_needs_files_elsewhere(need, where, data, outside, one_line):
     assert one_line(nfsgeo.open, matlab)
 
 
+@pytest.mark.parametrize("name", ["p%b.h5", "q%%.h5"])
+def test_patterns_in_names_of_virtual_datasets(name, data, outside, one_line):
+    """HDF5 replaces them by numbers and by a percent sign."""
+    for part in ("p0.h5", "q%.h5"):
+        (data / part).symlink_to(outside / "a.h5")
+    with h5py.File(data / "x.nc", "w") as file:
+        if "%%" in name:
+            virtual(file, "u", name)
+        else:
+            plan, many = h5py.h5p.create(h5py.h5p.DATASET_CREATE), h5py.h5s.UNLIMITED
+            space = h5py.h5s.create_simple((3, 3), (many, 3))
+            space.select_hyperslab((0, 0), (many, 1), (1, 1), (1, 3))
+            part = h5py.h5s.create_simple((1, 3))
+            plan.set_virtual(space, name.encode(), b"u", part)
+            space = h5py.h5s.create_simple((3, 3), (many, 3))
+            h5py.h5d.create(file.id, b"u", h5py.h5t.IEEE_F64LE, space, plan)
+    assert name in one_line(nfsgeo.open, data / "x.nc")
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_virtual_datasets_that_lead_back(length, data, one_line):
+    paths = [data / f"{number}.h5" for number in range(length)]
+    for path, after in zip(paths, [*paths[1:], paths[0]], strict=True):
+        with h5py.File(path, "w") as file:
+            virtual(file, "u", "." if length == 1 else after.name)
+    assert "lead back" in one_line(nfsgeo.open, paths[0])
+
+
+@pytest.mark.parametrize("name", ["1", "2.e", "-.5"])
+def test_names_of_ensight_that_look_like_numbers(name, data, outside, one_line):
+    (data / name).symlink_to(outside / "a.vtu")
+    (data / "x.case").write_text(CASE.format(name))
+    assert name in one_line(nfsgeo.open, data / "x.case")
+
+
 def test_virtual_datasets_of_files_beside(data, one_line):
     u = np.arange(12.0).reshape(4, 3)
     for number in (0, 1, 3):
@@ -304,6 +339,9 @@ FILES_OF_SUITES = [
     {"files": ["b.h5"], "columns": {"points": "/etc/passwd"}},
     {"files": ["b.h5"], "settings": {"data.test_file": "/etc/passwd"}},
     {"files": ["b.h5"], "at": {"tiny": {"data": {"test_file": "/etc/passwd"}}}},
+    {"files": ["b.h5"], "settings": {"data.graph": "/etc/passwd"}},
+    {"files": ["b.h5"], "settings": {"model.start_from": "/home/other/run"}},
+    {"files": ["b.h5"], "settings": {"model": {"start_from": "/home/other/run"}}},
 ]
 
 
