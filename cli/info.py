@@ -120,7 +120,7 @@ def _checked_run(source: Path) -> dict[str, Any]:
     for path in filter(Path.exists, (paths.bands, paths.inputs)):
         weights[path] = read_checkpoint(path, of_nfsgeo=False).get("weights")
     if paths.evaluation.exists():
-        with np.load(paths.evaluation) as arrays:
+        with np.load(paths.evaluation, allow_pickle=False) as arrays:
             weights[paths.evaluation] = str(arrays.get("weights", ""))
     elif (name := checkpoint.get("run")) and paths.summary.exists():
         given, todo = f"{paths.evaluation}, which is gone", "evaluate the run again"

@@ -6,6 +6,7 @@ import inspect
 from textwrap import wrap
 from typing import get_args
 
+from nfsgeo.errors import UserError
 from nfsgeo_cli.terminal import report, verb
 
 
@@ -30,13 +31,20 @@ def models(as_json: bool) -> None:
     for name, model in MODELS.items():
         row = {"name": name, "points": model.points}
         row |= {"unseen_meshes": model.unseen_meshes, "source": model.source}
-        ours, paper = parameters_at_paper_setting(name), PAPER_PARAMETERS.get(name)
+        paper, lacking = PAPER_PARAMETERS.get(name), ""
+        try:
+            ours = f"{parameters_at_paper_setting(name):,}"
+        except UserError as error:  # an extra that is not installed
+            ours, lacking = "", f" ({error.todo})"
         rows.append(row | {"parameters_paper": paper})
         points = "yes" if model.points else "grids"
         unseen = "yes" if model.unseen_meshes else "no"
-        counts = f"{ours:,}", f"{paper:,}" if paper else ""
+        counts = ours, f"{paper:,}" if paper else ""
         summary, *_ = (inspect.getdoc(model) or "").splitlines()
-        lines += [line(name, points, unseen, *counts).rstrip(), f"    {summary}"]
+        lines += [
+            line(name, points, unseen, *counts).rstrip(),
+            f"    {summary}{lacking}",
+        ]
     lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
     report(as_json, rows, *lines)
 

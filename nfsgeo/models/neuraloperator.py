@@ -43,7 +43,7 @@ class LibraryModel(Model):
             raise UserError(
                 f"{type(self).__name__} without the library neuraloperator",
                 "the library to be installed",
-                "pip install nfsgeo[gino]",
+                "pip install 'nfsgeo[gino]'",
             ) from None
         outputs = self.problem.n_out * self.problem.out_components
         theirs = getattr(models, name)(

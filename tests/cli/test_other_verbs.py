@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -61,6 +62,11 @@ def test_models(nfsgeo):
     assert [row["name"] for row in rows] == list(MODELS)
     told = {"name", "points", "unseen_meshes", "source", "parameters_paper"}
     assert set(rows[0]) == told
+
+
+def test_models_without_an_extra(nfsgeo, monkeypatch):
+    monkeypatch.setitem(sys.modules, "neuralop", None)
+    assert "nfsgeo[gino]" in ok(nfsgeo("models")).stdout
 
 
 def test_a_terminated_command_leaves_nothing(nfsgeo, waves, monkeypatch):
