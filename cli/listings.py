@@ -31,11 +31,11 @@ def models(as_json: bool) -> None:
     for name, model in MODELS.items():
         row = {"name": name, "points": model.points}
         row |= {"unseen_meshes": model.unseen_meshes, "source": model.source}
-        paper, lacking = PAPER_PARAMETERS.get(name), ""
+        paper, lacking = PAPER_PARAMETERS.get(name), list[str]()
         try:
             ours = f"{parameters_at_paper_setting(name):,}"
         except UserError as error:  # an extra that is not installed
-            ours, lacking = "", f" ({error.todo})"
+            ours, lacking = "", [f"    {error.todo}"]
         rows.append(row | {"parameters_paper": paper})
         points = "yes" if model.points else "grids"
         unseen = "yes" if model.unseen_meshes else "no"
