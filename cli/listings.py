@@ -43,7 +43,8 @@ def models(as_json: bool) -> None:
         summary, *_ = (inspect.getdoc(model) or "").splitlines()
         lines += [
             line(name, points, unseen, *counts).rstrip(),
-            f"    {summary}{lacking}",
+            f"    {summary}",
+            *lacking,
         ]
     lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
     report(as_json, rows, *lines)
