@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from importlib.util import find_spec
 from textwrap import wrap
 from typing import get_args
 
@@ -70,10 +71,13 @@ def datasets(as_json: bool) -> None:
         row = {key: getattr(equation, key) for key in ("name", "title", "resolution")}
         row |= {"num_steps": equation.num_steps, "options": equation.model_dump()}
         rows.append(row)
-        size = " x ".join(map(str, equation.shape(equation.resolution)))
-        steps = f", {equation.num_steps} time steps" if equation.num_steps > 1 else ""
+        size, needs = "", " (pip install 'nfsgeo[fem]')"
+        if all(map(find_spec, equation.needs)):
+            shape = " x ".join(map(str, equation.shape(equation.resolution)))
+            size, needs = f"{shape} points, ", ""
+        steps = f"{equation.num_steps} time steps, " if equation.num_steps > 1 else ""
         lines.append(f"{equation.name}: {equation.title}")
-        lines.append(f"    {size} points{steps}, {equation.samples} samples")
+        lines.append(f"    {size}{steps}{equation.samples} samples{needs}")
         for name, option in type(equation).model_fields.items():
             default = f"{name}={option.default}"
             lines.append(f"    --option {default:<18}{option.description}")

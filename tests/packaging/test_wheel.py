@@ -18,6 +18,12 @@ PIP = [sys.executable, "-m", "pip"]
 
 # One process, which imports once.
 SCRIPT = """
+import sys
+
+# What only extras install.
+EXTRAS = "meshio neuralop onnxscript sklearn skfem submitit vtk zarr"
+sys.modules.update(dict.fromkeys(EXTRAS.split()))
+
 import nfsgeo
 from nfsgeo_cli import main
 
@@ -26,6 +32,9 @@ if __name__ == "__main__":
     sizes = "--resolution 32 --records 10"
     train = "train --model nfs --data b.nc --n-in 4 --n-out 4 --epochs 1 --out run"
     for line in (
+        "models",
+        "datasets",
+        "bench --list",
         f"generate burgers --out b.nc --samples 10 {sizes}",
         f"{train} --set model.settings.width=4",
         "predict run --input b.nc --output p.nc",
