@@ -219,7 +219,8 @@ class FieldFigure:
         low = slope * (WIDTH - 1.2) / len(columns) < TURNED
         room = (WIDTH - (2.2 if low else 1.2)) / len(columns)
         width = min(WIDEST, TALLEST / slope, room)
-        height = rows * (max(slope * width, 0.35) + 0.1) + 1.1
+        tall = rows * (max(slope * width, 0.35) + 0.1)
+        height = tall + 1.1
         self._turned = 0 if low else 90
         self.figure = Figure((WIDTH, height), layout="compressed")
         panels = self.figure.subplots(
@@ -244,6 +245,7 @@ class FieldFigure:
                 location="bottom",
                 pad=0.02,
                 aspect=len(group) * width / 0.09,
+                fraction=max(0.15, 0.14 / tall),  # else shorter below flat panels
                 extend="both",  # pointed ends stand for values beyond the percentiles
                 extendfrac=0.04 / len(group),
                 ticks=MaxNLocator(max(2, round(len(group) * width / 0.7))),
