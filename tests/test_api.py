@@ -52,6 +52,8 @@ def test_what_python_callers_mistake_is_said_in_their_words(one_line):
     )
     swapped = one_line(nfsgeo.from_arrays, u.swapaxes(1, 2), pos, np.arange(8.0))
     assert "(8, 5, 1)" in swapped and "swap" in swapped
+    one = one_line(nfsgeo.from_arrays, u[0], pos, np.arange(8.0))
+    assert "[samples, points, time steps, components]" in one and "u[None]" in one
     assert "points=5" in repr(fields)
     assert nfsgeo.models.NFS(nfsgeo.models.Problem(Domain.unit(2))).problem.n_out == 1
 

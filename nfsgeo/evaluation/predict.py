@@ -57,7 +57,7 @@ def predict(
     source: Fields | Path | str,
     target: Path | str | None = None,
     *,
-    query_pos: Path | str | Doubles | None = None,
+    query_pos: Path | str | Doubles | Tensor | None = None,
     first: int | None = None,
     steps: int | None = None,
     lead_times: Sequence[float] | None = None,
@@ -87,7 +87,7 @@ def predict(
         target: The file of point clouds to make; its ending chooses the format, see
             :meth:`~nfsgeo.data.Fields.write`. Without it none is made, and values are
             read from a temporary file that ends with the process.
-        query_pos: Where to predict, an array ``[M, d]`` or a file for
+        query_pos: Where to predict, an array or tensor ``[M, d]`` or a file for
             :func:`~nfsgeo.evaluation.read_points`; None for the
             observed points. A table, or an ``.npz``
             file, may hold static inputs of the run there, by their names.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nfsgeo.data.checks import as_real, reading
 from nfsgeo.data.conventions import STATIONS, Doubles, bare_name
@@ -55,12 +56,12 @@ class QueryPoints(NamedTuple):
 
 
 def query_points_of(
-    source: Path | str | Doubles, domain: Domain, static: Sequence[str] = ()
+    source: Path | str | Doubles | Tensor, domain: Domain, static: Sequence[str] = ()
 ) -> QueryPoints:
     """Read query points with their names and static inputs.
 
     Args:
-        source: A file as for :func:`read_points`, or an array ``[M, d]``.
+        source: A file as for :func:`read_points`, or an array or tensor ``[M, d]``.
         domain: The domain that holds them.
         static: Names of the static inputs that a table or an archive may have.
 
@@ -69,9 +70,12 @@ def query_points_of(
             cannot be used.
     """
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
-    what = "query_pos" if isinstance(source, np.ndarray) else f"{source}"
+    if isinstance(source, Tensor):
+        source = source.detach().cpu().numpy()
+    memory = isinstance(source, np.ndarray)
+    what = "query_pos" if memory else f"{source}"
     rows = f"an array of points, one row of {domain.dim} coordinates for each"
-    with reading(what, rows, "correct the file"):
+    with reading(what, rows, "correct it" if memory else "correct the file"):
         if isinstance(source, np.ndarray):
             content = QueryPoints(source, [], {})
         elif (path := Path(source)).suffix in readers and path.is_file():

@@ -108,7 +108,8 @@ def matched(file: Fields, task: Task) -> Fields:
         with contextlib.suppress(UserError):
             file = file.with_domain(task.domain)
     if task.graph and not file.has_graph:
-        advice = f"add it: nfsgeo convert {file.path} --out NEW.nc --graph EDGES.csv"
+        advice = "add it: edges= or edge_index in Python, or nfsgeo convert "
+        advice += f"{file.path} --out NEW.nc --graph EDGES.csv"
         wrong["no graph"] = "the graph of its points", advice
     made: list[str] = []
     if task.boundary is not None:

@@ -196,6 +196,8 @@ def restore(
         forecaster.load_state_dict(
             {name.removeprefix("forecaster."): value for name, value in weights}
         )
+    except UserError:
+        raise
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise UserError(
             f"{path} from another version of nfsgeo",

@@ -40,7 +40,11 @@ def check_started(devices: int, num_nodes: int) -> None:
     if devices * num_nodes != size:
         given = f"trainer.devices={devices} with trainer.num_nodes={num_nodes}"
         expected = f"{size} processes" if started else "torchrun or srun to start them"
-        raise UserError(given, expected, "set both as the processes are started")
+        todo = (
+            "give --devices as many as --nproc-per-node of torchrun, or the tasks of "
+        )
+        todo += "a node, and --set trainer.num_nodes"
+        raise UserError(given, expected, todo)
 
 
 @contextmanager

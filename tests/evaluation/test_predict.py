@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 from small_fields import Array, build
 
@@ -189,7 +190,7 @@ def test_query_points_in_blocks(run, waves, monkeypatch):
         assert np.allclose(one, other, atol=1e-6)
     assert done == sorted(done) and done[-1] == 1
     before = sorted(Path().iterdir())
-    in_memory = predict(run, data, query_pos=points)
+    in_memory = predict(run, data, query_pos=torch.from_numpy(points))
     assert in_memory.parameters.keys() == together.parameters.keys()
     assert np.array_equal(in_memory.read(1, slice(None)), blocks.read(1, slice(None)))
     assert in_memory.provenance == together.provenance

@@ -101,13 +101,17 @@ def from_arrays(
     points: Any = pos
     if not (isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1):
         points = [pos] * num
-    num_times = 1 if t is None else np.size(t)
+    num_times = 1 if t is None else int(np.prod(np.shape(t)))
     for values, place in zip(variables["u"][1], points, strict=False):
         shape, sizes = np.shape(values), (np.shape(place)[0], num_times)
-        if shape[:2] == sizes[::-1] != sizes:
+        if t is not None and min(sizes) and shape[:2] != sizes:
             given = f"u whose samples have the shape {tuple(shape)}"
             expected = f"points before time steps, {sizes}"
-            todo = "swap both axes, as numpy.swapaxes(u, -3, -2) of [N, T, n, C] does"
+            todo = "give u as [samples, points, time steps, components]; u[None] is one"
+            if shape[:2] == sizes[::-1]:
+                todo = (
+                    "swap both axes, as numpy.swapaxes(u, -3, -2) of [N, T, n, C] does"
+                )
             raise UserError(given, expected, todo)
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
         if not isinstance(cells, Mapping) and len(cells) not in (0, num):

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nfsgeo.errors import UserError
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.categories import Categories
 from nfsgeo.forecast.transforms.imposed import ImposedValues, imposed_values
@@ -115,11 +116,16 @@ def restored(descriptions: Iterable[Mapping[str, Any]]) -> list[Transform]:
 
     Args:
         descriptions: Result of :func:`described`.
+
+    Raises:
+        UserError: A transform is not of nfsgeo, and its code has not been imported.
     """
     transforms = []
     for description in descriptions:
         settings = dict(description)
-        kind = settings.pop("name")
+        if (kind := settings.pop("name")) not in TRANSFORMS:
+            todo = "give --import with the file or module that defines it"
+            raise UserError(f"the transform {kind}", "one that is registered", todo)
         for name, value in RETIRED.get(kind, {}).items():
             if settings.get(name, value) == value:
                 settings.pop(name, None)
