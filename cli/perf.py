@@ -62,7 +62,10 @@ def perf(
                 write_rows(out / "results.csv", list(rows[0]), rows)
             # Whatever its processes raise: the other entries have their own.
             except Exception as error:
-                message = " ".join(str(error).split()) or type(error).__name__
+                message = (
+                    " ".join(getattr(error, "line", str(error)).split())
+                    or type(error).__name__
+                )
                 click.echo(f"failed  {name}: {message}", err=True)
                 failed = True
     columns = {"ratio": "time", "bound": "bound", "memory_ratio": "memory"}

@@ -66,7 +66,9 @@ def refuses() -> Callable[..., None]:
     def check(words: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
         with pytest.raises(UserError) as caught:
             call(*args, **options)
-        assert re.search(words, caught.value.line)
+        line = caught.value.line
+        del caught  # a cycle with this frame, which would keep files open
+        assert re.search(words, line), line
 
     return check
 
@@ -79,6 +81,7 @@ def one_line() -> Callable[..., str]:
         with pytest.raises(UserError) as caught:
             function(*args, **options)
         message: str = caught.value.line
+        del caught
         assert message and "\n" not in message
         return message
 

@@ -181,7 +181,8 @@ class GuardedRun:
             kinds = (MemoryError, torch.OutOfMemoryError, TooLarge)
             # The latter is how torch says it on the CPU.
             full = isinstance(error, kinds) or "DefaultCPUAllocator" in str(error)
-            self.fail(full, str(error) or "out of memory")
+            message = error.line if isinstance(error, UserError) else str(error)
+            self.fail(full, message or "out of memory")
 
     def fail(self, full: bool, message: str) -> None:
         """Record why the run has no result; ``full`` says that memory was exhausted."""
