@@ -73,4 +73,4 @@ def test_checkpoints_hold_weights_alone():
 def test_without_the_library(monkeypatch, refuses):
     for module in ("neuralop", "neuralop.models"):
         monkeypatch.setitem(sys.modules, module, None)
-    refuses(r"pip install nfsgeo\[gino\]", build_model, "gino", problem(), SMALL)
+    refuses(r"pip install 'nfsgeo\[gino\]'", build_model, "gino", problem(), SMALL)
