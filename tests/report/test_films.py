@@ -16,6 +16,7 @@ from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo_cli import main
 
 
+@pytest.mark.slow
 def test_without_script_one_frame_is_seen(whole_run):
     text = (whole_run / "report.html").read_text()
     frames = re.findall(r"<img [^>]*data-film[^>]*>", text)
@@ -35,6 +36,7 @@ def test_problems_without_time_have_no_film(make_run):
         write_animation(run, run / "a.gif")
 
 
+@pytest.mark.slow
 def test_long_films_have_fewer_frames(make_run):
     frames = frames_of(read_run_folder(make_run(dim=1, n=50, n_out=80)).predictions)
     assert len(frames) == 40

@@ -70,6 +70,7 @@ def test_all_pairs_come_with_equally_likely_leads():
     assert len(counted) == 6 and min(leads) > 150, counted
 
 
+@pytest.mark.slow
 def test_unequal_time_steps_train_evaluate_and_predict(tiny):
     data = unequal()
     with pytest.raises(UserError, match=r"unequal time steps.*data.lead_times=true"):

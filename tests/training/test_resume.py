@@ -114,6 +114,7 @@ def test_a_run_whose_folder_moved_keeps_its_best(train, resume):
     assert not first.paths.root.exists()
 
 
+@pytest.mark.slow
 def test_settings_that_have_changed_are_refused(train, resume, refuses):
     run = train("run", {"trainer.epochs": 2}).paths
     checkpoint = torch.load(run.last, weights_only=True)
@@ -176,6 +177,7 @@ def test_data_that_have_moved(run, waves, resume, refuses, place):
     assert evaluate_run(run.root)["test"] == before["test"]
 
 
+@pytest.mark.slow
 def test_a_folder_and_a_test_file_that_have_moved(tiny, waves, refuses):
     """The parts are those of the run: of its settings, and its test file."""
     Path("old/parts").mkdir(parents=True)

@@ -226,6 +226,7 @@ def test_runs_on_roads(name, speeds, refuses, caplog):
     np.testing.assert_allclose(nfsgeo.load(run).predict(item).y, usual, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_radius_graph_remains(caplog, refuses):
     """Where the data have none, or the settings say so; a run says what it lacks."""
     chosen = SIZES | {"model.name": "dcrnn"}

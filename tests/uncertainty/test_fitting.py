@@ -163,6 +163,7 @@ def test_samples_of_ones_own_calibrate(banded, run, waves, tmp_path, refuses):
     RunPaths(banded).bands.write_bytes(before)
 
 
+@pytest.mark.slow
 def test_a_grid_calibrates_where_it_is_predicted_from(banded, waves):
     before = RunPaths(banded).bands.read_bytes()
     found = nfsgeo.evaluate(banded, data=waves, part="all", calibrate=True)
