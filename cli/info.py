@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from nfsgeo_cli.terminal import (
 
 if TYPE_CHECKING:
     from nfsgeo.data import Fields
+    from nfsgeo.training import RunPaths
 
 LOOKED_AT = 8
 SCORE = "best_model_score"  # in checkpoints of Lightning
@@ -108,13 +110,11 @@ def _checked_run(source: Path) -> dict[str, Any]:
     from nfsgeo.training import RunPaths, read_config
     from nfsgeo.training.artifacts import read_json
     from nfsgeo.training.checkpoints import own_checkpoint, read_checkpoint, restore
-    from nfsgeo.training.trainer import read_history
 
     paths = RunPaths.existing(source)
     read_run_folder(source)
-    config = read_config(paths.config)
     checkpoint = own_checkpoint(paths, paths.best)
-    best = restore(paths.best, config, checkpoint)
+    best = restore(paths.best, read_config(paths.config), checkpoint)
     weights: dict[Path, Any] = {paths.best: best.digest}
     weights[paths.summary] = read_json(paths.summary).get("weights")
     for path in filter(Path.exists, (paths.bands, paths.inputs)):
@@ -122,7 +122,7 @@ def _checked_run(source: Path) -> dict[str, Any]:
     if paths.evaluation.exists():
         with np.load(paths.evaluation, allow_pickle=False) as arrays:
             weights[paths.evaluation] = str(arrays.get("weights", ""))
-    elif (name := checkpoint.get("run")) and paths.summary.exists():
+    elif "run" in checkpoint and paths.summary.exists():
         given, todo = f"{paths.evaluation}, which is gone", "evaluate the run again"
         raise UserError(given, "the predictions of summary.json", todo)
     known = {path: digest for path, digest in weights.items() if digest}
@@ -130,33 +130,49 @@ def _checked_run(source: Path) -> dict[str, Any]:
         given = f"{', '.join(map(str, known))}, of different weights"
         todo = f"evaluate the run again: nfsgeo evaluate {source}"
         raise UserError(given, "results of the same weights", todo)
-    if name := checkpoint.get("run"):  # none of earlier versions
-        belongings = read_json(paths.belongings)
-        if belongings.get("run") != name:
-            given, todo = f"{paths.belongings}, gone or damaged", "put it back"
-            raise UserError(given, "the name of the run of its checkpoints", todo)
-        if belongings.get("config", digest := paths.config_digest()) != digest:
-            given, todo = f"{paths.config}, changed since training", "put it back"
-            raise UserError(given, "the configuration of the training", todo)
-        last = own_checkpoint(paths, paths.last)
-        fingerprint = restore(paths.last, config, last).task.fingerprint
-        if fingerprint != best.task.fingerprint:
-            given = f"{paths.last} of other data than {paths.best}"
-            raise UserError(given, "checkpoints of one run", "use undamaged copies")
-        history = [
-            r for r in read_history(paths.metrics) if r["epoch"] <= last["epoch"]
-        ]
-        lowest = min((row["valid_rmse"] for row in history), default=np.nan)
-        states = last["callbacks"].values()
-        (score,) = (float(s[SCORE]) for s in states if SCORE in s)
-        # The linear forecast alone, before the first epoch, may be the best.
-        before = config.model.prediction == "linear" and score <= lowest
-        alike = before or np.isclose(score, lowest, rtol=1e-5, atol=0)
-        if len(history) <= last["epoch"] or not alike:
-            given = f"{paths.metrics} of other epochs than {paths.last}"
-            raise UserError(given, "the epochs of this run", "use undamaged copies")
+    if "run" in checkpoint:  # which those of earlier versions lack
+        _check_training(paths, checkpoint["run"], best.task.fingerprint)
     files = [path for path in sorted(source.rglob("*")) if path.is_file()]
     return {"whole": str(source), "files": len(files), "weights": [*known.values()][:1]}
+
+
+def _check_training(paths: RunPaths, name: str, fingerprint: str) -> None:
+    """Compare the configuration, last checkpoint and epochs of a run.
+
+    Args:
+        paths: The run.
+        name: Its name, which its best checkpoint has.
+        fingerprint: The data of its best checkpoint.
+
+    Raises:
+        UserError: One of them is gone, or of another run.
+    """
+    from nfsgeo.training import read_config
+    from nfsgeo.training.artifacts import read_json
+    from nfsgeo.training.checkpoints import own_checkpoint, restore
+    from nfsgeo.training.trainer import read_history
+
+    belongings, digest = read_json(paths.belongings), paths.config_digest()
+    if belongings.get("run") != name:
+        given, todo = f"{paths.belongings}, gone or damaged", "put it back"
+        raise UserError(given, "the name of the run of its checkpoints", todo)
+    if belongings.get("config", digest) != digest:
+        given, todo = f"{paths.config}, changed since training", "put it back"
+        raise UserError(given, "the configuration of the training", todo)
+    config, last = read_config(paths.config), own_checkpoint(paths, paths.last)
+    if restore(paths.last, config, last).task.fingerprint != fingerprint:
+        given = f"{paths.last} of other data than {paths.best}"
+        raise UserError(given, "checkpoints of one run", "use undamaged copies")
+    rows = [r for r in read_history(paths.metrics) if r["epoch"] <= last["epoch"]]
+    lowest = min((row["valid_rmse"] for row in rows), default=math.nan)
+    states = last["callbacks"].values()
+    (score,) = (float(state[SCORE]) for state in states if SCORE in state)
+    # The linear forecast alone, before the first epoch, may be the best.
+    before = config.model.prediction == "linear" and score <= lowest
+    alike = before or math.isclose(score, lowest, rel_tol=1e-5)
+    if len(rows) <= last["epoch"] or not alike:
+        given = f"{paths.metrics} of other epochs than {paths.last}"
+        raise UserError(given, "the epochs of this run", "use undamaged copies")
 
 
 def _run_facts(source: Path) -> dict[str, Any]:

@@ -55,9 +55,9 @@ class OneLineErrors(click.Group):
         for stream in (sys.stdout, sys.stderr):  # names may be of any bytes
             if isinstance(stream, TextIOWrapper):  # not in a notebook
                 stream.reconfigure(errors="backslashreplace")
-        sys.stdout = cast(TextIO, Unbroken(sys.stdout))
         try:
-            status = super().main(args, prog_name, standalone_mode=False)
+            with _unbroken_stdout():
+                status = super().main(args, prog_name, standalone_mode=False)
         except click.Abort:
             sys.exit(INTERRUPTED)
         except Exception as error:
@@ -78,6 +78,18 @@ class OneLineErrors(click.Group):
             with suppress(OSError):  # the terminal may be gone
                 click.echo(err=True)
             raise click.Abort from None
+
+
+@contextmanager
+def _unbroken_stdout() -> Iterator[None]:
+    """Write to stdout as long as it has a reader."""
+    before = sys.stdout
+    sys.stdout = cast(TextIO, stream := Unbroken(before))
+    try:
+        yield
+    finally:
+        stream.flush()
+        sys.stdout = before
 
 
 class Unbroken:

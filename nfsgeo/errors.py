@@ -8,8 +8,8 @@ from importlib import import_module
 __all__ = ["TooLarge", "UserError", "require"]
 
 
-# A command to type, or else an option with its value. Words that follow an option in
-# a sentence are no values of it.
+# This matches a whole command, or an option with its value. These words follow an
+# option in a sentence and are no values.
 WORDS = "a|an|and|are|beside|for|if|in|is|of|on|or|out|that|to|with|you"
 OPTION = re.compile(
     r"nfsgeo [a-z]+ [^;]*|(?<![\w-])--([a-z]+(?:-[a-z]+)*)"

@@ -85,6 +85,11 @@ def test_runs_from_memory_keep_their_data(tiny, monkeypatch):
     fields = nfsgeo.from_arrays(u, pos, np.arange(20.0), name="waves")
     run = nfsgeo.fit(nfsgeo.prepare(fields, tiny | {"trainer.epochs": 1}))
     assert run.root.name == "nfs-waves-1" and [*run.root.glob("waves-*.nc")]
+    generated = shutil.copy(
+        fields.write("d.nc"), cache_folder() / "burgers-32-seed0.nc"
+    )
+    again = nfsgeo.fit(nfsgeo.prepare(generated, tiny | {"trainer.epochs": 1}), "again")
+    assert not [*again.root.glob("*.nc")]  # which can be generated again
     shutil.rmtree(cache_folder())
     assert nfsgeo.evaluate(run)["test"]["mae"] > 0
 

@@ -122,7 +122,8 @@ def check_hdf5(path: Path, *, whole: bool = False) -> None:
         stored[file.resolve()] = about.st_size
         size, names = _described(file, about.st_size, about.st_mtime_ns)
         claimed += size
-        for name, raw, mixed in names:
+        for name, kind, mixed in names:
+            raw = kind == "raw"
             part, bare = beside(file, name), Path(name)
             # HDF5 looks in the current folder too, and there alone for raw values.
             looked = [bare] if raw else [file.parent / name, bare, part]
@@ -135,57 +136,65 @@ def check_hdf5(path: Path, *, whole: bool = False) -> None:
                 raise UserError(given, "a file beside it", todo)
             if found and h5py.is_hdf5(found) and not raw:
                 waiting.append(part)
-                takes.add(file.resolve(), part.resolve())
+                if kind == "virtual":
+                    takes.add(file.resolve(), part.resolve())
             elif found:
                 stored[part.resolve()] = part.stat().st_size
     try:
         takes.prepare()
     except CycleError:
-        raise _without_end(path) from None
+        raise _leads_back(path) from None
     check_size(path, claimed, sum(stored.values()))
 
 
-def _without_end(path: Path) -> UserError:
-    given = f"{path}, whose values lead back to themselves, or {DEEPEST} groups deep"
-    return UserError(given, "values in their own place", "write them anew")
+def _leads_back(path: Path) -> UserError:
+    given = f"{path} with a virtual dataset that leads back to itself"
+    return UserError(given, "one whose values are elsewhere", "write the values anew")
 
 
 @lru_cache(1024)
-def _described(path: Path, *version: int) -> tuple[int, list[tuple[str, bool, bool]]]:
-    """Bytes of the arrays of a file, and names of the files that it takes values from;
-    of each whether these are raw values, and whether others come from the file itself.
+def _described(path: Path, *version: int) -> tuple[int, list[tuple[str, str, bool]]]:
+    """Return the bytes of the arrays of a file, and the files it takes values from.
+
+    Each has a name, a kind (``raw``, ``virtual`` or ``link``), and whether the same
+    array also takes values from the file itself.
     """
-    size, names = 0, set[tuple[str, bool, bool]]()
+    size, names = 0, set[tuple[str, str, bool]]()
     with h5py.File(path, "r") as file:
 
         def note_item(name: bytes) -> None:
             nonlocal size
             if name.count(b"/") > DEEPEST:
-                raise _without_end(path)
+                given = f"{path} with more than {DEEPEST} groups within each other"
+                raise UserError(given, "fewer", "write the fields at the top")
             item = h5py.h5o.open(file.id, name)
             if isinstance(item, h5py.h5d.DatasetID):
                 array = h5py.Dataset(item)
                 chunk = prod(array.chunks or (0,)) * array.dtype.itemsize
                 size += max(array.nbytes, chunk)
-                names.update((other, True, False) for other, *_ in array.external or ())
+                raw = array.external or ()
+                names.update((other, "raw", False) for other, *_ in raw)
                 virtual = array.virtual_sources() if array.is_virtual else ()
-                sources = {source.file_name for source in virtual}
+                sources, own = (
+                    {source.file_name for source in virtual},
+                    {".", path.name},
+                )
                 for source in virtual:
                     if "%" in source.file_name + source.dset_name:  # counts parts
                         given = f"{path}, which takes values from {source.file_name}"
                         todo = "rename the parts, or write the values into one file"
                         raise UserError(given, "names without %", todo)
-                    inside = file.get(source.dset_name)
-                    own = source.file_name == "."
-                    if own and getattr(inside, "is_virtual", True):
-                        raise _without_end(path)
-                mixed = "." in sources
-                names.update((other, False, mixed) for other in sources - {"."})
+                    if source.file_name in own:
+                        inside = file.get(source.dset_name)
+                        if getattr(inside, "is_virtual", True):
+                            raise _leads_back(path)
+                mixed = bool(sources & own)
+                names.update((other, "virtual", mixed) for other in sources - own)
 
         def note_link(name: bytes, about: h5py.h5l.LinkInfo) -> None:
             if about.type == h5py.h5l.TYPE_EXTERNAL:
                 other, _ = file.id.links.get_val(name)
-                names.add((os.fsdecode(other), False, False))
+                names.add((os.fsdecode(other), "link", False))
 
         h5py.h5o.visit(file.id, note_item)
         file.id.links.visit(note_link, info=True)

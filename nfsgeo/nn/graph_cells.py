@@ -14,9 +14,9 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.geometry.bipartite import edges_of
 from nfsgeo.nn.graph_shift import (
+    chebyshev_terms,
     node_graph,
     scaled_laplacian,
-    shifted,
     transition_matrices,
 )
 
@@ -28,17 +28,6 @@ __all__ = [
     "DiffusionConv",
     "DiffusionGRU",
 ]
-
-
-def chebyshev_terms(
-    shift: BipartiteGraph | Tensor, x: Tensor, order: int
-) -> list[Tensor]:
-    """Return ``T_0(S) x`` to ``T_{order - 1}(S) x``, with Chebyshev polynomials."""
-    terms = [x]
-    while len(terms) < order:
-        term = shifted(terms[-1], shift)
-        terms.append(term if len(terms) == 1 else 2 * term - terms[-2])
-    return terms
 
 
 class GraphConvolution(nn.Module):

@@ -10,7 +10,8 @@ from torch import Tensor
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.nn.neighbour_sums import neighbour_sum
 
-__all__ = ["node_graph", "scaled_laplacian", "shifted", "transition_matrices"]
+__all__ = ["chebyshev_terms", "node_graph", "scaled_laplacian", "shifted"]
+__all__ += ["transition_matrices"]
 
 
 def shifted(x: Tensor, shift: BipartiteGraph | Tensor) -> Tensor:
@@ -28,6 +29,17 @@ def shifted(x: Tensor, shift: BipartiteGraph | Tensor) -> Tensor:
     signals = x if x.dim() == 3 else x[None]
     summed = neighbour_sum(signals, shift.base_weight[None].to(x.dtype), shift)
     return summed if x.dim() == 3 else summed[0]
+
+
+def chebyshev_terms(
+    shift: BipartiteGraph | Tensor, x: Tensor, order: int
+) -> list[Tensor]:
+    """Return ``T_0(S) x`` to ``T_{order - 1}(S) x``, with Chebyshev polynomials."""
+    terms = [x]
+    while len(terms) < order:
+        term = shifted(terms[-1], shift)
+        terms.append(term if len(terms) == 1 else 2 * term - terms[-2])
+    return terms
 
 
 def node_graph(

@@ -19,8 +19,9 @@ from pandas import json_normalize
 from torch.multiprocessing.spawn import ProcessException
 
 from nfsgeo.config import RunConfig
+from nfsgeo.data.io.from_memory import name_in_memory
 from nfsgeo.errors import UserError
-from nfsgeo.files import cache_folder, growing, only_here
+from nfsgeo.files import growing, only_here
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import read_json, write_json, write_yaml
 from nfsgeo.training.checkpoints import BestAndLast, own_checkpoint, restore
@@ -34,7 +35,7 @@ from nfsgeo.training.processes import (
     quiet_lightning,
 )
 from nfsgeo.training.run_paths import RunPaths
-from nfsgeo.training.source import DEMONSTRATION, check_in_place, relocated
+from nfsgeo.training.source import check_in_place, relocated
 from nfsgeo.training.trainer import LOGGERS, History, make_trainer
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
@@ -56,9 +57,8 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
         UserError: The folder holds something.
     """
     config, source = experiment.config, experiment.file.path
-    memory = source.parent == cache_folder() and source.name != DEMONSTRATION
-    named = source.stem.rpartition("-")[0] if memory else source.stem
-    data = experiment.file.equation or named
+    memory = name_in_memory(source)
+    data = experiment.file.equation or memory or source.stem
     paths = RunPaths.new(out, f"{config.model.name}-{data}")
     if memory:  # The user may empty the cache, and has no other file.
         kept = paths.root.resolve() / source.name

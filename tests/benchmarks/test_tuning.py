@@ -151,7 +151,7 @@ def test_a_killed_search_ends_as_if_nothing_had_happened(file):
     with open("killed/trials.csv", newline="") as table:
         assert [float(row["valid_rmse"]) for row in csv.DictReader(table)] == errors
 
-    # What it ends with is a command that trains the best of them.
+    # The command that it prints trains the best of them.
     best = read_config(Path("killed/best.yaml"))
     assert best.optimiser.lr == content["trials"][0]["optimiser.lr"]
     train = content["train"].split()[1:]

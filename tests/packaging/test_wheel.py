@@ -20,7 +20,7 @@ PIP = [sys.executable, "-m", "pip"]
 SCRIPT = """
 import sys
 
-# What only extras install.
+# The extras that install these are missing.
 EXTRAS = "meshio neuralop onnxscript sklearn skfem submitit vtk zarr"
 sys.modules.update(dict.fromkeys(EXTRAS.split()))
 

@@ -24,8 +24,9 @@ from nfsgeo.evaluation import read_points
 from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.geometry import Domain
 from nfsgeo.report.run_folder import read_run_folder
-from nfsgeo.training import RunPaths, load_config
-from nfsgeo.training.artifacts import write_yaml
+from nfsgeo.training import RunPaths, load_config, resume_run
+from nfsgeo.training.artifacts import write_tensors, write_yaml
+from nfsgeo.training.checkpoints import read_checkpoint
 
 TABLES = ("config.yaml", "metrics.csv", "summary.json", "unseen.csv", "evaluation.npz")
 few = settings(
@@ -59,6 +60,32 @@ def test_files_of_another_version(trained, tmp_path, name, refuses):
     run = RunPaths(shutil.copytree(trained.root, tmp_path / "run"))
     torch.save({"model": {"wide": torch.ones(1)}}, getattr(run, name))
     refuses(f"{name}.pt", open_run, run)
+
+
+SPOILT: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "no weights": lambda content: content.update(state_dict=3),
+    "no callbacks": lambda content: content.pop("callbacks"),
+    "other callbacks": lambda content: content.update(callbacks={}),
+    "epoch of text": lambda content: content.update(epoch="a"),
+    "many steps": lambda content: content["nfsgeo"]["task"].update(n_in=10**9),
+}
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_checkpoints_of_other_types_or_sizes(spoilt, trained, tmp_path, refuses):
+    run = RunPaths(Path(shutil.copytree(trained.root, tmp_path / "run")))
+    for path in (run.best, run.last):
+        content = read_checkpoint(path)
+        SPOILT[spoilt](content)
+        write_tensors(path, content)
+    refuses("best.ckpt", nfsgeo.load, run)
+    refuses("last.ckpt", resume_run, run.root)
+
+
+def test_names_of_runs_of_other_types(trained, tmp_path, refuses):
+    run = RunPaths(Path(shutil.copytree(trained.root, tmp_path / "run")))
+    run.belongings.write_text('{"run": ["a"], "files": 7}')
+    refuses("best.ckpt, which is of another run", nfsgeo.evaluate, run)
 
 
 @few

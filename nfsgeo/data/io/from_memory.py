@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,9 @@ from nfsgeo.geometry import Domain
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-__all__ = ["from_arrays", "from_pyg", "from_xarray", "saved_path"]
+__all__ = ["from_arrays", "from_pyg", "from_xarray", "name_in_memory", "saved_path"]
+
+SAVED = re.compile(r"(.+)-[0-9a-f]{32}\.nc")
 
 
 def from_arrays(
@@ -261,6 +264,15 @@ def saved_path(fields: Fields | Path | str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_own(fields, path)
     return path
+
+
+def name_in_memory(path: Path) -> str:
+    """Return the name that fields in memory had before :func:`saved_path` saved them.
+
+    It is empty for any other file, such as a generated one in the same folder.
+    """
+    saved = SAVED.fullmatch(path.name)
+    return saved[1] if saved and path.parent == cache_folder() else ""
 
 
 def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:
