@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+from small_series import P, U, marked, series
 
 import nfsgeo
 from nfsgeo.errors import UserError
 
-P = np.random.default_rng(0).random((4, 2)).round(3)
 DAYS = pandas.date_range("2026-01-01", periods=3)
+
+
 PLACES = "id,lat,lon\n" + "".join(f"0{k},{y},{x}\n" for k, (x, y) in enumerate(P))
+
+
 COMSOL = (
     "% Model:              heat.mph\n% Version:            COMSOL 6.1.0.252\n"
     "% Dimension:          2\n% Length unit:        m\n"
@@ -90,7 +94,11 @@ def camels(folder: Path) -> None:
 
 
 CARAVAN = {"station": "gauge_id", "field": "streamflow", "x": "lon", "y": "lat"}
+
+
 WEATHER = {"time": "datetimeUtc", "quantity": "parameter", "field": ["pm25", "co"]}
+
+
 FLOW = {"station": "site_no", "points": "places.csv", "field": "69928_00060"}
 
 
@@ -196,90 +204,6 @@ def test_dates_of_the_german_weather_service(tmp_path, monkeypatch):
     table.to_csv("b.csv", index=False)
     fields = nfsgeo.open("b.csv", columns=columns)
     assert len(fields.times) == 3 and fields.component_names == ["TT_TU"]
-
-
-def series(values: Any) -> pandas.DataFrame:
-    """A table of six days at each point, with values in a column of the name u."""
-    days = pandas.date_range("2026-01-01", periods=6).strftime("%Y-%m-%d")
-    place = np.tile(P, (6, 1))
-    return pandas.DataFrame(
-        {"time": np.repeat(days, 4), "x": place[:, 0], "y": place[:, 1], "u": values}
-    )
-
-
-def marked(values: Any, *marks: Any) -> list[Any]:
-    values = [*values]
-    for k in range(0, len(values), 5):
-        values[k] = marks[k // 5 % len(marks)]
-    return values
-
-
-U = np.random.default_rng(1).random(24).round(3)
-
-
-@pytest.mark.parametrize("mark", ["-9999", "-999.9", "***"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("kind", ["csv", "parquet", "feather", "json"])
-def test_marks_of_missing_values_in_every_format(kind, dtype, mark, tmp_path, refuses):
-    values = marked(U, mark)
-    if mark != "***":
-        values = np.array([float(value) for value in values], dtype)
-    else:
-        values = [str(value) for value in values]
-    table, path = series(values), tmp_path / f"a.{kind}"
-    how = {"orient": "records", "double_precision": 4} if kind == "json" else {}
-    getattr(table, f"to_{kind}")(path, **how)
-    refuses(f"missing={mark}".replace("*", r"\*"), nfsgeo.open, path)
-    fields = nfsgeo.open(path, columns={"missing": mark})
-    assert np.isnan(fields.read(0, slice(None))).sum() == 5
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "marks"),
-    [
-        (980, 1040, ["9999.9"]),
-        (99000, 103000, ["-9999"]),
-        (0, 5000, ["-9999"]),
-        (0, 360, ["999"]),
-        (-20, 30, ["-99"]),
-        (-20, 30, ["-9999", "-8888"]),
-        (-20, 30, ["-888.8", "999.9"]),
-        (30, 36, ["-9.99"]),
-        (0, 1, ["-10000000000"]),
-        (0, 1, ["17"]),
-    ],
-)
-def test_numbers_far_from_all_others_are_asked_about(
-    low, high, marks, tmp_path, refuses
-):
-    values = (low + (high - low) * U).round(2)
-    path = tmp_path / "a.csv"
-    series(marked(values, *marks)).to_csv(path, index=False)
-    asked = ",".join(f"missing={mark}" for mark in marks)
-    refuses(asked, nfsgeo.open, path)
-    fields = nfsgeo.open(path, columns={"missing": marks})
-    assert np.isnan(fields.read(0, slice(None))).sum() == 5
-    fields = nfsgeo.open(path, columns={"missing": ""})
-    assert not np.isnan(fields.read(0, slice(None))).any()
-    if len(marks) > 1:
-        refuses(asked, nfsgeo.open, path, columns={"missing": marks[0]})
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        U * 999,
-        np.arange(24) % 3 == 0,
-        [0, 0, 0, 50] * 6,
-        marked(1000 * U, 1001),
-        np.exp(9 * U),
-        np.minimum(U, 0.5),
-    ],
-)
-def test_other_extremes_are_not_asked_about(values, tmp_path):
-    path = tmp_path / "a.csv"
-    series(np.array(values, float)).to_csv(path, index=False)
-    nfsgeo.open(path, columns={"field": "u"})
 
 
 def clocks(date: str, *times: str) -> str:
@@ -421,7 +345,11 @@ TOA5 = (
     '"TIMESTAMP","RECORD","lon","lat","AirT"\n"TS","RN","deg","deg","C"\n'
     '"","","Smp","Smp","Avg"\n'
 )
+
+
 RECORDS = TOA5 + rows('"2026-01-01 0{t}:00:00",{t},{x},{y},{u}', range(3))
+
+
 TITLE = "My title\n" + series(U).to_csv(index=False)
 
 

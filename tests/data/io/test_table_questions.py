@@ -4,43 +4,20 @@ import bz2
 import json
 import lzma
 import re
-import shlex
 import zipfile
 
-import click
 import numpy as np
 import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_tables import DAY, P, Q, R, answer, lines, stations
 
 import nfsgeo
 from nfsgeo.data.checks import nearly_equal
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import COLUMNS
 
-R = np.random.default_rng(0)
-P = R.random((5, 2)).round(3)
 ROWS = "t,x,u\n0,0,1\n0,1,{}\n1,0,2\n1,1,3\n"
-
-
-def lines(form: str, *loops) -> str:
-    """A line for each value of all loops and each point."""
-    grid = np.stack(np.meshgrid(*loops, range(5), indexing="ij"), -1)
-    grid = grid.reshape(-1, len(loops) + 1)
-    text = [form.format(*row[:-1], *P[int(row[-1])], u=k) for k, row in enumerate(grid)]
-    return "\n".join([*text, ""])
-
-
-def answer(message: str) -> dict:
-    """The first answer of a question, as the command line reads it."""
-    said = message.partition("--columns ")[2].partition(" (or train")[0]
-    option = click.Option(["--columns"])
-    said = " ".join(shlex.split(re.split(", or |; ", said)[0]))
-    return COLUMNS.convert(said, option, None)
-
-
-DAY = "2026-01-0{0}"
 
 
 @pytest.mark.parametrize(
@@ -347,20 +324,6 @@ def test_a_station_with_other_digits_is_one(tmp_path, one_line):
     assert nfsgeo.open(tmp_path / "b.csv").num_points(0) == 12
 
 
-HOURS = "time,lon,lat,{},u\n"
-Q = np.random.default_rng(5).random((24, 2)).round(4)
-
-
-def stations(names: str, cells, hours: int = 6) -> str:
-    """A table of 24 stations, with cells of station k at hour t, row n."""
-    rows = [
-        f"2026-01-01T{t:02}:00,{x},{y},{cells(k, t, 24 * t + k)},{np.sin(k + t):.3f}"
-        for t in range(hours)
-        for k, (x, y) in enumerate(Q)
-    ]
-    return "\n".join([HOURS.format(names).strip(), *rows, ""])
-
-
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("name", ["soil_class", "county", "network", "location_type"])
 @pytest.mark.parametrize("text", [True, False])
@@ -428,92 +391,6 @@ def test_simulations_within_samples_and_in_any_order(tmp_path, one_line):
     assert nfsgeo.open(path, columns=told).num_samples == 6
 
 
-@pytest.mark.parametrize(
-    ("name", "cell"),
-    [
-        *((name, lambda k, t, n: n) for name in ("id", "entry_id", "gid", "level_0")),
-        *((name, lambda k, t, n: 1 + (7 * n) % 144) for name in ("pk", "rownames")),
-        *((name, lambda k, t, n: 100 + t) for name in ("iteration", "julian_day")),
-        *((name, lambda k, t, n: 2026 + t / 8) for name in ("decimal_year", "epoch")),
-        *((name, lambda k, t, n: 1 + t // 3) for name in ("run", "case", "hour")),
-        *((name, lambda k, t, n: -5) for name in ("utc_offset", "version")),
-        ("depth", lambda k, t, n: 2.5),
-    ],
-)
-def test_numbers_that_are_no_quantities(name, cell, tmp_path, caplog):
-    (tmp_path / "a.csv").write_text(stations(name, cell))
-    assert nfsgeo.open(tmp_path / "a.csv").component_names == ["u"]
-    assert f"left out {name}," in caplog.text
-    fields = nfsgeo.open(tmp_path / "a.csv", columns={"field": [name, "u"]})
-    assert fields.component_names == [name, "u"]
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        lambda k, t, n: 0,  # no rain yet
-        lambda k, t, n: round(np.sin(t), 3),  # a forcing
-        lambda k, t, n: 101000 + (n * n) % 37,
-    ],
-)
-def test_numbers_that_may_be_quantities(cell, tmp_path):
-    (tmp_path / "a.csv").write_text(stations("q", cell))
-    assert nfsgeo.open(tmp_path / "a.csv").component_names == ["q", "u"]
-
-
-QUANTITY = [
-    ("parameter", "value"),
-    ("type", "concentration"),
-    ("Messgroesse", "Wert"),
-    ("polluant", "valeur"),
-    ("_field", "_value"),
-    ("sensor", "value"),
-    ("name", "value"),
-    ("what", "u"),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), QUANTITY)
-def test_rows_of_quantities_under_any_name(name, value, tmp_path, one_line):
-    form = DAY + ",{2},{3},q{1},{u}"
-    text = f"time,lon,lat,{name},{value}\n" + lines(form, [1, 2], [0, 1])
-    path = tmp_path / "a.csv"
-    path.write_text(text)
-    for columns in ({}, {"sample": name}):
-        message = one_line(nfsgeo.open, path, columns=columns)
-        assert answer(message) == {"quantity": name} and "sample=" not in message[-60:]
-    fields = nfsgeo.open(path, columns={"quantity": name})
-    assert fields.component_names == ["q0", "q1"] and fields.num_points(0) == 5
-
-
-@pytest.mark.parametrize(("name", "value"), QUANTITY[:5])
-@pytest.mark.parametrize("parts", [["co"] * 3 + ["pm"] * 2, ["co", "pm"] * 2 + ["co"]])
-def test_each_station_measures_one_quantity(name, value, parts, tmp_path, one_line):
-    path = tmp_path / "a.csv"
-    rows = [
-        f"2026-01-0{t},{x},{y},{part},{t + x}"
-        for t in (1, 2, 3)
-        for part, (x, y) in zip(parts, P, strict=True)
-    ]
-    path.write_text("\n".join([f"time,lon,lat,{name},{value}", *rows]))
-    told = answer(one_line(nfsgeo.open, path, columns={}))
-    assert told == {"quantity": name}
-    assert nfsgeo.open(path, columns=told).component_names == ["co", "pm"]
-    if name == "parameter":
-        for kind, column in (("ignore", name), ("field", value), ("sample", name)):
-            message = one_line(nfsgeo.open, path, columns={kind: column})
-            assert answer(message) == told
-
-
-def test_one_quantity_at_each_of_two_stations(tmp_path, one_line):
-    rows = "".join(f"{t},0,1,co,{t}\n{t},1,1,pm,{t + 9}\n" for t in range(4))
-    (tmp_path / "a.csv").write_text("time,lon,lat,parameter,value\n" + rows)
-    message = one_line(nfsgeo.open, tmp_path / "a.csv", columns={})
-    assert answer(message) == {"quantity": "parameter"}
-    fields = nfsgeo.open(tmp_path / "a.csv", columns={"station": "parameter"})
-    assert fields.stations() == ["co", "pm"]
-
-
 @pytest.mark.parametrize("name", ["model", "gcm", "specimen", "treatment", "run"])
 @pytest.mark.parametrize("own", [True, False])
 def test_samples_with_names(name, own, tmp_path, one_line):
@@ -545,119 +422,6 @@ def test_a_named_station_with_other_digits_is_rounded(tmp_path, one_line):
     table[["lon", "lat"]] = table[["lon", "lat"]].round(digits)
     table.to_csv(tmp_path / "a.csv", index=False)
     assert nfsgeo.open(tmp_path / "a.csv").stations() == [f"S{k}" for k in range(6)]
-
-
-@pytest.mark.parametrize(
-    ("head", "cells", "told", "step"),
-    [
-        ("year,doy", "2026,{}", {"time": "year+doy"}, 86400),
-        ("Date,Time UTC", "2026-01-01,0{}:00", {"time": "Date+Time UTC"}, 3600),
-        ("Date GMT,Time GMT", "2026-01-01,0{}:00", {"time": "Date GMT+Time GMT"}, 3600),
-        ("date,hour,minute", "2026-01-01,{},30", {"time": "date+hour+minute"}, 3600),
-        (
-            "time,timestamp",
-            "{0},2026-03-08T0{0}:00:00Z",
-            {"time": "timestamp", "ignore": ["time"]},
-            3600,
-        ),
-    ],
-)
-def test_the_time_in_several_columns(head, cells, told, step, tmp_path, one_line):
-    rows = lines(cells.replace("{}", "{0}") + ",{1},{2},{u}", [1, 2, 3])
-    (tmp_path / "a.csv").write_text(f"{head},lon,lat,u\n{rows}")
-    message = one_line(nfsgeo.open, tmp_path / "a.csv", columns={})
-    said = shlex.split(message.partition("--columns ")[2].partition(" (or train")[0])
-    assert COLUMNS.convert(said[0], click.Option(["--columns"]), None) == told
-    fields = nfsgeo.open(tmp_path / "a.csv", columns=told)
-    assert np.diff(fields.times).tolist() == [step] * 2
-    assert fields.component_names == ["u"]
-
-
-def test_numbers_of_rows_are_no_field(tmp_path, caplog):
-    path = tmp_path / "a.csv"
-    path.write_text("Unnamed: 0.1,t,x,y,u\n" + lines("{u},{},{},{},{u}", [0, 1]))
-    assert nfsgeo.open(path).component_names == ["u"]
-    assert "Unnamed: 0.1" in caplog.text
-
-
-def forecasts(*names: str) -> str:
-    """Forecasts begun at three times, for four hours ahead."""
-    begun = pandas.date_range("2026-01-01", periods=3, freq="6h")
-    rows = [
-        {"begun": t, "valid": t + pandas.Timedelta(hours=h), "lead": h}
-        | {"x": x, "y": y, "u": np.sin(h + x + t.hour)}
-        for t in begun
-        for h in (0, 6, 12, 18)
-        for x, y in P
-    ]
-    table = pandas.DataFrame(rows).rename(
-        columns=dict(zip(("begun", "valid", "lead"), names, strict=False))
-    )
-    return table.drop(columns=["lead"] * (len(names) < 3)).to_csv(index=False)
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("init_time", "valid_time", "lead"),
-        ("reference_time", "time", "step"),
-        ("time", "valid", "forecast_hour"),
-        ("forecast_date", "date", "lead"),
-    ],
-)
-def test_forecasts_are_samples_by_their_beginning(names, tmp_path, one_line):
-    path = tmp_path / "a.csv"
-    path.write_text(forecasts(*names))
-    right = {"sample": names[0], "time": names[2], "ignore": [names[1]]}
-    for columns in ({}, {"time": names[1]}, {"time": names[0]}):
-        assert answer(one_line(nfsgeo.open, path, columns=columns)) == right
-    fields = nfsgeo.open(path, columns=right)
-    assert (fields.num_samples, len(fields.times)) == (3, 4)
-    path.write_text(forecasts(*names[:2]))
-    assert "table['lead'] = " in one_line(nfsgeo.open, path)
-
-
-@pytest.mark.parametrize("names", [("time_local", "time_utc"), ("time", "timeGMT")])
-def test_local_times_beside_utc_are_asked_about(names, tmp_path, one_line):
-    hours = pandas.date_range("2026-10-25", periods=4, freq="h", tz="UTC")
-    path, at = tmp_path / "a.csv", "%Y-%m-%d %H:%M"
-    lines = [
-        f"{t.tz_convert('Europe/Berlin'):{at}},{t:{at}},{x},{y},1{k}"
-        for t in hours
-        for k, (x, y) in enumerate(P)
-    ]
-    path.write_text("\n".join([",".join([*names, "x", "y", "u"]), *lines]))
-    for columns in ({}, {"field": "u"}):
-        said = one_line(nfsgeo.open, path, columns=columns)
-        assert answer(said) == {"time": names[1], "ignore": [names[0]]}
-        assert f"time={names[0]}," not in said  # has an hour twice
-
-
-@pytest.mark.parametrize(
-    ("name", "zone"),
-    [
-        ("tz_cd", lambda t: t.tzname()),
-        ("timezone", lambda t: t.strftime("UTC%z")),
-        ("utc_offset", lambda t: int(t.utcoffset().total_seconds() / 3600)),
-    ],
-)
-def test_zones_of_times_are_applied_with_a_line(name, zone, tmp_path, caplog):
-    hours = pandas.date_range("2026-11-01 04:00", periods=6, freq="h", tz="UTC")
-    here = hours.tz_convert("America/New_York")
-    lines = [
-        f"{t:%Y-%m-%d %H:%M},{zone(t)},{x},{y},1{k}"
-        for t in here
-        for k, (x, y) in enumerate(P)
-    ]
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join([f"datetime,{name},x,y,u", *lines]))
-    for columns in ({}, {"field": "u"}, {"time": f"datetime+{name}"}):
-        fields = nfsgeo.open(path, columns=columns)
-        assert fields.times.tolist() == [t.timestamp() for t in hours]
-    assert "UTC-4" in caplog.text
-    with pytest.raises(UserError) as caught:
-        nfsgeo.open(path, columns={"ignore": name})
-    assert "quantity=" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [lambda s: s, lambda s: f"A{s}", lambda s: 0.5 + s])

@@ -1,0 +1,126 @@
+"""Times of tables: in several columns, of forecasts, local and in zones."""
+
+import shlex
+
+import click
+import numpy as np
+import pandas
+import pytest
+from small_tables import P, answer, lines
+
+import nfsgeo
+from nfsgeo.errors import UserError
+from nfsgeo_cli.terminal import COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("head", "cells", "told", "step"),
+    [
+        ("year,doy", "2026,{}", {"time": "year+doy"}, 86400),
+        ("Date,Time UTC", "2026-01-01,0{}:00", {"time": "Date+Time UTC"}, 3600),
+        ("Date GMT,Time GMT", "2026-01-01,0{}:00", {"time": "Date GMT+Time GMT"}, 3600),
+        ("date,hour,minute", "2026-01-01,{},30", {"time": "date+hour+minute"}, 3600),
+        (
+            "time,timestamp",
+            "{0},2026-03-08T0{0}:00:00Z",
+            {"time": "timestamp", "ignore": ["time"]},
+            3600,
+        ),
+    ],
+)
+def test_the_time_in_several_columns(head, cells, told, step, tmp_path, one_line):
+    rows = lines(cells.replace("{}", "{0}") + ",{1},{2},{u}", [1, 2, 3])
+    (tmp_path / "a.csv").write_text(f"{head},lon,lat,u\n{rows}")
+    message = one_line(nfsgeo.open, tmp_path / "a.csv", columns={})
+    said = shlex.split(message.partition("--columns ")[2].partition(" (or train")[0])
+    assert COLUMNS.convert(said[0], click.Option(["--columns"]), None) == told
+    fields = nfsgeo.open(tmp_path / "a.csv", columns=told)
+    assert np.diff(fields.times).tolist() == [step] * 2
+    assert fields.component_names == ["u"]
+
+
+def test_numbers_of_rows_are_no_field(tmp_path, caplog):
+    path = tmp_path / "a.csv"
+    path.write_text("Unnamed: 0.1,t,x,y,u\n" + lines("{u},{},{},{},{u}", [0, 1]))
+    assert nfsgeo.open(path).component_names == ["u"]
+    assert "Unnamed: 0.1" in caplog.text
+
+
+def forecasts(*names: str) -> str:
+    """Forecasts begun at three times, for four hours ahead."""
+    begun = pandas.date_range("2026-01-01", periods=3, freq="6h")
+    rows = [
+        {"begun": t, "valid": t + pandas.Timedelta(hours=h), "lead": h}
+        | {"x": x, "y": y, "u": np.sin(h + x + t.hour)}
+        for t in begun
+        for h in (0, 6, 12, 18)
+        for x, y in P
+    ]
+    table = pandas.DataFrame(rows).rename(
+        columns=dict(zip(("begun", "valid", "lead"), names, strict=False))
+    )
+    return table.drop(columns=["lead"] * (len(names) < 3)).to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("init_time", "valid_time", "lead"),
+        ("reference_time", "time", "step"),
+        ("time", "valid", "forecast_hour"),
+        ("forecast_date", "date", "lead"),
+    ],
+)
+def test_forecasts_are_samples_by_their_beginning(names, tmp_path, one_line):
+    path = tmp_path / "a.csv"
+    path.write_text(forecasts(*names))
+    right = {"sample": names[0], "time": names[2], "ignore": [names[1]]}
+    for columns in ({}, {"time": names[1]}, {"time": names[0]}):
+        assert answer(one_line(nfsgeo.open, path, columns=columns)) == right
+    fields = nfsgeo.open(path, columns=right)
+    assert (fields.num_samples, len(fields.times)) == (3, 4)
+    path.write_text(forecasts(*names[:2]))
+    assert "table['lead'] = " in one_line(nfsgeo.open, path)
+
+
+@pytest.mark.parametrize("names", [("time_local", "time_utc"), ("time", "timeGMT")])
+def test_local_times_beside_utc_are_asked_about(names, tmp_path, one_line):
+    hours = pandas.date_range("2026-10-25", periods=4, freq="h", tz="UTC")
+    path, at = tmp_path / "a.csv", "%Y-%m-%d %H:%M"
+    lines = [
+        f"{t.tz_convert('Europe/Berlin'):{at}},{t:{at}},{x},{y},1{k}"
+        for t in hours
+        for k, (x, y) in enumerate(P)
+    ]
+    path.write_text("\n".join([",".join([*names, "x", "y", "u"]), *lines]))
+    for columns in ({}, {"field": "u"}):
+        said = one_line(nfsgeo.open, path, columns=columns)
+        assert answer(said) == {"time": names[1], "ignore": [names[0]]}
+        assert f"time={names[0]}," not in said  # has an hour twice
+
+
+@pytest.mark.parametrize(
+    ("name", "zone"),
+    [
+        ("tz_cd", lambda t: t.tzname()),
+        ("timezone", lambda t: t.strftime("UTC%z")),
+        ("utc_offset", lambda t: int(t.utcoffset().total_seconds() / 3600)),
+    ],
+)
+def test_zones_of_times_are_applied_with_a_line(name, zone, tmp_path, caplog):
+    hours = pandas.date_range("2026-11-01 04:00", periods=6, freq="h", tz="UTC")
+    here = hours.tz_convert("America/New_York")
+    lines = [
+        f"{t:%Y-%m-%d %H:%M},{zone(t)},{x},{y},1{k}"
+        for t in here
+        for k, (x, y) in enumerate(P)
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([f"datetime,{name},x,y,u", *lines]))
+    for columns in ({}, {"field": "u"}, {"time": f"datetime+{name}"}):
+        fields = nfsgeo.open(path, columns=columns)
+        assert fields.times.tolist() == [t.timestamp() for t in hours]
+    assert "UTC-4" in caplog.text
+    with pytest.raises(UserError) as caught:
+        nfsgeo.open(path, columns={"ignore": name})
+    assert "quantity=" not in str(caught.value)
