@@ -58,8 +58,9 @@ def tune(out: Path, space: tuple[str, ...], as_json: bool, **options: Any) -> No
         rows = [row for search in searches for row in search.rows()]
         frame = pd.DataFrame(rows).sort_values("valid_rmse")
         write_bytes(out / "trials.csv", frame.to_csv(index=False).encode())
-        if frame["status"].iloc[0] != "ok":  # as the lines of the trials say
-            click.get_current_context().exit(2)
+        if frame["status"].iloc[0] != "ok":
+            why = frame.get("message", frame["status"]).iloc[0]
+            raise click.ClickException(f"no trial was completed: {why}")
         write_bytes(best, (out / frame["folder"].iloc[0] / "config.yaml").read_bytes())
     shown = frame.drop(columns=["message", "folder"], errors="ignore")
     shown = shown.rename(columns=lambda name: name.rpartition(".")[2])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from typing import Any
 
-__all__ = ["TooLarge", "UserError", "require"]
+__all__ = ["TooLarge", "UserError", "check_shape", "require"]
 
 
 # This matches a whole command, or an option with its value. These words follow an
@@ -15,6 +16,9 @@ OPTION = re.compile(
     r"nfsgeo [a-z]+ [^;]*|(?<![\w-])--([a-z]+(?:-[a-z]+)*)"
     rf"(?: (?!(?:{WORDS})\b)((?:'[^']*'|[^\s;()'])+(?<![,:.])))?"
 )
+
+# A file of the cache that holds fields from memory, whose name comes before a digest.
+SAVED = re.compile(r"(?:/[^/:;,]*)*/nfsgeo/([^/]+)-[0-9a-f]{32}\.nc")
 
 
 class UserError(ValueError):
@@ -37,7 +41,7 @@ class UserError(ValueError):
         super().__init__(self.line)
 
     def __str__(self) -> str:
-        return OPTION.sub(_argument, self.line)
+        return OPTION.sub(_argument, SAVED.sub(r"\1", self.line))
 
     def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str]]:
         # Crosses process boundaries (data-loader workers) with all three parts.
@@ -67,6 +71,33 @@ def _argument(match: re.Match[str]) -> str:
 
 class TooLarge(UserError):
     """Raised before an allocation that would not fit into memory."""
+
+
+def check_shape(name: str, tensor: Any, *sizes: int | str) -> Any:
+    """Make sure that a tensor has the shape that a layer was made for.
+
+    Args:
+        name: Name of the argument.
+        tensor: The tensor, or None where it is missing.
+        sizes: Sizes of its axes. A letter stands for any size, and ``"..."`` at first
+            for any leading axes.
+
+    Returns:
+        The tensor.
+
+    Raises:
+        ValueError: It has another shape.
+    """
+    shape: Any = ()
+    given = "is missing"
+    if tensor is not None:
+        shape, given = tensor.shape, f"has shape {tuple(tensor.shape)}"
+    last = sizes[sizes[0] == "..." :]
+    fits = len(shape) >= len(last) if sizes[0] == "..." else len(shape) == len(last)
+    pairs = zip(last, shape[len(shape) - len(last) :], strict=False)
+    if not (fits and all(isinstance(a, str) or a == b for a, b in pairs)):
+        raise ValueError(f"{name} {given}; expected [{', '.join(map(str, sizes))}]")
+    return tensor
 
 
 def require(package: str, what: str, extra: str = "formats") -> None:

@@ -54,6 +54,9 @@ def test_what_python_callers_mistake_is_said_in_their_words(one_line):
     assert "(8, 5, 1)" in swapped and "swap" in swapped
     one = one_line(nfsgeo.from_arrays, u[0], pos, np.arange(8.0))
     assert "[samples, points, time steps, components]" in one and "u[None]" in one
+    with pytest.raises(UserError, match="of arrays") as short:
+        nfsgeo.prepare(fields, {"data.n_in": 9})
+    assert str(cache_folder()) not in str(short.value)
     assert "points=5" in repr(fields)
     assert nfsgeo.models.NFS(nfsgeo.models.Problem(Domain.unit(2))).problem.n_out == 1
 

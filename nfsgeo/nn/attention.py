@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, check_shape
 
 __all__ = ["Attention", "MultiHead", "PhysicsAttention", "per_sample"]
 
@@ -96,6 +96,7 @@ class Attention(MultiHead):
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend from every token to every token."""
+        check_shape("x", x.flatten(2), "B", self.output.in_features, "n")
         tokens = x.flatten(2).transpose(1, 2)
         # [B, L, 3 C] to three of [B, H, L, C / H].
         parts = self.input(tokens).unflatten(2, (3, self.heads, -1))
@@ -153,6 +154,7 @@ class PhysicsAttention(MultiHead):
 
     def forward(self, x: Tensor, sizes: Sequence[int]) -> Tensor:
         """Mix the points of each sample through its slices."""
+        check_shape("x", x, sum(sizes), self.output.in_features)
         logits, values = self.input(x).unflatten(1, (2, self.heads, -1)).unbind(1)
         weight = torch.softmax(self.slices(logits) / self.temperature, dim=-1)
         mixed = per_sample(self._mixed, sizes, weight, values)

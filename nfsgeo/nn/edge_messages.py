@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 from torch_geometric.nn import MessagePassing
 
+from nfsgeo.errors import check_shape
 from nfsgeo.geometry import BipartiteGraph, Domain, SparseRows
 from nfsgeo.geometry.bipartite import sparse_rows
 from nfsgeo.nn.neighbour_sums import sparse_matrix, twice_differentiable
@@ -115,6 +116,7 @@ class BipartiteMessages(MessagePassing):
             graph = BipartiteGraph.from_edges(edge_index, ends, self.domain)
         self._check(x, graph)
         place = graph.relative(x[0].dtype)
+        check_shape("the graph's displacement", place, "E", self.edge.in_features)
         weight = graph.mean_weight(x[0].dtype)
         source, target = self.source(x[0]), self.target(x[1])
         if self.use_fused:
@@ -145,14 +147,11 @@ class BipartiteMessages(MessagePassing):
         return weight[:, None] * gelu(source_j + target_i + place)
 
     def _check(self, x: tuple[Tensor, Tensor], graph: BipartiteGraph) -> None:
-        sizes = zip((graph.num_source, graph.num_target), self.in_channels, strict=True)
-        shapes = [features.shape for features in x]
-        if shapes != (expected := [torch.Size(shape) for shape in sizes]):
-            raise ValueError(
-                f"x has shapes {[tuple(shape) for shape in shapes]}; expected "
-                f"{[tuple(shape) for shape in expected]}: sources and targets of the "
-                "graph, and their channels"
-            )
+        numbers, names = (graph.num_source, graph.num_target), ("sources", "targets")
+        for name, features, *size in zip(
+            names, x, numbers, self.in_channels, strict=True
+        ):
+            check_shape(f"x of the {name}", features, *size)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, fused={self.use_fused}"

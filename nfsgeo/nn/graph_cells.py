@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.utils import is_sparse
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, check_shape
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.geometry.bipartite import edges_of
 from nfsgeo.nn.graph_shift import (
@@ -87,6 +87,7 @@ class ChebyshevConv(GraphConvolution):
 
     def forward(self, x: Tensor, laplacian: BipartiteGraph) -> Tensor:
         """Convolve ``x``; ``laplacian`` is a :func:`~nfsgeo.nn.scaled_laplacian`."""
+        check_shape("x", x, "...", "N", self.weight.size(-2))
         terms = chebyshev_terms(laplacian, x, self.weight.size(0))
         return torch.cat(terms, dim=-1) @ self.weight.flatten(0, 1) + self.bias
 
@@ -109,6 +110,7 @@ class DiffusionConv(GraphConvolution):
 
     def forward(self, x: Tensor, walks: tuple[BipartiteGraph, ...]) -> Tensor:
         """Convolve ``x``, with ``walks`` of :func:`~nfsgeo.nn.transition_matrices`."""
+        check_shape("x", x, "...", "N", self.weight.size(-2))
         along, against = walks
         order = self.weight.size(1)
         terms = chebyshev_terms(along, x, order)
@@ -154,6 +156,7 @@ class AdaptiveConv(GraphConvolution):
     def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
         """Convolve the fields of all samples; see the class for shapes."""
         size, order = self.weight.shape[:2]
+        check_shape("x", x, "B", embedding.size(0), self.weight.size(-2))
         terms = torch.cat(chebyshev_terms(adjacency, x, order), dim=-1)
         weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
         parts = (terms @ weight).unflatten(-1, (size, -1))
@@ -178,6 +181,7 @@ class GraphGRU(nn.Module, ABC):
         ``h``.
     """
 
+    in_channels: int
     candidate: GraphConvolution
     operator: Callable[[BipartiteGraph, torch.dtype, Tensor | None], Any]
 
@@ -200,16 +204,25 @@ class GraphGRU(nn.Module, ABC):
 
         Raises:
             UserError: when edges or weights are missing.
+            ValueError: for a tensor of another shape.
         """
+        check_shape("x", x, "...", "N", self.in_channels)
         if edge_index is not None and is_sparse(edge_index):
             edge_index, edge_weight = edges_of(edge_index)
         if edge_index is not None and edge_index.is_floating_point():
             if edge_weight is None:
                 given, todo = "a hidden state and no graph", "name it: h=..."
                 raise UserError(given, "edge_index, or h and a prepared graph", todo)
-            return self.step(x, edge_index, edge_weight)
+            h, prepared = edge_index, edge_weight
+            check_shape("h", h, *x.shape[:-1], self.hidden_channels)
+            return self.step(x, h, prepared)
         if h is None:
             h = x.new_zeros(*x.shape[:-1], self.hidden_channels)
+        check_shape("h", h, *x.shape[:-1], self.hidden_channels)
+        if edge_weight is not None and edge_weight.dim() > 1:
+            given = f"edge_weight of shape {tuple(edge_weight.shape)}"
+            todo = "name the hidden state: cell(x, edge_index, h=h)"
+            raise UserError(given, "weights [E] of the edges", todo)
         prepared = self.prepared(edge_index, x.size(-2), edge_weight, x.dtype)
         return self.step(x, h, prepared)
 
@@ -234,6 +247,7 @@ class GraphGRU(nn.Module, ABC):
         if edge_index is None:
             expected = "edge_index of shape [2, E], or a graph that was prepared"
             raise UserError("a cell without edges", expected, "pass edge_index")
+        check_shape("edge_index", edge_index, 2, "E")
         if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
             given = f"edge_weight of shape {tuple(edge_weight.shape)}"
             expected = f"a weight of each of {edge_index.size(1)} edges"
@@ -274,6 +288,7 @@ class ChebConvGRU(GraphGRU):
 
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
         super().__init__()
+        self.in_channels = in_channels
         width = hidden_channels
         self.inputs = ChebyshevConv(in_channels, 3 * width, order, gates=3)
         self.gates = ChebyshevConv(width, 2 * width, order, gates=2)
@@ -304,6 +319,7 @@ class DiffusionGRU(GraphGRU):
 
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
         super().__init__()
+        self.in_channels = in_channels
         both, width = in_channels + hidden_channels, hidden_channels
         self.gates = DiffusionConv(both, 2 * width, order, gates=2)
         self.candidate = DiffusionConv(both, width, order)
@@ -353,6 +369,7 @@ class AdaptiveGRU(GraphGRU):
         embedding_size: int = 2,
     ) -> None:
         super().__init__()
+        self.in_channels = in_channels
         both = in_channels + hidden_channels
         self.embedding = nn.Parameter(torch.empty(num_nodes, embedding_size))
         self.gates = AdaptiveConv(both, 2 * hidden_channels, order, embedding_size)

@@ -133,8 +133,8 @@ class KernelInterpolation(MessagePassing):
         x = x if isinstance(x, Tensor) else x[0]
         ends = (pos, pos) if isinstance(pos, Tensor) else pos
         graph = self._graph(ends, edge_index)
-        x = x if self.lift is None else self.lift(x)
         self._check(x, ends, graph)
+        x = x if self.lift is None else self.lift(x)
         field = x.unsqueeze(1) if x.dim() == 2 else x
         out = self._sum(graph, field, ends[0], features)
         out = out if self.bias is None else out + self.bias
@@ -175,11 +175,13 @@ class KernelInterpolation(MessagePassing):
         self, x: Tensor, ends: tuple[Tensor, Tensor], graph: BipartiteGraph
     ) -> None:
         sources, channels = graph.num_source, self.kernel.channels
+        if isinstance(self.lift, nn.Linear):
+            channels = self.lift.in_features or x.size(-1)  # 0 before the first call
         if x.dim() not in (2, 3) or x.size(0) != sources or x.size(-1) != channels:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; expected [{sources}, {channels}] or "
                 f"[{sources}, T, {channels}]: sources, time steps, channels of the "
-                "kernel"
+                "layer"
             )
         if ends[0].size(0) != sources:
             raise ValueError(

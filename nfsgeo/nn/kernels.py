@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, pad
 from torch_geometric.nn.inits import reset
 
+from nfsgeo.errors import check_shape
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.nn.neighbour_sums import matrix_sum, neighbour_sum
 
@@ -105,6 +106,11 @@ class InterpolationKernel(nn.Module, ABC):
         return torch.addcmul(graph.base_weight.to(weight), weight, mean_weight)
 
 
+def _check_scale(scale: float) -> None:
+    if not 0 < scale < math.inf:
+        raise ValueError(f"scale={scale}; expected a positive length, as of the radius")
+
+
 class EdgeNetwork(nn.Module):
     r"""Hidden layer of a learned kernel: GELU of a linear map of the edge features.
 
@@ -129,7 +135,8 @@ class EdgeNetwork(nn.Module):
         ``source`` ``[E]``; result ``[E, h]``.
 
     Raises:
-        ValueError: for ``features`` of another length.
+        ValueError: for ``pos`` or ``features`` of another shape, and for a ``scale``
+            that is not positive.
     """
 
     def __init__(
@@ -143,6 +150,7 @@ class EdgeNetwork(nn.Module):
         directions: bool = True,
     ) -> None:
         super().__init__()
+        _check_scale(scale)
         self.dim = dim
         self.num_features = num_features
         self.hidden = hidden
@@ -171,15 +179,11 @@ class EdgeNetwork(nn.Module):
             features: inputs :math:`a(x_i)` at the sources.
             source: source of each edge.
         """
-        parts = [pos] if self.absolute_position else []
+        parts = [check_shape("pos", pos, "n", self.dim)]
+        parts = parts if self.absolute_position else []
         if self.num_features:
-            if features is None or features.size(-1) != self.num_features:
-                came = None if features is None else tuple(features.shape)
-                raise ValueError(
-                    f"features are {came}; expected [n, {self.num_features}], the "
-                    "inputs at the sources on which the kernel depends"
-                )
-            parts.append(features)
+            sizes = pos.size(0), self.num_features
+            parts.append(check_shape("features", features, *sizes))
         # The weight has fewer entries to scale than the offsets.
         weight = self.edge.weight / self.scale
         weight = weight if self.directions else pad(weight, (self.dim, 0))
@@ -362,6 +366,7 @@ class GaussianKernel(InterpolationKernel):
 
     def __init__(self, channels: int, dim: int, *, scale: float = 1.0) -> None:
         super().__init__(channels)
+        _check_scale(scale)
         self.scale = scale
         self.log_beta = nn.Parameter(torch.empty(()))
         self.centre = nn.Parameter(torch.empty(dim))

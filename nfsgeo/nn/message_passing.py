@@ -11,6 +11,8 @@ from torch.nn.functional import linear
 from torch_geometric.nn import InstanceNorm, MessagePassing
 from torch_geometric.utils import scatter
 
+from nfsgeo.errors import check_shape
+
 __all__ = ["InteractionLayer", "MPPDELayer", "TemporalDecoder", "perceptron"]
 
 CHANNELS, FIRST_KERNEL, LAST_KERNEL = 8, 15, 10
@@ -83,6 +85,12 @@ class MPPDELayer(MessagePassing):
             batch: sample of each node, sorted; ``None`` for one sample.
             num_samples: number of samples; ``None`` to count them.
         """
+        for name, tensor, num, size in (
+            *(("h", h, "N", self.parts[0]), ("u", u, h.size(0), self.parts[2])),
+            ("displacement", displacement, edge_index.size(1), self.parts[3]),
+            ("variables", variables, h.size(0), self.parts[4]),
+        ):
+            check_shape(name, tensor, num, size)
         own, other, field, place, rest = self.message_in.weight.split(self.parts, 1)
         difference = linear(u, field)
         target = linear(h, own, self.message_in.bias) + difference
@@ -146,9 +154,11 @@ class TemporalDecoder(nn.Sequential):
             nn.SiLU(),
             nn.Conv1d(CHANNELS, components, kernel),
         )
+        self.hidden_channels = hidden_channels
 
     def forward(self, h: Tensor) -> Tensor:
         """Decode the time steps of every node."""
+        check_shape("h", h, "N", self.hidden_channels)
         steps: Tensor = super().forward(h.unsqueeze(1))
         return steps.transpose(1, 2)
 
@@ -190,6 +200,10 @@ class InteractionLayer(nn.Module):
         self, edges: Tensor, source: Tensor, target: Tensor, edge_index: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the next features of edges and targets."""
+        channels = self.message_in.out_features
+        check_shape("edges", edges, edge_index.size(1), channels)
+        for name, nodes in {"source": source, "target": target}.items():
+            check_shape(name, nodes, "n", channels)
         sender, receiver = edge_index
         source_map, target_map, edge_map = self.message_in.weight.chunk(3, dim=1)
         sent, asked = linear(source, source_map), linear(target, target_map)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, check_shape
 
 __all__ = ["FieldLayerNorm", "Lift", "MixerBlock", "Pointwise", "Projector"]
 
@@ -22,6 +22,7 @@ class Pointwise(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the map at every node."""
+        check_shape("x", x.flatten(2), "B", self.in_features, "n")
         flat, weight = x.flatten(2), self.weight.expand(x.size(0), -1, -1)
         # One product for all samples would need copies of x.
         if self.bias is None:

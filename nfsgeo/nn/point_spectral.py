@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.errors import check_shape
 from nfsgeo.geometry import Domain
 
 __all__ = ["PointSpectralConv", "PointWaves"]
@@ -136,6 +137,7 @@ class PointSpectralConv(nn.Module):
 
     def forward(self, x: Tensor, waves: PointWaves) -> Tensor:
         """Convolve ``x``, with ``waves`` made for :meth:`frequencies`."""
+        check_shape("x", x, "N", "T", self.in_channels)
         dtype = x.dtype
         with torch.autocast(x.device.type, enabled=False):
             return self._convolve(x.to(waves.matrix.real.dtype), waves).to(dtype)

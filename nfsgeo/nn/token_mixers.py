@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, check_shape
 from nfsgeo.nn.mixer_block import Pointwise
 
 __all__ = [
@@ -186,6 +186,7 @@ class GlobalFilter(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Filter every channel."""
         _check_sizes(x, self.sizes)
+        check_shape("x", x, "B", self.weight.size(0), *self.sizes)
         dim = tuple(range(2, x.dim()))
         # FFTs in half precision exist only on CUDA, for powers of two.
         exact = torch.promote_types(x.dtype, torch.float32)

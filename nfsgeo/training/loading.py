@@ -114,7 +114,11 @@ def _checked(config: RunConfig) -> RunConfig:
         if name not in names and config.imports:
             named = " ".join(f"--import {each}" for each in config.imports)
             given = f"{key}{name}, of a run that was made with {named}"
-            raise UserError(given, "that code", f"give {named}, or import it in Python")
+            files = [each for each in config.imports if each.endswith(".py")]
+            todo = f"give {named}, or import it in Python"
+            if gone := [each for each in files if not Path(each).is_file()]:
+                todo = f"{', '.join(gone)} is gone; give --import with its new place"
+            raise UserError(given, "that code", todo)
         if name not in names:
             few = "a known model" if names is MODELS else f"one of {', '.join(names)}"
             raise unknown(f"{key}{name}", few, name, names)

@@ -166,8 +166,9 @@ def test_trials_that_fail_are_the_last(file):
     command = ["tune", "--data", str(file), "--n-in", "2", "--n-out", "2"]
     command += ["--points", "16", "--budget", "0.001", "--out", "t"]
     none = CliRunner().invoke(main, [*command, "--n-in", "9"])
-    (line,) = none.stderr.splitlines()
-    assert none.exit_code == 2 and "--n-in 9" in line and none.stdout == ""
+    line = none.stderr.splitlines()[-1]
+    assert line.startswith("Error: ") and "--n-in 9" in line
+    assert none.exit_code == 2 and none.stdout == ""
     options = ["--model", "transolver", "--lr", "1e-3", "--trials", "2"]
     options += ["--space", "model.settings.width=6"]  # no multiple of its heads
     done = CliRunner().invoke(main, [*command, *options])

@@ -89,6 +89,7 @@ def test_a_file_is_imported_where_it_is_named_and_nowhere_else(own, nfsgeo, tmp_
     nfsgeo("evaluate", "run", "--import", own)
     nfsgeo("predict", "run", "--input", "d.nc", "--out", "p.nc", "--import", own)
     moved = own.rename(tmp_path / "moved.py")
+    assert f"{own} is gone" in nfsgeo("evaluate", "run", code=2)
     assert "expected an existing file" in nfsgeo(
         "evaluate", "run", "--import", own, code=2
     )

@@ -9,6 +9,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from nfsgeo import __version__
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONDA_NAMES = {
@@ -71,3 +73,13 @@ def test_constraints_pin_what_pyproject_asks_for(name):
     assert not [pin for pin in pins if pin.startswith(("nvidia", "triton"))]
     assert not [version for version in pins.values() if "+" in version]
     assert requirements("dev", "docs")[name].specifier.contains(pins[name])
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    required = {"cff-version", "message", "title", "authors"}  # of its schema
+    assert required <= set(citation) and citation["cff-version"] == "1.2.0"
+    assert citation["version"] == __version__ and citation["type"] == "software"
+    assert citation["authors"] == PROJECT["project"]["authors"]
+    assert citation["license"] == PROJECT["project"]["license"]["text"]
+    assert citation["keywords"] == PROJECT["project"]["keywords"]
