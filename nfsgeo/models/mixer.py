@@ -195,6 +195,9 @@ class MixerOperator(Model):
 
     def cropped(self, field: Tensor) -> Tensor:
         """Remove the nodes of the margin from a field."""
-        for axis, more in enumerate(self.margin, start=2):
+        # Gradients have the layout of what is cut.
+        last = field.stride(1) == 1
+        field = field.movedim(1, -1) if last else field
+        for axis, more in enumerate(self.margin, start=1 if last else 2):
             field = field.narrow(axis, 0, field.size(axis) - more)
-        return field
+        return field.movedim(-1, 1) if last else field

@@ -63,6 +63,7 @@ from nfsgeo.nn.attention import Attention, PhysicsAttention
 from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.branch_and_trunk import Trunk, UNet
 from nfsgeo.nn.edge_messages import BipartiteMessages
+from nfsgeo.nn.factorised_spectral import FactorisedSpectralConv
 from nfsgeo.nn.graph_cells import (
     AdaptiveConv,
     AdaptiveGRU,
@@ -92,7 +93,7 @@ from nfsgeo.nn.neighbour_sums import neighbour_sum
 from nfsgeo.nn.point_path import PointPath
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.resampling import GridResampling, InterpolationResampling, Resampling
-from nfsgeo.nn.spectral import FactorisedSpectralConv, SpectralConv
+from nfsgeo.nn.spectral import SpectralConv
 from nfsgeo.nn.spherical import SphericalConv, SphericalTransform
 from nfsgeo.nn.token_mixers import (
     FourierTokens,

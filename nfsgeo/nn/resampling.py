@@ -268,8 +268,11 @@ class InterpolationResampling(Resampling):
         """Return the field at the query points; see :class:`Resampling`."""
         if field.dim() == len(self.shape) + 2:
             field = field.unsqueeze(-1)
-        # Channels stay first in memory, since kernels take any layout.
-        field = field.transpose(0, 1).flatten(1, -2).permute(1, 2, 0)
+        # Channels stay where they are in memory, since kernels take any layout.
+        if field.stride(1) == 1:
+            field = field.movedim(1, -1).flatten(0, -3)
+        else:
+            field = field.transpose(0, 1).flatten(1, -2).permute(1, 2, 0)
         down = graphs.edges["down"]
         if some is not None:
             down = down.rows(some.start, some.stop)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["FactorisedSpectralConv", "SpectralConv", "mixed_modes", "real_waves"]
+__all__ = ["SpectralConv", "by_product", "mixed_modes", "real_waves"]
 
 # Most frequencies for which a matrix product is faster than an FFT, measured on a CPU
 # for axes of 64 to 8192 nodes.
@@ -121,71 +121,6 @@ class SpectralConv(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, modes={self.modes}"
 
 
-class FactorisedSpectralConv(nn.Module):
-    r"""The sum of Fourier convolutions along each of the last ``d`` axes.
-
-    .. math:: w = \sum_{l=1}^{d} F_l^{-1}\big(R_l(k_l) \cdot F_l(v)\big),
-        \qquad |k_l| < m_l
-
-    The layer of "Factorized Fourier Neural Operators". It has
-    :math:`\sum_l m_l C C'` complex weights where
-    :class:`SpectralConv` has :math:`2^{d-1} \prod_l m_l C C'`: with few
-    training samples it generalises better, and it takes less time for each step. One
-    layer mixes nodes that differ in one coordinate; two layers mix all nodes. In one
-    dimension both are the same.
-
-    Args:
-        in_channels: channels of the input, :math:`C`.
-        out_channels: channels of the result, :math:`C'`.
-        modes: :math:`m_1 \dots m_d`, the number of frequencies kept on each of the
-            :math:`d` transformed axes.
-
-    Attributes:
-        axes: the convolution along each axis, with weights of its own.
-
-    Shapes:
-        ``[B, C, n_1, ..., n_d]`` to ``[B, C', n_1, ..., n_d]``, real.
-
-    Raises:
-        ValueError: when the modes or the input do not fit.
-    """
-
-    def __init__(
-        self, in_channels: int, out_channels: int, modes: Sequence[int]
-    ) -> None:
-        super().__init__()
-        if not modes:
-            raise ValueError("modes is (); expected a number for each transformed axis")
-        self.axes = nn.ModuleList(
-            SpectralConv(in_channels, out_channels, [number]) for number in modes
-        )
-
-    def reset_parameters(self) -> None:
-        """Draw the weights of every axis anew."""
-        for convolution in self.axes:
-            convolution.reset_parameters()  # type: ignore[operator]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Mix tokens and channels; see the class for shapes."""
-        if x.dim() != len(self.axes) + 2:
-            raise ValueError(
-                f"input has shape {tuple(x.shape)}; expected [B, C] and "
-                f"{len(self.axes)} axes"
-            )
-        mixed = [
-            _convolved(convolution, x, axis)
-            for axis, convolution in enumerate(self.axes, 2)
-        ]
-        return sum(mixed[1:], start=mixed[0])
-
-
-def _convolved(convolution: nn.Module, x: Tensor, axis: int) -> Tensor:
-    """The convolution of every line of nodes along an axis."""
-    lines = x.movedim((1, axis), (-2, -1))
-    mixed: Tensor = convolution(lines.flatten(0, -3)).unflatten(0, lines.shape[:-2])
-    return mixed.movedim((-2, -1), (1, axis))
-
-
 def mixed_modes(modes: Tensor, weight: Tensor) -> Tensor:
     """Multiply the channels of complex modes by complex matrices.
 
@@ -207,7 +142,7 @@ def mixed_modes(modes: Tensor, weight: Tensor) -> Tensor:
 
 def _real_transform(x: Tensor, kept: int) -> Tensor:
     """Transform the last axis to frequencies 0 to ``kept - 1``, over its length."""
-    if _by_product(kept):
+    if by_product(kept):
         return (x @ real_waves(x.size(-1), kept, x)[0]).unflatten(-1, (kept, 2))
     return torch.view_as_real(torch.fft.rfft(x, norm="forward")[..., :kept])
 
@@ -215,7 +150,7 @@ def _real_transform(x: Tensor, kept: int) -> Tensor:
 def _real_inverse(parts: Tensor, size: int) -> Tensor:
     """Transform the lowest frequencies of the last axis back to a real field."""
     kept = parts.size(-2)
-    if _by_product(kept):
+    if by_product(kept):
         return parts.flatten(-2) @ real_waves(size, kept, parts)[1]
     spectrum = torch.view_as_complex(parts.contiguous())
     return torch.fft.irfft(spectrum, n=size, norm="forward")
@@ -294,7 +229,7 @@ def _along(axis: int, parts: Tensor, matrix: Tensor) -> Tensor:
     return mapped.unflatten(-1, (-1, 2)).movedim(-2, axis)
 
 
-def _by_product(kept: int) -> bool:
+def by_product(kept: int) -> bool:
     """Return whether to transform by a matrix product instead of an FFT.
 
     It is faster for few frequencies, above all in the backward pass, because the

@@ -24,6 +24,29 @@ def test_is_the_sum_of_convolutions_whose_other_frequencies_pass(dim):
     torch.testing.assert_close(layer(x), expected)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_fused_products_are_the_plain_convolutions_with_their_gradients(dim):
+    plain = FactorisedSpectralConv(2, 3, MODES[dim], fused=False).double()
+    fused = FactorisedSpectralConv(2, 3, MODES[dim]).double()
+    fused.load_state_dict(plain.state_dict())
+    # On the last axis a grid has fewer frequencies than there are weights.
+    x = torch.randn(2, 2, *SIZES[dim][:-1], 5, dtype=torch.float64, requires_grad=True)
+    results = [layer(x) for layer in (plain, fused)]
+    torch.testing.assert_close(*results)
+    grad = torch.randn_like(results[0])
+    gradients = [
+        torch.autograd.grad(result, [x, *layer.parameters()], grad)
+        for result, layer in zip(results, (plain, fused), strict=True)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_fused_products_can_be_differentiated_twice():
+    layer = FactorisedSpectralConv(2, 2, [3, 2]).double()
+    x = torch.randn(1, 2, 4, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(layer, x)
+
+
 def test_is_the_full_convolution_in_one_dimension():
     layer, full = FactorisedSpectralConv(2, 3, [5]), SpectralConv(2, 3, [5])
     layer.axes[0].load_state_dict(full.state_dict())
