@@ -55,8 +55,8 @@ class Suites(click.Group):
     """,
 )
 @option("--list listed", bool, "List the suites.")
-@option("--scale", str, "Run every suite that has this scale.")
-@option("--out", Path, "Folder for all of them.")
+@option("--scale", str, "Run all suites at this scale, such as smoke.")
+@option("--out", Path, "Folder of the results of all suites.")
 @option("--jobs", click.IntRange(1), "Runs at a time.", default=1)
 @click.pass_context
 def bench(
@@ -91,11 +91,21 @@ def bench(
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that carries out runs."""
     for added in (
-        option("--dry-run", bool, "Print the runs, and which are left."),
+        option("--dry-run", bool, "Print the runs and which are left, and train none."),
         option("--jobs", click.IntRange(1), "Runs at a time.", default=1),
-        option("--only", str, "Variant or problem; repeatable.", multiple=True),
+        option(
+            "--only",
+            str,
+            "Variant or problem to run; repeatable.",
+            multiple=True,
+        ),
         option("--out", Path, "Folder of the results.", required=True),
-        option("--scale", str, "smoke, cpu, night or paper.", required=True),
+        option(
+            "--scale",
+            str,
+            "Size of runs: smoke, cpu, night or paper.",
+            required=True,
+        ),
     ):
         command = added(command)
     return command

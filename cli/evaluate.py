@@ -27,8 +27,8 @@ PLACES = {"file": "among the others", "off-grid": "between the points of the fil
 
 @verb
 @click.argument("run", type=Path)
-@option("--data", Path, "Another file to score, or the run's own where it has moved.")
-@option("--part", ["all", "test"], "All samples of that file, or its test part.")
+@option("--data", Path, "Another file to score, or the data of the run at a new place.")
+@option("--part", ["all", "test"], "Score all samples of that file, or its test part.")
 @option(
     "--unseen factors",
     float,
@@ -48,9 +48,9 @@ PLACES = {"file": "among the others", "off-grid": "between the points of the fil
 def evaluate(run: Path, as_json: bool, **options: Any) -> None:
     """Compute the errors of a run and of the baselines.
 
-    They are in the units of the data. Without --data these are errors on the test
-    samples of the run, at its points; likewise with --data where that file holds the
-    data of the run, and is not scored as a whole by --part all.
+    Errors are in the units of the data. Without --data they are over the test samples
+    of the run, at its points. With --data they are over all samples of that file; if it
+    holds the data of the run, over its test samples, unless --part all is given.
 
     Examples:
       nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100

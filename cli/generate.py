@@ -19,9 +19,8 @@ from nfsgeo_cli.terminal import option, progress_bar, report, verb
 @option(
     "--resolution",
     int,
-    "Points on each axis, squares along each side of a cell with a hole, mesh lines "
-    "around a body, or parts of an edge of the icosahedron of one; by default the "
-    "equation's own.",
+    "Points along each axis; on meshes, squares along each side, mesh lines around a "
+    "body, or parts of each edge of an icosahedron. By default the equation's own.",
 )
 @option(
     "--records num_steps",
@@ -32,8 +31,13 @@ from nfsgeo_cli.terminal import option, progress_bar, report, verb
 @option(
     "--device", ["cpu", "cuda"], "On CUDA one process does the work.", default="cpu"
 )
-@option("--workers", int, "Processes.", default=os.cpu_count() or 1)
-@option("--option options", str, "KEY=VALUE; repeatable.", multiple=True)
+@option("--workers", int, "Number of processes.", default=os.cpu_count() or 1)
+@option(
+    "--option options",
+    str,
+    "KEY=VALUE of the equation; repeatable.",
+    multiple=True,
+)
 def generate(
     equation: str, out: Path, options: tuple[str, ...], as_json: bool, **size: Any
 ) -> None:
@@ -41,9 +45,8 @@ def generate(
 
     An equation is solved from random initial conditions. Repeating the command
     continues a generation that was stopped. `all` makes a file for each equation in a
-    folder, and keeps the files that exist. Equations, their full sizes and their
-    options are listed by nfsgeo datasets. Elasticity and wake
-    need scikit-fem (nfsgeo[fem]).
+    folder, and keeps the files that exist. `nfsgeo datasets` lists the equations, their
+    full sizes and their options. Elasticity and wake need scikit-fem (nfsgeo[fem]).
 
     Examples:
       nfsgeo generate navier-stokes --out ns.nc --samples 1200 --seed 0

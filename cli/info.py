@@ -37,9 +37,8 @@ SCORE = "best_model_score"  # in checkpoints of Lightning
 def info(sources: tuple[Path, ...], as_json: bool, check: bool, **options: Any) -> None:
     """Describe data files, a run folder or a pretrained model.
 
-    With --check it is not described but read to the last value: damage that checksums
-    or a format tell ends with one line and status 2, and so do files of a run that do
-    not belong together.
+    With --check all values are read instead. Damage, or files of a run that do not
+    belong together, end with one line and status 2.
 
     Examples:
       nfsgeo info ns.nc

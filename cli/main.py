@@ -159,7 +159,10 @@ def _user_error(error: Exception) -> str:
 @click.version_option(__version__, prog_name="nfsgeo")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Learn solution operators of PDEs on irregular points."""
+    """Learn solution operators of PDEs on irregular points.
+
+    `nfsgeo train` needs no data to begin with. `nfsgeo COMMAND --help` shows examples.
+    """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

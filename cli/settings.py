@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 
-from nfsgeo_cli.terminal import COLUMNS
+from nfsgeo_cli.terminal import COLUMNS, GroupedCommand
 
 # Settings that have options; all others are set by --set.
 SETTINGS = (
@@ -28,6 +28,10 @@ OPTIONS = {
     RENAMED.get(name, name): key for key in SETTINGS for name in [key.split(".")[-1]]
 }
 
+# Options of training that are settings of other sections.
+OF_TRAINING = {"batch_size", "workers", "seed", "preset"}
+SECTIONS = {"data": "Data", "model": "Model"}
+
 
 class Name(click.Choice):
     """One of many names, which the shell completes and the help does not list."""
@@ -39,11 +43,23 @@ class Name(click.Choice):
         return value  # perhaps of a plugin; the settings are checked as a whole
 
 
-class SettingsCommand(click.Command):
+class SettingsCommand(GroupedCommand):
     """A command that also has the options :data:`OPTIONS`, unless they are its own.
 
     They are made when they are asked for: importing the settings takes 0.1 seconds.
     """
+
+    groups = {head: set[str]() for head in ("Search", "Data", "Model", "Training")}
+    for name, key in OPTIONS.items():
+        of_training = name in OF_TRAINING
+        head = "" if of_training else SECTIONS.get(key.partition(".")[0], "")
+        groups[head or "Training"].add(name)
+    groups |= {
+        "Search": {"trials", "space", "jobs"},
+        "Other settings": {"config", "set"},
+        "Run folder": {"out", "resume"},
+        "General": {"as_json"},
+    }
 
     @cached_property
     def settings(self) -> list[click.Parameter]:

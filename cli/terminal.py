@@ -20,11 +20,42 @@ if TYPE_CHECKING:
 
     from nfsgeo.data import Fields
 
+# Headings of the help and the options under them; all others come first.
+GROUPS = {
+    "How to read the files": {"at", "columns", "time_axis", "times", "series"},
+    "Domain": {"axis", "sphere", "obstacles", "region"},
+    "Unseen meshes": {"factors", "repeats", "unseen_at"},
+    "Time steps": {"first", "steps", "lead_times"},
+    "Data": {"data_folder", "data_seeds"},
+    "Where runs are carried out": {"jobs", "launcher", "slurm"},
+    "General": {"device", "as_json"},
+}
 BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 
 
+class GroupedCommand(click.Command):
+    """A command whose help has a section for each group of its options."""
+
+    groups: Mapping[str, set[str]] = GROUPS
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        rows: dict[str, list[Any]] = {head: [] for head in ("Options", *self.groups)}
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option):
+                heads = (h for h, names in self.groups.items() if option.name in names)
+                head = "General" if option.is_eager else next(heads, "Options")
+                record = option.get_help_record(ctx)
+                rows[head] += [record] if record else []
+        for head, records in rows.items():
+            if records:
+                with formatter.section(head):
+                    formatter.write_dl(records)
+
+
 def verb(
-    function: Callable[..., Any], kind: type[click.Command] = click.Command
+    function: Callable[..., Any], kind: type[click.Command] = GroupedCommand
 ) -> click.Command:
     """Make a command with ``--json``; its docstring is the help, with examples."""
     function.__doc__, *examples = (inspect.getdoc(function) or "").partition("Example")
@@ -64,6 +95,8 @@ def option(names: str, kind: Any, text: str, **more: Any) -> Callable[..., Any]:
     """
     kinds = {"type": click.Choice(kind) if isinstance(kind, list) else kind}
     more |= {"is_flag": True} if kind is bool else kinds
+    if isinstance(kind, click.IntRange | click.FloatRange):
+        more["metavar"] = kind.name.partition(" ")[0].upper()
     return click.option(*names.split(), help=text, show_default=True, **more)
 
 
@@ -133,31 +166,33 @@ def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--at",
             ["points", "cells"],
-            "Whether the fields of a mesh are those at its points or cells; has to be "
-            "said where it has both.",
+            "Whether to read fields at the points or in the cells of a mesh; needed "
+            "if it has both.",
         ),
         option(
             "--columns",
             COLUMNS,
-            "Columns of a table, arrays of a mesh, or variables of NetCDF or Zarr, by "
-            "what they are, where their names do not tell: sample, time, x, y or z, "
-            "static, field or ignore, quantity, station or points, missing or mask; "
-            "docs/formats.md explains them.",
+            "Roles of columns of a table, arrays of a mesh, or variables of NetCDF or "
+            "Zarr whose names do not tell them: sample, time, x, y, z, static, field, "
+            "ignore, quantity, station, points, missing or mask; docs/formats.md "
+            "explains them.",
         ),
         option(
             "--time-axis",
             TIME_AXIS,
-            "The axis of x, y and forcing of graphs of PyTorch Geometric that is time, "
-            "from 0, or none, where the number of times t does not tell.",
+            "Number of the time axis of x, y and forcing in graphs of PyTorch "
+            "Geometric, from 0, or none; needed if the times t do not tell it.",
             default="ask",
         ),
-        option("--times", TIMES, "Time of each time step, not those in the files."),
+        option(
+            "--times", TIMES, "Times of the time steps, instead of those in the files."
+        ),
         option(
             "--series",
             ["samples", "time-steps"],
-            "Whether several files, or several graphs of one file, are samples, or "
-            "time steps of one; has to be said where each holds one time step on the "
-            "same points.",
+            "Whether several files, or several graphs of one file, are samples or time "
+            "steps of one sample; needed if each holds one time step on the same "
+            "points.",
         ),
     ):
         command = added(command)

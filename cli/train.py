@@ -20,10 +20,10 @@ MAY_CHANGE = {"data", "test_file", "epochs"}  # of a run that goes on
 
 
 @partial(verb, kind=SettingsCommand)
-@option("--config", Path, "YAML file, like config.yaml of a run.")
+@option("--config", Path, "YAML file of settings, such as config.yaml of a run.")
 @option("--set", str, "KEY=VALUE, any other setting; repeatable.", multiple=True)
 @option("--out", Path, "New folder of the run.  [default: runs/MODEL-DATA-K]")
-@option("--resume", Path, "Continue a run.", metavar="RUN")
+@option("--resume", Path, "Folder of a run to continue.", metavar="RUN")
 def train(resume: Path | None, as_json: bool, **options: Any) -> None:
     """Train a model, evaluate it and write a report.
 

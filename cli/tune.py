@@ -17,10 +17,15 @@ from nfsgeo_cli.terminal import option, report, table, verb
 
 
 @partial(verb, kind=SettingsCommand)
-@option("--data", Path, "Data to choose settings for.", required=True)
-@option("--model", str, "Model; repeatable.", multiple=True, default=["nfs"])
+@option("--data", Path, "File of the data to choose settings for.", required=True)
+@option("--model", str, "Model to try; repeatable.", multiple=True, default=["nfs"])
 @option("--trials", click.IntRange(1), "Most trials of each model.", default=8)
-@option("--space", str, "KEY=V1,V2,..., values to try; repeatable.", multiple=True)
+@option(
+    "--space",
+    str,
+    "KEY=V1,V2,..., values to try; repeatable.",
+    multiple=True,
+)
 @option("--set", str, "KEY=VALUE, a setting of all trials; repeatable.", multiple=True)
 @option("--jobs", click.IntRange(1), "Trials at a time.", default=1)
 @option("--out", Path, "Folder of the trials.", required=True)

@@ -55,31 +55,33 @@ class DataSection(Section):
     """Samples for training, validation and test, and the points of observation.
 
     Attributes:
-        file: Data in any format that :func:`nfsgeo.data.open` reads, also called
-            ``train_file``; None for the demonstration's.
-        columns: Roles of the files' columns, where their names do not tell, as
-            :func:`nfsgeo.data.open` takes them; also for files to predict from.
-        test_file: A second file, whose samples are the test part; those of ``file`` are
-            for training and validation then.
+        file: File or folder of data, in any format that ``nfsgeo datasets`` lists; None
+            for a small Navier-Stokes set. It is also called ``train_file``.
+        columns: Roles of columns whose names do not tell them, also in files to predict
+            from. :func:`nfsgeo.data.open` describes them.
+        test_file: A second file with the test samples; all samples of the first are for
+            training and validation then.
         split: Three fractions with the sum 1, or numbers of samples, of training,
             validation and test samples in the order of the file; None for the file's
             own parts, or else 0.7/0.1/0.2. With ``test_file`` the second alone counts,
             an eighth of ``file`` if None.
         known: Fields of the file that are known ahead (forcings), and parameters of
             samples that are inputs, besides those that the file itself tells.
-        graph: Table of directed edges between points, such as roads, for models that
-            use a graph (``gcgru``, ``dcrnn``): columns ``from`` and ``to``, names of
-            stations or numbers of points from 0, and ``weight``. Distances, ``cost`` or
-            ``distance``, are no weights but with ``:gaussian`` behind its name, see
-            :func:`nfsgeo.data.io.edges.with_graph_of`. None for that of the file.
-        mesh: How points are chosen: ``random-subset``, ``grid``, ``all``,
+        graph: Table of directed edges between points, such as roads, with columns
+            ``from``, ``to`` and ``weight``, for models that use a graph (``gcgru``,
+            ``dcrnn``). Ends of edges are names of stations or numbers of points from 0.
+            Distances, ``cost`` or ``distance``, are no weights but with ``:gaussian``
+            behind its name, see :func:`nfsgeo.data.io.edges.with_graph_of`. None for
+            that of the file.
+        mesh: How observed points are chosen: ``random-subset``, ``grid``, ``all``,
             ``off-grid``, ``clustered`` or ``jittered``. None for a sub-grid where
             ``grid`` is given or the model needs one, else a random subset of a grid,
             all points of a cloud.
-        points: Number of points; None for a quarter of a grid's, all of a cloud's.
-        grid: Points along each axis, for the sub-grid.
-        hold_out: Fraction of the points of a cloud that training never uses, drawn by
-            ``mesh_seed``: a summary has the errors there as those at unobserved points.
+        points: Number of observed points; None for a quarter of the points of a grid,
+            all points of a cloud.
+        grid: Points along each axis of the sub-grid that is observed.
+        hold_out: Fraction of the points of a cloud that training never uses, and where
+            errors are those at unobserved points. ``mesh_seed`` draws them.
         mesh_per_sample: Whether each sample is observed at points of its own.
         point_sets: Number of point sets that training samples cycle through, one per
             epoch: an augmentation that keeps networks from fitting one mesh.
@@ -133,8 +135,8 @@ class DataSection(Section):
         max_missing: Largest fraction of missing values of a component in training and
             validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
-        batch_size: Samples of a step, on each device. Where it is not given, a noisy
-            series has 32, see :attr:`nfsgeo.stations.SeriesFit.noisy`.
+        batch_size: Samples in each training step, on each device. Where it is not
+            given, a noisy series has 32, see :attr:`nfsgeo.stations.SeriesFit.noisy`.
         workers: Processes that read data; 0 reads in the training process.
     """
 
@@ -183,7 +185,7 @@ class ModelSection(Section):
     """The network and its settings.
 
     Attributes:
-        name: Name of the network, see ``nfsgeo models``.
+        name: Name of the model; ``nfsgeo models`` lists them.
         settings: Fields of its settings class; all of them once loaded, by
             :func:`nfsgeo.training.load_config`.
         prediction: ``residual`` predicts the change since the last observed time step;
@@ -194,13 +196,13 @@ class ModelSection(Section):
             paper. None for linear if samples are split by time, for direct with
             ``data.input_noise``, and otherwise for residual. Without input time steps
             and for autoregressive models it is always direct.
-        start_from: A run, or the name of a model that is included in nfsgeo, whose
-            weights and fitted scales training starts from, see
-            :func:`nfsgeo.training.start_from`; None for random weights. Settings of the
+        start_from: A run, or the name of a pretrained model, whose weights and scales
+            training starts from; None for random weights. See
+            :func:`nfsgeo.training.start_from`. Settings of the
             model that the user does not choose are those of that run.
         freeze: Names of modules of the model whose weights do not change, such as
             ``blocks``.
-        bands: Whether predictions have error bands, fitted to validation samples after
+        bands: Whether error bands of predictions are fitted to validation samples after
             training, see :mod:`nfsgeo.uncertainty.bands`.
     """
 
@@ -239,7 +241,7 @@ class OptimiserSection(Section):
 
     Attributes:
         name: ``adam``, or ``adamw`` with its decoupled weight decay.
-        lr: Learning rate, the highest of the schedule; None for that of the model.
+        lr: Highest learning rate of the schedule; None for that of the model.
             See :attr:`nfsgeo.models.Model.learning_rate`. A noisy series has 5e-4, and
             the preset ``paper`` the paper's rate.
         find_lr: Whether a range test chooses ``lr`` before training, see
@@ -270,12 +272,13 @@ class TrainerSection(Section):
 
     Attributes:
         epochs: Passes over the training samples.
-        budget: Minutes of CPU time that training takes, in place of ``epochs``, whose
-            number follows from the time of the first steps; on CUDA minutes of time.
+        budget: Minutes of CPU time to train, instead of a number of epochs; on CUDA
+            minutes of wall-clock time. The number of epochs follows from the time of
+            the first steps.
         patience: Epochs without a better validation RMSE before stopping; None for
             no early stopping.
         device: Where to compute; ``auto`` takes a CUDA device where there is one.
-        devices: Number of devices; more than one trains data-parallel.
+        devices: Number of devices, each of which trains on its own samples.
         num_nodes: Number of machines; on several torchrun or srun starts the run.
         precision: Precision of the arithmetic; spectral layers stay in single
             precision.
@@ -311,7 +314,7 @@ class RunConfig(Section):
     """Everything that determines a run.
 
     Attributes:
-        preset: ``paper`` for the paper's protocol where nothing else is said.
+        preset: ``paper`` takes all settings that are not given from the paper.
         seed: Seed of points, weights and the order of the samples.
         data: Samples and points.
         model: The network.

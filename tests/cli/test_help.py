@@ -40,6 +40,24 @@ def test_every_verb_shows_an_example_within_80_columns(verb):
             assert context.params is not None
 
 
+def test_many_options_are_in_groups():
+    for verb in VERBS:
+        command, groups = main.commands[verb], dict[str, list[str]]()
+        lines = CliRunner().invoke(main, [verb, "--help"]).output.splitlines()
+        for line in lines:
+            if re.fullmatch(r"\w.*:", line):
+                groups[head := line] = []
+            elif groups and (option := re.match(r"  (?:-\w, )?--([\w-]+)", line)):
+                groups[head].append(option[1])
+        shown = sorted(name for group in groups.values() for name in group)
+        options = command.get_params(click.Context(command))
+        own = [o for o in options if o.param_type_name == "option"]
+        assert len(shown) == len({*shown}) and len(shown) >= len(own)
+        assert len(own) < 9 or len(groups) > 1, verb
+        if verb == "train":
+            assert {"Data:", "Model:", "Training:"} < {*groups}
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_option_is_explained(verb):
     command = main.commands[verb]
