@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo_cli.next_steps import next_steps, text_of
 from nfsgeo_cli.settings import OPTIONS, SettingsCommand
 from nfsgeo_cli.terminal import error_table, option, progress_bar, report, verb
 
@@ -58,6 +59,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
     from nfsgeo.training.cluster import is_first, on_first
     from nfsgeo.training.trainer import progress_callback
 
+    given: dict[str, Any] | None = None
     with progress_bar() as progress:
         if resume is not None:
             changed = {name: chosen.get(name) for name in MAY_CHANGE}
@@ -67,6 +69,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
             RunPaths.check_free(options["out"])
             settings = {key: chosen[k] for k, key in OPTIONS.items() if k in chosen}
             settings |= parse_settings(options["set"])
+            given = settings if options["config"] is None else None
             config = on_first(load_config)(options["config"], settings)
             experiment = prepare(config, progress)
             paths = begin_run(experiment, options["out"])
@@ -82,8 +85,10 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
     with progress_bar() as progress:
         summary = evaluate_run(paths, progress=progress, experiment=experiment)
     page = write_report(paths.root)
-    content = {"run": str(paths.root), "report": str(page)} | summary
+    steps = next_steps(experiment, paths, summary, given)
+    content = {"run": str(paths.root), "report": str(page), "next": steps} | summary
     report(as_json, content, error_table(summary), f"report  {page}")
+    click.echo("\n".join(text_of(steps)), err=as_json)
 
 
 def _announce(experiment: Experiment, paths: RunPaths) -> None:

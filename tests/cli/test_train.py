@@ -1,10 +1,89 @@
 """`nfsgeo train` from end to end."""
 
+import json
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
+from nfsgeo.config import RunConfig
 from nfsgeo.training.trainer import read_history
+from nfsgeo_cli import main
+from nfsgeo_cli.next_steps import remarks
+
+
+def parsed(command: str) -> click.Context:
+    """The context of a command that is not run."""
+    name, verb, *words = shlex.split(command)
+    assert name == "nfsgeo"
+    return main.commands[verb].make_context(verb, words)
+
+
+def test_the_last_lines_are_commands_for_this_run(training):
+    lines = training.stdout.splitlines()
+    commands = [line.strip() for line in lines if line.startswith("  nfsgeo ")]
+    verbs = {parsed(command).info_name for command in commands}
+    assert {"predict", "train", "compare"} <= verbs
+    assert all("runs/nfs-waves-1" in c for c in commands if " predict " in c)
+
+
+@pytest.mark.slow
+def test_the_commands_for_the_next_steps_run(nfsgeo, waves):
+    data = Path("a file.nc")
+    data.write_bytes(waves.read_bytes())
+    sizes = ["--n-in", 4, "--n-out", 4, "--points", 16, "--epochs", 1]
+    sizes += ["--set", "model.settings.width=4", "--set", "trainer.logger=none"]
+    trained = nfsgeo("train", "--data", data, *sizes, "--out", "my run", "--json")
+    steps, run = json.loads(trained.stdout)["next"], []
+    for command in " && ".join(step["command"] for step in steps).split(" && "):
+        context = parsed(command)
+        if context.info_name == "tune":
+            continue  # it takes minutes
+        result = nfsgeo(*shlex.split(command)[1:])
+        assert result.exit_code == 0, result.output
+        run.append(context.info_name)
+    assert {"predict", "evaluate", "train", "compare"} <= {*run}
+    assert Path("my run-predicted.nc").is_file()
+    assert all(command in trained.stderr for command in shlex.split("predict compare"))
+
+
+FALLING = [(3.0, 3.1, 9.0), (2.0, 2.1, 6.0), (1.0, 1.1, 4.0), (0.9, 1.0, 3.0)]
+FLAT = [(3.0, 3.1, 9.0), (2.0, 2.1, 3.0), (1.0, 1.1, 3.0), (0.9, 1.0, 3.0)]
+APART = [(3.0, 3.1, 9.0), (0.4, 2.1, 3.0), (0.2, 2.1, 4.0), (0.1, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("history", "more", "expected"),
+    [
+        (FALLING, {}, ["longer"]),
+        (FALLING, {"stopped_early": True}, []),
+        (FLAT, {}, []),
+        (APART, {}, ["smaller"]),
+        (FLAT, {"baselines": {"persistence": {"mae": 0.5}}}, ["tuned"]),
+        (FLAT, {"baselines": {"mean": {"mae": float("nan")}}}, []),
+        (FLAT, {"unobserved": {"mae": 5.0}}, ["denser"]),
+        (FLAT, {"unobserved": {"mae": 1.5}}, []),
+        ([], {"baselines": {"persistence": {"mae": 0.5}}}, []),
+    ],
+)
+def test_advice_follows_from_what_was_measured(history, more, expected):
+    names = ("train_loss", "valid_loss", "valid_rmse")
+    rows = [dict(zip(names, row, strict=True)) for row in history]
+    summary = {"test": {"mae": 1.0}, "baselines": {"persistence": {"mae": 2.0}}}
+    summary |= {"stopped_early": False, "seconds_per_epoch": 9.0}
+    summary |= {"scored": {"points": 64, "of_points": 100}} | more
+    data = {"mesh": "random-subset", "points": 64}
+    config = RunConfig(data=data, model={"settings": {"depth": 6}})
+    found = {suffix: change for _, change, suffix in remarks(rows, summary, config)}
+    assert [*found] == expected
+    changes = [
+        ("longer", ["--epochs", str(4 * config.trainer.epochs)]),
+        ("smaller", ["--set", "model.settings.depth=3"]),
+        ("denser", ["--points", "100"]),
+    ]
+    for suffix, change in changes:
+        assert found.get(suffix, change) == change
 
 
 def test_a_run_folder_is_complete(trained):
@@ -22,7 +101,8 @@ def test_samples_are_told_before_and_errors_beside_baselines_after(training):
     for name in ("nfs", "persistence", "linear extrapolation", "training mean"):
         assert name in training.stdout
     assert "runs/nfs-waves-1/report.html" in training.stdout
-    assert max(map(len, training.output.splitlines())) <= 80
+    lines = [x for x in training.output.splitlines() if not x.startswith("  nfsgeo")]
+    assert max(map(len, lines)) <= 80
     assert len(training.stderr.splitlines()) == 4 + 2  # about the run, and each epoch
 
 

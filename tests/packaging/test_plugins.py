@@ -97,6 +97,24 @@ def test_a_file_is_imported_where_it_is_named_and_nowhere_else(own, nfsgeo, tmp_
 
 
 @pytest.mark.slow
+def test_a_transform_of_ones_own_is_in_every_run(nfsgeo, tmp_path):
+    page = (DOCS / "transform.md").read_text().partition("`bounded.py`:")[2]
+    code = textwrap.dedent(page.partition("All commands")[0])
+    (tmp_path / "bounded.py").write_text(code.replace("lower=0.0", "lower=9.0"))
+    sizes = ["--samples", "10", "--resolution", "32", "--records", "8"]
+    nfsgeo("generate", "burgers", "--out", "d.nc", *sizes)
+    own = ["--import", "bounded.py"]
+    nfsgeo("train", "--data", "d.nc", *TINY, "--out", "run", *own)
+    nfsgeo("predict", "run", "--input", "d.nc", "--out", "p.csv", *own)
+    header, *rows = (tmp_path / "p.csv").read_text().splitlines()
+    column = header.split(",").index("u")
+    assert {float(row.split(",")[column]) for row in rows} == {9.0}
+    assert "bounded" in nfsgeo(
+        "predict", "run", "--input", "d.nc", "--out", "q.csv", code=2
+    )
+
+
+@pytest.mark.slow
 def test_suites_compare_models_of_ones_own(own, nfsgeo, tmp_path):
     settings = "data.points: 24, data.n_in: 4, data.n_out: 2, trainer.epochs: 1"
     (tmp_path / "mine.yaml").write_text(
