@@ -50,7 +50,9 @@ def next_steps(
     target = f"{paths.root.resolve().name}-predicted.nc"
     words = ["--input", source, "--output", target, *code]
     words += ["--first", "0"] if file.forcing_names else []
-    steps = [("Predict from the end of the data", [["predict", run, *words]])]
+    onwards = task.has_time and not file.forcing_names
+    why = "Predict what follows the end of the data" if onwards else "Predict the data"
+    steps = [(why, [["predict", run, *words]])]
     num, most = summary["scored"]["points"], summary["scored"]["of_points"]
     if isinstance(num, int) and isinstance(most, int) and 2 * num <= most:
         if model.any_mesh:
