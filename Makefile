@@ -2,6 +2,7 @@
 # make test        run the tests but those marked slow (four minutes on two cores)
 # make test-all    run every test (a quarter of an hour)
 # make docs        build the documentation into site/
+# make notebooks   execute the notebooks of docs/notebooks (minutes)
 # make pages       write the generated tables into the pages of docs/
 # make pretrained  train the models that come with nfsgeo (ten minutes)
 # All set up what they need in .venv first; Python 3.11 or later is all they ask.
@@ -14,7 +15,7 @@ IS_311 := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
             $$p -c '$(IS_311)' >/dev/null 2>&1 && echo $$p && break; done)
 
-.PHONY: demo test test-all docs pages pretrained lint types format setup constraints clean
+.PHONY: demo test test-all docs notebooks pages pretrained lint types format setup constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)
@@ -36,6 +37,9 @@ test-all: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebooks: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python docs/making/notebooks.py
 
 pages: $(STAMP)
 	$(BIN)/python docs/making/pages.py

@@ -1,8 +1,8 @@
-"""Generated parts of pages, and formulas of the site.
+"""Generated parts of pages, and formulas and notebooks of the site.
 
 ``make pages`` writes the tables of models, settings and formats and the cards of
 trained models into the pages, each between ``<!-- begin NAME -->`` and
-``<!-- end NAME -->``. The site build calls :func:`on_page_content`.
+``<!-- end NAME -->``. The site build calls the functions ``on_...``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import html
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nfsgeo.data.io import FORMATS
@@ -19,7 +19,8 @@ from nfsgeo.data.writers import WRITERS
 from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
 
-__all__ = ["mathml", "on_page_content", "with_generated_parts"]
+__all__ = ["mathml", "on_files", "on_page_content", "on_page_markdown"]
+__all__ += ["with_generated_parts"]
 
 PAGES = Path(__file__).parents[1]
 PART = re.compile(r"(<!-- begin ([\w ]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
@@ -34,6 +35,29 @@ def with_generated_parts(markdown: str) -> str:
     return PART.sub(
         lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", markdown
     )
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Replace each notebook by a page of its text, code and outputs."""
+    from mkdocs.structure.files import File
+    from nbconvert import MarkdownExporter
+
+    for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        page = PurePosixPath(notebook.src_uri)
+        content, more = MarkdownExporter().from_filename(
+            notebook.abs_src_path, {"unique_key": page.stem}
+        )
+        made = {page.with_suffix(".md").name: content, **more["outputs"]}
+        files.remove(notebook)
+        for name, part in made.items():
+            uri = str(page.with_name(name))
+            files.append(File.generated(config, uri, content=part))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Link to the pages that replace notebooks."""
+    return markdown.replace(".ipynb)", ".md)")
 
 
 def on_page_content(content: str, **_: Any) -> str:
