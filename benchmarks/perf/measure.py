@@ -1,4 +1,4 @@
-"""Time a variant and its reference alternately, each in a process of its own."""
+"""Time a variant and its reference alternately."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -26,7 +27,11 @@ from nfsgeo_benchmarks.forkserver import CONTEXT, begin_with
 # Prepares for a device, in a folder that variant and reference share, and returns what
 # is timed. It is sent to a process: a function of a module, with functools.partial.
 Work = Callable[[Path, str], Callable[[], object]]
-PREPARED: list[Callable[[], object]] = []  # of this process
+ROLES = ("variant", "reference")
+PREPARED: dict[str, Callable[[], object]] = {}  # of this process, by role
+
+# Pairs on a card that warm up, and that are timed unless the seconds are over.
+CARD_WARM_UP, CARD_REPEATS, CARD_SECONDS = 3, 20, 6.0
 
 
 @dataclass(frozen=True)
@@ -38,17 +43,27 @@ class Entry:
     reference: Work  # prepared after the variant
     bound: float  # largest ratio of times that is accepted
     memory_bound: float | None = None  # the same of peak memory; None to only report it
-    repeats: int = 7  # pairs that are timed, after one that is not
+    card_bound: float | None = None  # ``bound`` on a card, where it differs
+    repeats: int = 7  # pairs that are timed on the CPU, after one that is not
     requires: str | None = None  # name of a module that it needs besides nfsgeo's own
-    cpu_only: bool = False  # whether it is the same on any device
+    device: str | None = None  # the only one on which it is measured unless named
+    samples: int | None = None  # in a repetition, if samples per second are reported
 
     def lacks(self, device: str) -> str | None:
-        """Return the package or device that the entry lacks, or ``None``."""
-        if device == "cuda" and (self.cpu_only or not torch.cuda.is_available()):
-            return "work for cuda" if self.cpu_only else "a CUDA device"
+        """Return the package or work that the entry lacks, or ``None``."""
+        if device == "cuda" and self.device == "cpu":
+            return "work for cuda"
         if self.requires is not None and find_spec(self.requires) is None:
             return f"the package {self.requires}"
         return None
+
+    def sized(self, points: int) -> Self:
+        """Return the entry with other numbers of points, to try whether it runs."""
+        works: dict[str, Any] = {role: getattr(self, role) for role in ROLES}
+        for role, work in works.items():
+            if size := getattr(work, "keywords", {}).get("size"):
+                works[role] = partial(work, size=size._replace(points=points))
+        return replace(self, **works)
 
 
 def measure(
@@ -56,87 +71,111 @@ def measure(
 ) -> dict[str, Any]:
     """Measure an entry.
 
-    One process prepares and repeats the variant, another the reference; both live
-    throughout and run alternately, on one thread each, so that other work on the
-    machine affects both alike. They may put files into ``folder``.
+    Both run alternately, so that other work on the machine affects both alike. They may
+    put files into ``folder``. On the CPU each has a process of one thread. A card is
+    measured from this process, because each further one would take seconds to start.
 
     Returns a row of ``results.csv``. The ratio of times is that of the smallest CPU
     times on the CPU, which other work on the machine disturbs least, and the median of
-    the pairs on CUDA. Memory is the peak of the process, or of PyTorch on the device,
-    less what was held before the first repetition.
+    the pairs on CUDA, timed by its events after a warm-up. Memory is the peak of the
+    process, or of PyTorch on the device, less what was held before.
 
     Raises:
         UserError: A process was killed, or its work raised one.
     """
-    begin_with("nfsgeo_benchmarks.perf.entries")
-    pairs = []
+    card = device == "cuda"
+    pairs: list[list[tuple[float, float, int]]] = []
+    calls = [lambda function, *given: function(*given)] * 2
     with ExitStack() as stack:
-        both = [stack.enter_context(ProcessPoolExecutor(1, CONTEXT)) for _ in range(2)]
+        stack.callback(PREPARED.clear)
+        if not card:
+            begin_with("nfsgeo_benchmarks.perf.entries")
+            both = [stack.enter_context(ProcessPoolExecutor(1, CONTEXT)) for _ in ROLES]
+            calls = [lambda *do, pool=each: pool.submit(*do).result() for each in both]
+        lanes = list(zip(calls, ROLES, strict=True))
+        warm_up, repeats = (CARD_WARM_UP, CARD_REPEATS) if card else (1, entry.repeats)
         try:
-            progress(entry.name, 0, entry.repeats)
-            works = zip(both, (entry.variant, entry.reference), strict=True)
+            progress(entry.name, 0, repeats)
             held = [
-                pool.submit(_prepare, w, folder, device).result() for pool, w in works
+                call(_prepare, role, getattr(entry, role), folder, device)
+                for call, role in lanes
             ]
-            for done in range(entry.repeats + 1):
-                pairs.append([pool.submit(_repeat, device).result() for pool in both])
-                progress(entry.name, done, entry.repeats)
+            begin = time.perf_counter()
+            while len(pairs) < warm_up + repeats:
+                pairs.append([call(_repeat, role, device) for call, role in lanes])
+                progress(entry.name, max(0, len(pairs) - warm_up), repeats)
+                if card and time.perf_counter() > begin + CARD_SECONDS and pairs[1:]:
+                    break
         except BrokenProcessPool:
             given = "a process of the benchmark that was killed"
             raise UserError(given, "memory for it", "free some and try again") from None
     wall, cpu, memory = np.moveaxis(np.array(pairs), 2, 0)  # [pair, variant or not]
-    wall, cpu = wall[1:], cpu[1:]  # the first one warms up
-    if device == "cpu":
-        seconds = cpu.min(axis=0)
-        ratio = seconds[0] / seconds[1]
-    else:
+    first, warm_up = wall[0, 0], min(warm_up, len(pairs) - 1)
+    wall, cpu = wall[warm_up:], cpu[warm_up:]
+    if card:
         seconds = np.median(wall, axis=0)
         ratio = np.median(wall[:, 0] / wall[:, 1])
+    else:
+        seconds = cpu.min(axis=0)
+        ratio = seconds[0] / seconds[1]
     peaks, most = memory.max(axis=0) - held, entry.memory_bound
     memory_ratio = peaks[0] / max(peaks[1], 1)
-    well = ratio <= entry.bound and (most is None or memory_ratio <= most)
+    bound = (card and entry.card_bound) or entry.bound
+    well = ratio <= bound and (most is None or memory_ratio <= most)
+    rates = [entry.samples and entry.samples / float(each) for each in seconds]
     return {
         "name": entry.name,
-        "device": device,
         "ratio": float(ratio),
-        "bound": entry.bound,
+        "bound": bound,
         "memory_ratio": float(memory_ratio),
         "memory_bound": most,
         "variant_seconds": float(seconds[0]),
         "reference_seconds": float(seconds[1]),
+        "variant_first_seconds": float(first),
+        "variant_samples_per_second": rates[0],
+        "reference_samples_per_second": rates[1],
         "variant_peak_memory_bytes": int(peaks[0]),
         "reference_peak_memory_bytes": int(peaks[1]),
-        "repeats": entry.repeats,
+        "repeats": len(wall),
         "status": "ok" if well else "missed",
     }
 
 
-def _prepare(work: Work, folder: Path, device: str) -> int:
+def _prepare(role: str, work: Work, folder: Path, device: str) -> int:
     """Prepare work in this process, and return the memory that the process holds."""
-    torch.set_num_threads(1)
-    PREPARED.append(work(folder, device))
+    if device == "cpu":
+        torch.set_num_threads(1)
+    PREPARED[role] = work(folder, device)
     gc.collect()
-    return _peak_memory(device, anew=True)
+    return 0 if device == "cuda" else _peak_memory(anew=True)
 
 
-def _repeat(device: str) -> tuple[float, float, int]:
-    """Repeat the prepared work; return its wall time, CPU time and peak memory."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    result = PREPARED[-1]()
+def _repeat(role: str, device: str) -> tuple[float, float, int]:
+    """Repeat the prepared work; return its wall time, CPU time and peak memory.
+
+    On a card, the time between events, twice, and the memory that was added.
+    """
     if device == "cuda":
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        start.record()
+        PREPARED[role]()
+        end.record()
+        torch.cuda.synchronize()
+        seconds = start.elapsed_time(end) / 1000
+        return seconds, seconds, torch.cuda.max_memory_allocated() - held
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = PREPARED[role]()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak = _peak_memory(device)
+    peak = _peak_memory()
     del result
     return wall, cpu, peak
 
 
-def _peak_memory(device: str, anew: bool = False) -> int:
+def _peak_memory(anew: bool = False) -> int:
     """Return the peak memory of this process in bytes, or ``anew`` start from here."""
-    if device == "cuda":
-        if anew:
-            torch.cuda.reset_peak_memory_stats()
-        return torch.cuda.max_memory_allocated()
     if sys.platform != "linux":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if anew:

@@ -153,8 +153,7 @@ def test_an_entry_that_fails_does_not_stop_the_others(bench):
     result = bench("--only", "fails", "--only", "held")
     assert result.exit_code == 1
     assert result.stderr.startswith("failed  fails: a process of the benchmark that")
-    with open("o/results.csv") as file:
-        assert [row["name"] for row in csv.DictReader(file)] == ["held"]
+    assert statuses() == {"fails": "failed", "held": "ok"}
 
 
 def test_entries_that_cannot_be_measured(bench, monkeypatch):
@@ -167,3 +166,116 @@ def test_entries_that_cannot_be_measured(bench, monkeypatch):
     ):
         refused(bench(*options), word)
     assert not Path("o").exists()
+    assert bench("--only", "lacking", "--only", "held").exit_code == 0
+    assert statuses() == {"lacking": "skipped", "held": "ok"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_without_a_card(bench):
+    refused(bench("--device", "cuda"), "--device cuda", "--device cpu")
+
+
+def statuses() -> dict[str, str]:
+    """Status of each row of the results, by name."""
+    with open("o/results.csv") as file:
+        return {row["name"]: row["status"] for row in csv.DictReader(file)}
+
+
+class Event:
+    """An event of a card that is none: it has the CPU time of the host."""
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None:
+        self.seconds = time.process_time()
+
+    def elapsed_time(self, end: "Event") -> float:
+        return 1000 * (end.seconds - self.seconds)
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch sees a card, on which nothing can be computed."""
+    memory = iter(range(10**6))
+    for name, does in {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "get_device_name": lambda: "A card",
+        "synchronize": lambda: None,
+        "reset_peak_memory_stats": lambda: None,
+        "memory_allocated": lambda: next(memory),
+        "max_memory_allocated": lambda: next(memory),
+        "Event": Event,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, does)
+
+
+def test_a_card_is_timed_by_its_events_after_a_warm_up(card, tmp_path):
+    entry = replace(FOUR_TIMES, card_bound=1.0, samples=2, **FAST)
+    measured = measure(entry, tmp_path, "cuda")
+    assert measured["ratio"] == pytest.approx(4, rel=0.3)
+    assert measured["variant_samples_per_second"] == pytest.approx(100, rel=0.2)
+    assert (measured["status"], measured["repeats"]) == ("missed", 20)
+    assert measured["bound"] == measured["memory_ratio"] == 1
+
+
+FAST = {
+    "variant": partial(busy, seconds=0.02),
+    "reference": partial(busy, seconds=0.005),
+}
+TURNS: list[str] = []
+
+
+def interrupted(folder: Path, device: str) -> Callable[[], object]:
+    """Work that is interrupted when it is tried first, and later is nothing."""
+    TURNS.append(device)
+    if len(TURNS) == 1:
+        raise KeyboardInterrupt
+    return lambda: None
+
+
+def test_what_was_measured_before_an_interruption_is_kept(card, bench, monkeypatch):
+    TURNS.clear()
+    fast = {name: replace(FOUR_TIMES, name=name, **FAST) for name in ("first", "next")}
+    last = replace(FOUR_TIMES, name="last", variant=interrupted, reference=interrupted)
+    monkeypatch.setattr(entries, "ENTRIES", fast | {"last": last})
+    assert bench("--device", "cuda").exit_code == 130
+    before = Path("o/results.csv").read_text()
+    assert statuses() == {"first": "ok", "next": "ok"}
+    again = {name: replace(last, name=name) for name in (*fast, "last")}
+    monkeypatch.setattr(entries, "ENTRIES", again)
+    result = bench("--device", "cuda", "--json")
+    assert len(TURNS) == 3  # the last entry alone: its variant, twice, and reference
+    after = Path("o/results.csv").read_text()
+    assert after.splitlines()[1:3] == before.splitlines()[1:]
+    rows = json.loads(result.stdout)["results"]
+    assert [row["device"] for row in rows] == ["A card"] * 3
+    bench("--device", "cuda", "--points", "64")  # another size is another row
+    assert len(Path("o/results.csv").read_text().splitlines()) == 7
+
+
+ON_CARDS = [name for name, entry in ENTRIES.items() if entry.device != "cpu"]
+
+
+@pytest.mark.parametrize("name", ON_CARDS)
+def test_entries_run_at_a_small_size(name, device):
+    entry = ENTRIES[name].sized(256)
+    if lack := entry.lacks(device.type):
+        pytest.skip(f"without {lack}")
+    for work in (entry.variant, entry.reference):
+        run = work(Path(), device.type)
+        for result in (run(), run()):
+            if isinstance(result, torch.Tensor):
+                assert result.device.type == device.type and result.isfinite().all()
+
+
+@pytest.mark.parametrize("method", [entries.by_cells, entries.by_torch_cluster])
+@pytest.mark.parametrize("radius", [0.03, 0.3, 0.8])
+def test_searches_agree(method, radius, device):
+    if method is entries.by_torch_cluster:
+        pytest.importorskip("torch_cluster")
+    pos = torch.rand(120, 2).to(device)
+    edges, expected = (each(pos, radius) for each in (method, entries.by_scipy))
+    assert edges.device == pos.device
+    assert sorted(edges.T.tolist()) == sorted(expected.T.tolist())
