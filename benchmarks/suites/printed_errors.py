@@ -17,6 +17,7 @@ from __future__ import annotations
 import pandas as pd
 
 from nfsgeo.data.pde import find_equation
+from nfsgeo.report.text import error_text
 from nfsgeo_benchmarks import FOLDER
 from nfsgeo_benchmarks.suites.data import DataSet
 from nfsgeo_benchmarks.suites.runs import runs_of
@@ -45,7 +46,7 @@ def paper_values(suite: Suite) -> dict[tuple[str, str], str]:
         kind = "grid" if side else "irregular"
         key = (equation.name, *map(str, (points, *steps)), kind, "1", "mae")
         for row in table[table.index == key].itertuples():
-            text = "OOM" if row.value == "OOM" else f"{float(row.value):.2e}"
+            text = "OOM" if row.value == "OOM" else error_text(float(row.value))
             texts[run.problem, row.variant] = f"({text})" if row.doubt else text
     return texts
 

@@ -24,7 +24,7 @@ from nfsgeo.measures import MEASURES
 from nfsgeo.report.curves import Curve, curves
 from nfsgeo.report.html import RUNS, template
 from nfsgeo.report.style import Picture, as_source
-from nfsgeo.report.text import bytes_text, count_text, seconds_text
+from nfsgeo.report.text import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo_benchmarks.suites.printed_errors import paper_values, published
@@ -92,6 +92,8 @@ def write_suite_report(folder: Path) -> Path:
         command=about["command"],
         status=[row["status"] for row in rows if learns(row["variant"])],
         paper=bool(paper),
+        overview=page.overview(),
+        measure=measure_title(suite.measures[0]),
         sections=[page.section(problem) for problem in means.first.index.unique(0)],
         failures=_table(failures),
     )
@@ -114,6 +116,19 @@ class _Page:
     paper: Mapping[tuple[str, str], str]
     samples: pd.DataFrame
     folder: Path
+
+    def overview(self) -> pd.DataFrame:
+        """Errors of every variant on every problem, the smallest of a column bold."""
+        errors = self.means.mean[self.suite.measures[0]].unstack("problem", sort=False)
+        problems = self.means.first.index.unique(0)
+        errors = errors.reindex(columns=problems).dropna(how="all")
+        return errors.apply(
+            lambda column: column.map(
+                lambda error: Markup(
+                    "<b>{}</b>" if error == column.min() else "{}"
+                ).format(error_text(error))
+            )
+        )
 
     def section(self, problem: str) -> dict[str, Any]:
         """Values for the template's section about a problem."""
@@ -157,13 +172,13 @@ class _Page:
             best = means.leader(problem, suite.rivals, measure)
             column = []
             for variant, status in first["status"].items():
-                text = escape(f"{values[variant]:.2e}")
+                text = escape(error_text(values[variant]))
                 if math.isnan(values[variant]):
                     text = escape("–" if status == "ok" else status)
                 if variant == best:
                     text = Markup("<b>{}</b>").format(text)
                 if not math.isnan(std := spread[variant]):
-                    text += Markup('<span class="spread"> ± {:.0e}</span>').format(std)
+                    text += Markup('<span class="spread"> ± {:.1g}</span>').format(std)
                 column.append(text)
             cells = pd.Series(column, first.index, dtype=object)  # keeps markup
             table[measure_title(measure)] = cells
@@ -220,16 +235,21 @@ class _Page:
             for look, (variant, curve) in zip(cycle(RUNS), runs, strict=False):
                 if variant == self.suite.base:
                     look = {**look, "zorder": 3, "lw": 2.5}
-                lines[str(variant)] = curve["minutes"], curve["valid_mae"], look
-            caption = "Validation MAE after each epoch, first seed."
-            draw = partial(_over_minutes, lines)
+                seconds = 60 * curve["minutes"].astype(float)
+                lines[str(variant)] = seconds, curve["valid_mae"], look
+            caption = "The curves show the validation MAE after each epoch of the "
+            caption += "first seed."
+            draw = partial(_over_time, lines)
             yield Picture(f"curves-{problem}", "errors", caption, draw)
         rivals = [row for row in done if row["variant"] in self.suite.rivals] or done
         for row in sorted(rivals, key=lambda row: row[self.suite.measures[0]])[:2]:
             figures = RunPaths(self.folder / row["folder"]).figures
             for path in sorted(figures.glob("fields-*.png"))[:1]:
                 name = row["variant"]
-                caption = f"A test sample, by {name}: one of the smallest errors."
+                caption = (
+                    f"The rows show test samples as {name} predicts them, one of the "
+                )
+                caption += "two variants with the smallest errors."
                 with Image.open(path) as image:
                     source = as_source(image.convert("RGB"))
                 about = {"name": f"{problem}-{name}", "caption": caption}
@@ -240,9 +260,9 @@ def _table(rows: Mapping[Any, Any]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", dtype=object)  # keeps markup
 
 
-def _over_minutes(lines: Mapping[str, Curve]) -> Figure:
-    """Validation errors over the minutes of training."""
-    figure = curves({"validation MAE": lines}, "minutes of training")
+def _over_time(lines: Mapping[str, Curve]) -> Figure:
+    """Validation errors over the seconds of training."""
+    figure = curves({"validation MAE": lines}, "seconds of training")
     axis = figure.axes[0].xaxis
     figure.axes[0].set_xscale("log")
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -264,7 +284,7 @@ def _published(problem: str) -> pd.DataFrame:
     """Published errors as text, a row for each method."""
     table = published(problem).set_index("method").drop(columns="problem")
     ends = zip(table.pop("value"), table.pop("highest"), strict=True)
-    errors = [" to ".join(f"{float(e):.2e}" for e in pair if e) for pair in ends]
+    errors = [" to ".join(error_text(float(e)) for e in pair if e) for pair in ends]
     table["measure"] = table["measure"].map(TITLES)
     table.insert(1, "error", errors)
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -189,7 +190,7 @@ def evaluate_run(
         )
         summary |= {"unseen": spread(rows), "unseen_points": points}
     if own and not calibrate:
-        stations = _station_series(scored)
+        shown = {**_examples(scored, scores), **_station_series(scored)}
         with keeping(paths, forecaster.digest) as current:
             if current:
                 if read_json(paths.summary).get("weights") not in (
@@ -198,7 +199,7 @@ def evaluate_run(
                 ):
                     paths.unseen.unlink(missing_ok=True)
                     paths.meshes.unlink(missing_ok=True)
-                _write(paths, used.file, scores, stations, summary["weights"])
+                _write(paths, used.file, scores, shown, summary["weights"])
                 if rows:
                     write_rows(paths.unseen, COLUMNS, rows)
                 write_json(paths.summary, summary)
@@ -244,7 +245,7 @@ def _write(
     paths: RunPaths,
     file: Fields,
     scores: Scores,
-    stations: dict[str, Any],
+    shown: dict[str, Any],
     weights: str,
 ) -> None:
     """Write examples, series and errors in time, and what their figures need."""
@@ -257,8 +258,7 @@ def _write(
         "time_unit": file.time_unit,
     }
     arrays: dict[str, Any] = {
-        **scores.examples,
-        **stations,
+        **shown,
         **file.domain.to_dict(),
         **{
             key: methods[name].by_time_step
@@ -269,13 +269,53 @@ def _write(
         "weights": np.array(weights),
         **{name: np.array(text) for name, text in texts.items() if any(text)},
     }
-    sample, pos = int(scores.examples["sample"][0]), scores.examples["pos"]
-    triangles = file.triangles(sample)
-    # The sample has to be observed at all points of its mesh, in the order of the file.
-    everywhere = file.coordinates(sample).astype(pos.dtype)
-    if triangles is not None and np.array_equal(pos, everywhere):
-        arrays["triangles"] = triangles
     write_arrays(paths.evaluation, arrays)
+
+
+def _examples(scored: ScoredModel, scores: Scores) -> dict[str, Any]:
+    """Predict a few windows again, for pictures: by their errors, and the first one.
+
+    Returns:
+        ``rank`` of each window ``[S]``: ``"best"``, ``"median"``, ``"worst"`` or
+        ``""``; ``sample [S]``, ``times [S, T]``, ``pos``, ``x``, ``truth`` and
+        ``prediction [S, n, ...]``, and ``triangles [S, m, 3]`` where there are any.
+        Meshes of fewer points or triangles than others are filled up with NaN and -1.
+    """
+    windows, file, mae = scores.windows, scored.used.file, scores.mae
+    order = mae.argsort(stable=True)[: int((~mae.isnan()).sum())].tolist()
+    last = len(order) - 1
+    places = {last // 2: "median", 0: "best", last: "worst"} if last > 0 else {}
+    ranks = {order[place]: rank for place, rank in sorted(places.items())}
+    chosen, parts = [*ranks, *[0] * (0 not in ranks)], defaultdict[str, Any](list)
+    some: Any = Subset(windows, chosen)
+    predicted = predictions(scored.forecaster, some, 1)
+    for window, (batch, u) in zip(chosen, predicted, strict=True):
+        sample, pos = int(batch.sample), batch.pos.cpu().numpy()
+        triangles = file.triangles(sample)
+        # It has to be observed at all points of its mesh, in the order of the file.
+        everywhere = file.coordinates(sample).astype(pos.dtype)
+        whole = triangles is not None and np.array_equal(pos, everywhere)
+        fields = {"x": batch.x, "truth": batch.y, "prediction": u}
+        values = {name: field.cpu().numpy() for name, field in fields.items()}
+        values |= {"pos": pos, "triangles": triangles if whole else np.empty((0, 3))}
+        values |= {"sample": sample, "times": windows[window].times.numpy()}
+        for name, value in {**values, "rank": ranks.get(window, "")}.items():
+            parts[name].append(value)
+    if not any(map(len, parts["triangles"])):
+        del parts["triangles"]
+    return {name: _stack(name, arrays) for name, arrays in parts.items()}
+
+
+def _stack(name: str, arrays: list[Any]) -> NDArray[Any]:
+    """Stack arrays that may differ in the length of their first axis."""
+    if not np.ndim(arrays[0]):
+        return np.array(arrays)
+    shape = max(map(len, arrays)), *arrays[0].shape[1:]
+    missing = -1 if name == "triangles" else np.nan
+    stacked = np.full((len(arrays), *shape), missing, arrays[0].dtype)
+    for row, array in zip(stacked, arrays, strict=True):
+        row[: len(array)] = array
+    return stacked
 
 
 def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from nfsgeo.data import Fields
-from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.not_finite import NotFinite
 from nfsgeo.evaluation.references import MAX_QUERIES, References
@@ -33,7 +32,6 @@ POOLED = (
     "component's standard deviation in the training data, and of relative L2 "
     "and L1 with the component's mean removed from the fields."
 )
-EXAMPLES = 4
 
 
 class MethodErrors:
@@ -86,8 +84,6 @@ class Scores:
             components.
         points: Smallest and largest number of points of a sample.
         by_type: Errors of the model at each node type, by its meaning or number.
-        examples: The first samples: ``sample [S]``, ``pos [n, d]``, ``times``,
-            ``x``, ``truth`` and ``prediction [S, n, ...]``.
         not_finite: Samples whose prediction is not finite, see :class:`NotFinite`.
             Their errors are infinite.
     """
@@ -98,7 +94,6 @@ class Scores:
     mae: Tensor
     points: tuple[int, int]
     by_type: dict[str, FieldErrors]
-    examples: dict[str, NDArray[Any]]
     not_finite: list[dict[str, int]]
 
     def pooled(self) -> dict[str, dict[str, float]]:
@@ -180,13 +175,7 @@ def score(
     methods = {n: MethodErrors(scored.errors()) for n in ("model", *predictors)}
     mae, std = list[Tensor](), methods["model"].metric.std
     scale = 1 if std is None else std.masked_fill(std == 0, torch.nan)
-    examples, sizes = list[tuple[Tensor, ...]](), list[int]()
-    # Samples on meshes of their own do not stack, and windows of one sample differ in
-    # their times: only the first is an example.
-    alike = len(set(test.samples)) == len(test)
-    alike &= isinstance(test.mesh, Mesh) and not test.drop_absent
-    num_examples = EXAMPLES if alike else 1
-    by_type, types = dict[int, FieldErrors](), file.node_types
+    by_type, types, sizes = dict[int, FieldErrors](), file.node_types, list[int]()
     column = file.input_names.index(types) if types else 0
     column += file.components * task.has_time
     size, odd = scored.used.config.data.batch_size, NotFinite()
@@ -208,15 +197,8 @@ def score(
             metric.update(prediction[at], truth[at], sample[at])
         whole = errors_by_sample(prediction, truth, sample, mean=mean)["mae"][0]
         mae.append((whole / scale).nanmean(1).cpu())
-        if len(examples) < num_examples:
-            fields_at = (batch.pos, batch.x, truth, prediction)
-            split = (field.cpu().split(batch.graphs.sizes) for field in fields_at)
-            examples += zip(batch.sample.cpu(), *split, strict=True)
         sizes += batch.graphs.sizes
         progress("rollouts" if steps else "test samples", len(sizes), len(test))
-    numbers, pos, *stacks = zip(*examples[:num_examples], strict=True)
-    arrays = [torch.stack(stack).numpy() for stack in (numbers, *stacks)]
-    shown = dict(zip(("sample", "x", "truth", "prediction"), arrays, strict=True))
     return Scores(
         test,
         task.std,
@@ -224,7 +206,6 @@ def score(
         torch.cat(mae),
         (min(sizes), max(sizes)),
         _named(file, by_type),
-        shown | {"pos": pos[0].numpy(), "times": test[0].times.numpy()},
         odd.told("rollouts" if steps else "predictions"),
     )
 

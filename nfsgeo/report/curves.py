@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter, MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from nfsgeo.report.run_folder import RunFolder
 from nfsgeo.report.style import COLOURS, WIDTH, Picture
@@ -39,12 +39,25 @@ UNSEEN = {
 
 
 def error_pictures(run: RunFolder) -> Iterator[Picture]:
-    """Draw errors in time, error bands, losses, and errors on unseen meshes."""
+    """Draw errors in time and by sample, error bands, losses, and unseen meshes."""
     e = run.predictions
+    if e and (known := np.sort(e.mae[np.isfinite(e.mae)])).size > 1:
+        pooled = "pooled " * (len(e.quantities) > 1)
+        caption = f"The curve shows how many of the {len(e.mae)} test samples have at "
+        caption += f"most a {pooled}MAE, with dots at the smallest, the median and "
+        caption += "the largest error."
+        share = np.arange(len(known) + 1) / len(e.mae)
+        known = np.insert(known, 0, known[0])  # from no sample upwards
+        at = np.array([1, len(known) // 2, len(known) - 1])
+        look = {**METHODS["model"], "marker": "", "drawstyle": "steps-post"}
+        lines: dict[str, Curve] = {
+            "samples": (known, share, look),
+            "best, median, worst": (known[at], share[at], BEST),
+        }
+        draw = partial(curves, {"share of samples": lines}, f"{pooled}MAE", "linear")
+        yield Picture("errors-by-sample", "errors", caption, draw)
     if e and e.moving and "model" in e.error_by_time_step:
-        caption = "Error at each predicted time step, mean over the test set."
-        if len(e.quantities) > COMPONENTS:
-            caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
+        caption = "The MAE at each predicted time step is the mean over the test set."
         (leads, label), errors = e.leads, e.error_by_time_step
         panels = {
             f"MAE of {quantity}": {
@@ -58,23 +71,25 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
         yield Picture("error-in-time", "errors", caption, draw)
     if bands := run.summary.get("bands"):
         by_level, steps = bands["reliability"], bands["by_time_step"]
-        caption = "Share of values in error bands of each level. Of level "
-        caption += f"{bands['level']:g} it is {min(steps):.2f} to {max(steps):.2f} "
-        caption += "at the time steps."
+        caption = "The curve shows which share of the true values lies in the error "
+        caption += f"bands of each level. At the level {bands['level']:g} the share is "
+        caption += f"{min(steps):.2f} to {max(steps):.2f} at the time steps."
         shares = {
             "model": (by_level["levels"], by_level["coverage"], METHODS["model"]),
             "level": (by_level["levels"], by_level["levels"], METHODS["persistence"]),
         }
-        draw = partial(curves, {"coverage": shares}, "level", "linear")
+        panels = {"share of values": shares}
+        draw = partial(curves, panels, "level of the bands", "linear")
         yield Picture("bands", "errors", caption, draw)
     if {"epoch", "train_loss"} <= set(run.metrics):
-        caption = "Losses in normalised units, and the learning rate."
+        caption = "The curves show the losses in normalised units, and below them "
+        caption += "the learning rate."
         draw = partial(_training_curves, run.metrics)
         yield Picture("training", "training", caption, draw)
     if {"factor", "mae"} <= set(run.unseen):
         caption = (
-            "Error on larger meshes that contain the training mesh; bars are one "
-            "standard deviation over the repeats."
+            "The curves show the error on larger meshes that contain the training "
+            "mesh. Bars are one standard deviation over the repeats."
         )
         yield Picture("unseen-meshes", "unseen", caption, partial(_unseen_curves, run))
 
@@ -98,12 +113,16 @@ def curves(
         for name, (x, y, look) in lines.items():
             marker = "o" if len(x) < 30 else None
             ax.errorbar(x, y, label=name, **{"marker": marker, "ms": 2.5, **look})
+        known = np.concatenate([np.asarray(y, float) for _, y, _ in lines.values()])
+        known = known[np.isfinite(known) & (known > 0)]
         if all((np.asarray(y) > 0).any() for _, y, _ in lines.values()):
-            ax.set_yscale(scale)
+            ax.set_yscale(scale if known.max() > 5 * known.min() else "linear")
         if ax.get_yscale() == "log":
             # Matplotlib's own labels are formulas, which the style does not allow.
-            ax.yaxis.set_major_formatter(LogFormatter())
-            ax.yaxis.set_minor_formatter(LogFormatter())
+            subs = (1, 2, 5) if known.max() < 100 * known.min() else (1,)
+            ax.yaxis.set_major_locator(LogLocator(subs=subs))
+            ax.yaxis.set_major_formatter("{x:g}")
+            ax.yaxis.set_minor_formatter("")
         ax.set_ylabel(fill(quantity, 20))  # about as many letters as a panel is high
         ax.grid(True, axis="y")
     along = np.concatenate([x for line in panels.values() for x, *_ in line.values()])

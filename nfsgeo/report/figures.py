@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -19,21 +20,21 @@ from nfsgeo.files import safe_name
 from nfsgeo.geometry import Domain
 from nfsgeo.report.curves import COMPONENTS, curves, error_pictures
 from nfsgeo.report.maps import Column, FieldFigure
-from nfsgeo.report.run_folder import Predictions, RunFolder
+from nfsgeo.report.run_folder import Example, Predictions, RunFolder
 from nfsgeo.report.style import COLOURS, Picture, styled, tolerant
 from nfsgeo.report.text import axis_labels, mae_text, with_unit
 from nfsgeo.report.views import densest_part
 from nfsgeo.training.artifacts import write_bytes
 
-__all__ = ["SAMPLES", "evenly", "plot", "plot_file", "run_pictures", "sample_figure"]
+__all__ = ["SAMPLES", "compared_fields", "evenly", "plot", "plot_file"]
+__all__ += ["run_pictures", "times_figure"]
 
-SAMPLES = 2  # test samples shown, each with every component
-TIME_STEPS = 4  # time steps shown of each
-SAMPLES_STEADY = 4  # samples shown where the problem has no time
+SAMPLES = 3  # test samples shown, each with every component
+TIME_STEPS = 4  # time steps shown of one
 SAMPLES_FILE = 3  # samples shown of a data file
 
-OBSERVED = {"color": COLOURS["muted"], "lw": 0.8, "marker": "o", "ms": 1.5}
-PREDICTED = {"color": COLOURS["model"], "marker": "o", "ms": 1.5}
+OBSERVED = {"color": COLOURS["muted"], "lw": 0.8, "marker": "o", "ms": 2.5}
+PREDICTED = {"color": COLOURS["model"], "marker": "o", "ms": 2}
 
 
 def run_pictures(run: RunFolder) -> list[Picture]:
@@ -106,7 +107,7 @@ def _pictures_of_sample(file: Fields, sample: int) -> Iterator[Picture]:
     shown = evenly(file.num_observed() or len(file.times), TIME_STEPS)
     times = time_texts(file.times[shown], file.time_unit)
     times = times if len(file.times) > 1 else ["solution"]
-    look: dict[str, Any] = {"axes": axes, "triangles": file.triangles(sample)}
+    look: dict[str, Any] = {"axes": axes}
     steps = [file.read(sample, slice(k, k + 1))[:, 0] for k in shown]
     static = file.read_static(sample).T if file.static_names else ()
     panels = {
@@ -123,7 +124,8 @@ def _pictures_of_sample(file: Fields, sample: int) -> Iterator[Picture]:
             labels, titles, u = titles, labels, u.swapaxes(0, 1)
         pairs = zip(titles, u, strict=True)
         columns = [Column(title, rows, name) for title, rows in pairs]
-        pos = file.coordinates(sample)
+        pos = [file.coordinates(sample)] * len(labels)
+        look["triangles"] = [file.triangles(sample)] * len(labels)
         draw = partial(FieldFigure, file.domain, pos, columns, labels, **look)
         yield Picture(f"sample-{sample}-{safe_name(name)}", "fields", name, draw)
 
@@ -131,27 +133,35 @@ def _pictures_of_sample(file: Fields, sample: int) -> Iterator[Picture]:
 def _field_pictures(e: Predictions) -> Iterator[Picture]:
     """Draw truth, prediction and error of test samples, also where points are dense."""
     boxes: list[tuple[Domain | None, str, str]] = [(None, "", "")]
-    if (near := densest_part(e.domain, e.pos)) is not None:
-        boxes.append((near, "-near", ", where points are dense"))
-    for c, name in enumerate(e.component_names[:COMPONENTS]):
-        if e.steady:
-            for box, suffix, where in boxes:
-                caption = f"Test samples, {e.quantities[c]}{where}."
-                file = f"fields-{safe_name(name)}{suffix}"
-                draw = partial(_steady_figure, e, c, box)
-                yield Picture(file, "fields", caption, draw)
+    every = np.concatenate([example.pos for example in e.examples])
+    if (near := densest_part(e.domain, every)) is not None:
+        boxes.append((near, "-near", " where points are dense"))
+    examples = e.examples[:SAMPLES]
+    typical = examples[(len(examples) - 1) // 2]
+    which = "a test sample" if len(examples) == 1 else f"{len(examples)} test samples"
+    if len(examples) == 3 and typical.rank:
+        which = "the test samples with the smallest, the median and the largest "
+        which += f"{'pooled ' * (len(e.quantities) > 1)}MAE"
+    rows = evenly(len(typical.when), TIME_STEPS)
+    at = f" at the last of {len(typical.when)} time steps" if e.moving else ""
+    for c, name in enumerate(map(safe_name, e.component_names[:COMPONENTS])):
+        quantity = e.quantities[c]
+        for box, suffix, where in boxes:
+            caption = f"The rows show {quantity} of {which}{at}{where}."
+            draw = partial(_samples_figure, e, c, box)
+            yield Picture(f"fields-{name}{suffix}", "fields", caption, draw)
+        if not e.moving:
             continue
-        for s, number in enumerate(e.samples[:SAMPLES]):
-            which = f"Test sample {number}, {e.quantities[c]}"
-            for box, suffix, where in boxes:
-                shown = evenly(len(e.times_out), TIME_STEPS)
-                file = f"fields-{number}-{safe_name(name)}{suffix}"
-                draw = partial(sample_figure, e, s, c, shown, box)
-                yield Picture(file, "fields", f"{which}{where}.", draw)
-            if e.domain.dim == 1 and len(e.times_out) >= 4:
-                file = f"space-time-{number}-{safe_name(name)}"
-                caption = f"{which}, over space and time."
-                yield Picture(file, "fields", caption, partial(_space_time, e, s, c))
+        which_one = f"test {typical.name}"
+        which_one += f", which has the {typical.rank} error," * bool(typical.rank)
+        for box, suffix, where in boxes:
+            caption = f"The rows show {quantity} of {which_one}{where} over time."
+            draw = partial(times_figure, e, typical, c, rows, box)
+            yield Picture(f"times-{name}{suffix}", "fields", caption, draw)
+        if e.domain.dim == 1 and len(typical.when) >= 4:
+            caption = f"The maps show {quantity} of {which_one} over space and time."
+            plane = partial(_space_time, e, typical, c)
+            yield Picture(f"space-time-{name}", "fields", caption, plane)
 
 
 def _station_pictures(e: Predictions) -> Iterator[Picture]:
@@ -159,7 +169,7 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
     if not e.stations:
         return
     names, times, truth, prediction = e.stations
-    at, n_out = dates(times, e.time_unit), len(e.times_out)
+    at, n_out = dates(times, e.time_unit), len(e.leads[0])
     # A line for each prediction; single time steps are dots.
     breaks = range(n_out, len(times), n_out) if n_out > 1 else []
     apart = np.insert(at, breaks, at[[*breaks]])
@@ -173,78 +183,119 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
             }
             for k, station in enumerate(names)
         }
-        caption = f"{e.quantities[c]} at stations, at the end of the test part. "
-        caption += f"Predictions of {n_out} time steps follow each other."
+        steps = "one time step" if n_out == 1 else f"{n_out} time steps"
+        caption = f"The panels show {e.quantities[c]} at stations at the end of the "
+        caption += f"test part, in predictions of {steps} that follow each other."
         draw = partial(curves, panels, label, "linear")
         yield Picture(f"stations-{safe_name(name)}", "fields", caption, draw)
 
 
-def sample_figure(
-    e: Predictions, s: int, c: int, rows: Sequence[int], box: Domain | None = None
-) -> FieldFigure:
-    """Draw truth, prediction and error of a test sample.
+def _samples_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
+    """The input, truth, prediction and error of samples at their last time step."""
+    examples = e.examples[:SAMPLES]
+    names = [f"{x.rank}\n{x.name}".strip().replace(", ", "\n") for x in examples]
+    inputs = [_observed(examples, c)]
+    if e.steady:  # of several inputs the first is shown
+        num = examples[0].x.shape[-1]
+        title = "input" if num == 1 else f"input 1 of {num}"
+        title = "\n".join([title, *e.input_names[:1]])
+        # An input has other units than curves beside it.
+        shown = replace(_observed(examples, 0), title=title, scale="input")
+        inputs = [shown] * (e.domain.dim > 1)
+    whole = [example.prediction - example.truth for example in examples]
+    last, scored = [-1] * len(examples), [error[..., c] for error in whole]
+    return _compared(e, examples, c, last, names, *inputs, box=box, scored=scored)
 
-    Args:
-        e: The predictions of a run.
-        s: Number of the sample among these.
-        c: Number of the component.
-        rows: The time steps to show.
-        box: Part of the domain to show; None for all of it.
+
+def times_figure(
+    e: Predictions,
+    example: Example,
+    c: int,
+    rows: Sequence[int],
+    box: Domain | None = None,
+    *,
+    observed: bool = False,
+) -> FieldFigure:
+    """Draw truth, prediction and error of a component at time steps of a test sample.
+
+    The last input is beside them if it is to be ``observed``, and all of the domain is
+    shown unless there is a ``box``.
     """
-    truth, prediction = e.truth[s, :, :, c].T, e.prediction[s, :, :, c].T
-    return _compared(e, truth, prediction, e.when, rows=rows, box=box)
+    same = [example] * len(example.when)
+    inputs, steps = [_observed(same, c)] * observed, range(len(same))
+    return _compared(e, same, c, steps, example.when, *inputs, rows=rows, box=box)
+
+
+def _observed(examples: Sequence[Example], c: int) -> Column:
+    values = [example.x[:, -1, c] for example in examples]
+    return Column("observed\nlast input", values, "field", dots=True)
 
 
 def _compared(
     e: Predictions,
-    truth: Doubles,
-    prediction: Doubles,
+    examples: Sequence[Example],
+    c: int,
+    steps: Sequence[int],
     names: Sequence[str],
     *inputs: Column,
     rows: Sequence[int] | None = None,
     box: Domain | None = None,
+    scored: Sequence[Doubles] | None = None,
 ) -> FieldFigure:
-    """Truth, prediction and error ``[rows, n]`` beside columns of inputs."""
-    error = prediction - truth
-    shown = error
-    if box is not None:
-        inside = (e.pos >= box.lower) & (e.pos <= box.upper)
-        shown = error[:, inside.all(axis=1)]
+    """Truth, prediction and error at a time step of each row, beside inputs.
+
+    Labels have the MAE of what is shown, or of the errors ``scored``.
+    """
+    pairs = [*zip(examples, steps, strict=True)]
+    truth, prediction = (
+        [*fields]
+        for fields in zip(
+            *((x.truth[:, k, c], x.prediction[:, k, c]) for x, k in pairs), strict=True
+        )
+    )
+    error = list(map(np.subtract, prediction, truth))
     columns = [
         *inputs,
         Column("truth", truth, "field"),
-        Column("prediction", prediction, "field"),
+        Column("prediction", prediction, "field", predicted=True),
         Column("error" if inputs else "prediction − truth", error, "error"),
     ]
-    pairs = zip(names, shown, strict=True)
-    labels = [f"{name}\n{mae_text(field)}" for name, field in pairs]
-    look: dict[str, Any] = {"rows": rows, "axes": e.axes, "triangles": e.triangles}
-    return FieldFigure(box or e.domain, e.pos, columns, labels, **look)
+    pos, shown = [x.pos for x in examples], scored or error
+    if box is not None:
+        inside = [((p >= box.lower) & (p <= box.upper)).all(axis=1) for p in pos]
+        shown = [field[at] for field, at in zip(shown, inside, strict=True)]
+    maes = map(mae_text, shown)
+    labels = [f"{name}\n{mae}" for name, mae in zip(names, maes, strict=True)]
+    triangles = [example.triangles for example in examples]
+    look: dict[str, Any] = {"rows": rows, "axes": e.axes, "triangles": triangles}
+    return FieldFigure(box or e.domain, pos, columns, labels, **look)
 
 
-def _space_time(e: Predictions, s: int, c: int) -> Figure:
+def compared_fields(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
+    """Draw the predictions of runs for the first test sample, a row for each run."""
+    given = {name: e for name, run in runs.items() if (e := run.predictions)}
+    examples, names = [e.first for e in given.values()], [fill(n, 18) for n in given]
+    alike = {(e.first.key, e.first.when[-1], *e.quantities) for e in given.values()}
+    if len(given) < 2 or len(alike) > 1:
+        return
+    e, x = next(iter(given.values())), examples[0]
+    for c, name in enumerate(e.component_names[:COMPONENTS]):
+        caption = f"The rows show {e.quantities[c]} of test {x.name}, as each run "
+        caption += "predicts it" + f" at {x.when[-1]}" * e.moving + "."
+        draw = partial(_compared, e, examples, c, [-1] * len(examples), names)
+        yield Picture(f"compared-{safe_name(name)}", "fields", caption, draw)
+
+
+def _space_time(e: Predictions, example: Example, c: int) -> Figure:
     """Fields over an interval and time, time upwards."""
-    columns = sample_figure(e, s, c, [0]).columns
+    columns = times_figure(e, example, c, [0]).columns
     times, label = e.leads
     (low,), (high,), (periodic,) = e.domain.lower, e.domain.upper, e.domain.periodic
     plane = Domain((low, times[0]), (high, times[-1]), (periodic, False))
-    pos = np.stack(np.meshgrid(e.pos[:, 0], times), axis=-1).reshape(-1, 2)
-    flat = [replace(c, values=c.values.reshape(1, -1)) for c in columns]
+    pos = np.stack(np.meshgrid(example.pos[:, 0], times), axis=-1).reshape(-1, 2)
+    flat = [replace(c, values=[np.concatenate(c.values)]) for c in columns]
     axes = e.axes[0], label.replace(" after", "\nafter")
-    return FieldFigure(plane, pos, flat, [""], axes=axes, slope=1.2).figure
-
-
-def _steady_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
-    """Input, truth, prediction and error of samples of a problem without time."""
-    fields = e.x[..., -1, 0], e.truth[..., -1, c], e.prediction[..., -1, c]
-    x, truth, prediction = (values[:SAMPLES_STEADY] for values in fields)
-    num = e.x.shape[-1]  # of several inputs the first is shown
-    title = "input" if num == 1 else f"input 1 of {num}"
-    column = Column("\n".join([title, *e.input_names[:1]]), x, "input")
-    names = [f"sample {number}" for number in e.samples[:SAMPLES_STEADY]]
-    # An input has other units than curves beside it.
-    inputs = [column] * (e.domain.dim > 1)
-    return _compared(e, truth, prediction, names, *inputs, box=box)
+    return FieldFigure(plane, [pos], flat, [""], axes=axes, slope=1.2).figure
 
 
 def evenly(count: int, most: int) -> list[int]:

@@ -11,9 +11,9 @@ from matplotlib.animation import FuncAnimation, writers
 
 from nfsgeo.errors import UserError
 from nfsgeo.report.curves import COMPONENTS
-from nfsgeo.report.figures import SAMPLES, evenly, sample_figure
+from nfsgeo.report.figures import SAMPLES, evenly, times_figure
 from nfsgeo.report.maps import FieldFigure
-from nfsgeo.report.run_folder import Predictions, read_run_folder
+from nfsgeo.report.run_folder import Example, Predictions, read_run_folder
 from nfsgeo.report.style import DPI, as_source, drawn, styled, tolerant
 from nfsgeo.training.artifacts import write_bytes
 
@@ -36,19 +36,19 @@ def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
     if e is None or not e.moving:
         return []
     components = range(min(COMPONENTS, len(e.quantities)))
-    films = list(product(components, range(min(SAMPLES, len(e.samples)))))
-    steps = evenly(len(e.times_out), max(2, MOST_FRAMES // len(films)))
+    films = list(product(components, e.examples[:SAMPLES]))
+    steps = evenly(len(e.leads[0]), max(2, MOST_FRAMES // len(films)))
     frames = list[dict[str, Any]]()
-    for c, s in films:
-        name = f"Test sample {e.samples[s]}, {e.quantities[c]}"
+    for c, example in films:
+        name = f"Test {example.name}, {e.quantities[c]}"
         film, made = frames[-1]["film"] + 1 if frames else 0, list[dict[str, Any]]()
         with tolerant(f"the film of {name}"), styled():
-            moving = _film(e, s, c)
+            moving = _film(e, example, c)
             for number, step in enumerate(steps):
                 moving.show(step)
                 source = as_source(drawn(moving.figure, PAGE_DPI))
                 about = {"film": film, "step": number, "name": name}
-                made.append({**about, "time": e.when[step], "source": source})
+                made.append({**about, "time": example.when[step], "source": source})
             frames += made
     return frames
 
@@ -78,7 +78,7 @@ def write_animation(run_dir: Path, target: Path) -> Path:
             "evaluate it first, or leave --animate out",
         )
     with styled(), tempfile.TemporaryDirectory() as folder:
-        moving, num = _film(e, 0, 0), len(e.times_out)
+        moving, num = _film(e, e.first, 0), len(e.leads[0])
         whole = Path(folder) / f"whole{target.suffix.lower()}"
         animation = FuncAnimation(moving.figure, moving.show, num, lambda: None)
         fps = max(2, round(num / SECONDS))
@@ -87,9 +87,9 @@ def write_animation(run_dir: Path, target: Path) -> Path:
     return target
 
 
-def _film(e: Predictions, s: int, c: int) -> FieldFigure:
+def _film(e: Predictions, example: Example, c: int) -> FieldFigure:
     """Return a figure whose time steps all have the layout of the first."""
-    moving = sample_figure(e, s, c, [0])
+    moving = times_figure(e, example, c, [0], observed=True)
     drawn(moving.figure, PAGE_DPI)
     moving.figure.set_layout_engine("none")
     return moving

@@ -14,14 +14,15 @@ from typing import Any
 import jinja2
 import pandas as pd
 
+from nfsgeo.data.io.from_memory import name_in_memory
 from nfsgeo.errors import UserError
 from nfsgeo.files import only_here
 from nfsgeo.report.curves import COMPONENTS, Curve, curves
-from nfsgeo.report.figures import run_pictures
+from nfsgeo.report.figures import compared_fields, run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import COLOURS, Picture
-from nfsgeo.report.tables import error_table, error_tables, verdict
+from nfsgeo.report.tables import compared_errors, error_tables, verdict
 from nfsgeo.report.text import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
@@ -68,10 +69,9 @@ def _write_report(paths: RunPaths) -> Path:
     data = {"file": summary.get("data"), **(summary.get("provenance") or {})}
     settings = {"Configuration": run.config, "Data": data}
     settings["Environment"] = run.environment
-    model = summary.get("model") or run.path.name
-    about = summary.get("equation") or summary.get("data")
+    model, about = summary.get("model") or run.path.name, _data_of(summary)
     page = template("report.html.j2").render(
-        title=f"{model} on {Path(str(about)).name}" if about else model,
+        title=f"{model} on {about}" if about else model,
         facts=_facts(run),
         errors=list(error_tables(summary)),
         pooled=summary.get("pooled"),
@@ -107,16 +107,13 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
     names = [path.resolve().name if apart else str(path) for path in folders]
     runs = dict(zip(names, map(read_run_folder, folders), strict=True))
     summaries = {name: run.summary for name, run in runs.items()}
-    errors = {"": {name: s.get("test") or {} for name, s in summaries.items()}}
-    for name, summary in summaries.items():
-        for component, scores in (summary.get("components") or {}).items():
-            errors.setdefault(component, {})[name] = scores
-    tables = {title: error_table(methods) for title, methods in errors.items()}
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
     page = template("comparison.html.j2").render(
+        title=" and ".join(dict.fromkeys(map(_data_of, summaries.values()))),
         names=names,
-        errors={title: table for title, table in tables.items() if table.size},
+        errors=compared_errors(summaries),
+        fields=list(compared_fields(runs)),
         pictures=list(_charts(runs)),
         settings=settings[settings.nunique(axis=1) > 1],
         same_data=len({summary.get("data") for summary in summaries.values()}) == 1,
@@ -140,6 +137,12 @@ def template(name: str, *folders: Path) -> jinja2.Template:
     environment.filters["cell"] = lambda x: x if isinstance(x, str) else error_text(x)
     environment.globals["version"] = __version__
     return environment.get_template(name)
+
+
+def _data_of(summary: Mapping[str, Any]) -> str:
+    """Name what a run is about: an equation, what was in memory, or a file."""
+    path = Path(str(summary.get("data") or ""))
+    return summary.get("equation") or name_in_memory(path) or path.name
 
 
 def _facts(run: RunFolder) -> dict[str, str]:
@@ -179,7 +182,11 @@ def _charts(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
     charts: dict[tuple[str, str, str], dict[str, Curve]] = {}
     for look, (name, run) in zip(RUNS, runs.items(), strict=False):
         if {"epoch", "valid_mae"} <= set(run.metrics):
-            key = "Validation error after each epoch.", "epoch", "validation MAE"
+            key = (
+                "The curves show the validation error after each epoch.",
+                "epoch",
+                "validation MAE",
+            )
             curve = run.metrics["epoch"] + 1, run.metrics["valid_mae"], look
             charts.setdefault(key, {})[name] = curve
         e = run.predictions
@@ -187,7 +194,8 @@ def _charts(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
             continue
         (leads, label), errors = e.leads, e.error_by_time_step["model"].T
         for quantity, error in zip(e.quantities[:COMPONENTS], errors, strict=False):
-            key = f"Test error of {quantity} by horizon.", label, f"MAE of {quantity}"
+            caption = f"The curves show the test error of {quantity} by horizon."
+            key = caption, label, f"MAE of {quantity}"
             charts.setdefault(key, {})[name] = leads, error, look
     for number, ((caption, xlabel, quantity), lines) in enumerate(charts.items()):
         draw = partial(curves, {quantity: lines}, xlabel)

@@ -11,10 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 from scipy.spatial import KDTree
 
 from nfsgeo.data.conventions import Doubles, Indices
@@ -25,15 +25,17 @@ from nfsgeo.report.views import on_surface
 
 __all__ = ["Column", "FieldFigure", "colour_scale"]
 
-DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
+DOTTED_FROM = 2.5  # mean distance of points in a panel; dots of nearer ones hide it
+MAGNITUDES = 1e3  # largest over smallest value of a field, for logarithmic colours
 IN_SLICE = 256  # points of a slice at least, the nearest ones
 SIDES = {"from +x −y +z": (30, -45), "from −x +y −z": (-30, 135)}  # opposite
 STEEPEST, FLATTEST = 3.0, 0.15  # height of a panel over its width
 TALLEST, WIDEST, TURNED = 2.6, 2.6, 1.25  # inches: of panels, and for turned labels
 CURVES: list[dict[str, Any]] = [  # the lower first
     {"color": COLOURS["pale"], "lw": 4.0},
-    {"color": COLOURS["model"], "lw": 1.0, "marker": ".", "ms": 2.5},
+    {"color": COLOURS["model"], "lw": 1.0, "marker": ".", "ms": 4},
 ]
+DOTS = {"color": COLOURS["second"], "ls": "", "marker": "o", "ms": 2.5}
 
 
 @dataclass(frozen=True)
@@ -45,20 +47,25 @@ class Column:
     """
 
     title: str
-    values: Doubles  # a field for each row [rows, n]
+    values: Sequence[Doubles]  # a field [n] for each row
     scale: str
+    dots: bool = False  # whether only the points are coloured, not what is between
+    predicted: bool = False  # whether limits of colours are those of others
 
 
 def colour_scale(values: Doubles, error: bool = False) -> ScalarMappable:
     """Colours for a field: diverging about zero where it takes both signs.
 
     Limits are the 0.5 and 99.5 percentiles, so that outliers do not wash out a map.
+    Colours of a positive field over more than three magnitudes are logarithmic.
     """
     finite = values[np.isfinite(values)]
     low, high = np.percentile(finite, [0.5, 99.5]) if finite.size else (0.0, 1.0)
     if error or (low < -0.05 * high < 0 and high > -0.05 * low > 0):
         top = max(abs(low), abs(high)) or 1.0
         return ScalarMappable(Normalize(-top, top), "PuOr_r" if error else "RdBu_r")
+    if low > 0 and high > MAGNITUDES * low:
+        return ScalarMappable(LogNorm(low, high), "viridis")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return ScalarMappable(Normalize(low, high), "viridis")
@@ -78,12 +85,13 @@ class FieldFigure:
     """
 
     domain: Domain
-    pos: Doubles  # [n, d]
+    pos: Sequence[Doubles]  # points [n, d] of each row
     columns: Sequence[Column]
     labels: Sequence[str]  # at the left of each row
     rows: Sequence[int] | None = None  # numbers of those that are shown, all if None
     axes: Sequence[str] = ("x", "y", "z")  # with their units in parentheses
-    triangles: Indices | None = None  # of a mesh in the plane, point numbers [m, 3]
+    # Of a mesh in the plane, point numbers [m, 3] of each row; none where it is empty.
+    triangles: Sequence[Indices | None] = ()
     slope: float | None = None  # height of a map over its width, if not to scale
 
     def __post_init__(self) -> None:
@@ -92,14 +100,14 @@ class FieldFigure:
         self.note = "Dots are the points; colours between are interpolated."
         if self.domain.dim == 1:
             self._curves(rows)
-        elif self.domain.dim == 2 or on_surface(self.pos):
+        elif self.domain.dim == 2 or on_surface(self.pos[rows[0]]):
             self._maps(rows)
         else:
             self._slice()
             self._maps(rows)
 
     def show(self, row: int) -> None:
-        """Show another row, by its number, instead of the only one."""
+        """Show another row, on the same points, instead of the only one."""
         for update, values in self._updates:
             update(values[row])
 
@@ -107,40 +115,50 @@ class FieldFigure:
         """Keep the points nearest the middle of the last axis, as those of a plane."""
         self.note = "Dots are the points next to the plane that is shown."
         domain, level = self.domain, (self.domain.lower[2] + self.domain.upper[2]) / 2
-        away = np.abs(self.pos[:, 2] - level)
-        count = max(IN_SLICE, int(np.sum(away <= 0.05 * domain.lengths[2])))
-        near = np.argsort(away, kind="stable")[:count]
+        near = []
+        for pos in self.pos:
+            away = np.abs(pos[:, 2] - level)
+            count = max(IN_SLICE, int(np.sum(away <= 0.05 * domain.lengths[2])))
+            near.append(np.argsort(away, kind="stable")[:count])
         name, _, unit = self.axes[2].partition(" (")
         label = f"{name} = {level:.3g} {unit.rstrip(')')}".rstrip()
         ends = domain.lower[:2], domain.upper[:2], domain.periodic[:2]
-        self.domain, self.pos = Domain(*ends), self.pos[near, :2]
-        self.columns = [replace(c, values=c.values[:, near]) for c in self.columns]
+
+        def of(fields: Sequence[Doubles]) -> list[Doubles]:
+            return [field[at] for field, at in zip(fields, near, strict=True)]
+
+        self.domain, self.pos = Domain(*ends), [pos[:, :2] for pos in of(self.pos)]
+        self.columns = [replace(c, values=of(c.values)) for c in self.columns]
         self.labels = [f"{text}\n{label}".strip() for text in self.labels]
 
     def _curves(self, rows: Sequence[int]) -> None:
         self.note = "Dots are the points."
-        x, order = _along(self.domain, self.pos)
+        places = [_along(self.domain, pos) for pos in self.pos]
         shown = [column for column in self.columns if column.scale != "error"]
-        fields = {column.title: column.values[:, order] for column in shown}
         self.figure = Figure((WIDTH, 1.3 * len(rows) + 0.6), layout="constrained")
         look: dict[str, Any] = {"sharex": True, "sharey": True, "squeeze": False}
         panels = self.figure.subplots(len(rows), 1, **look)[:, 0]
+        looks = iter(CURVES[-sum(not column.dots for column in shown) :])
+        styles = [DOTS if column.dots else next(looks) for column in shown]
         for row, ax in zip(rows, panels, strict=True):
-            looks = CURVES[-len(fields) :]
-            for (name, values), curve in zip(fields.items(), looks, strict=True):
-                (line,) = ax.plot(x, values[row], label=name, **curve)
-                self._updates.append((line.set_ydata, list(values)))
+            for column, style in zip(shown, styles, strict=True):
+                pairs = zip(column.values, places, strict=True)
+                values = [field[order] for field, (_, order) in pairs]
+                name = column.title.replace("\n", ", ")
+                (line,) = ax.plot(places[row][0], values[row], label=name, **style)
+                self._updates.append((line.set_ydata, values))
             ax.set(xlim=_limits(self.domain), ylabel=self.labels[row])
             ax.grid(True, axis="y")
         self._updates.append((panels[0].set_ylabel, self.labels))
-        finite = np.concatenate([v[np.isfinite(v)] for v in fields.values()])
+        finite = np.concatenate([v for column in shown for v in column.values])
+        finite = finite[np.isfinite(finite)]
         if finite.size:
             room = 0.05 * float(np.ptp(finite)) or 0.5
             panels[0].set_ylim(finite.min() - room, finite.max() + room)
         panels[-1].set_xlabel(self.axes[0])
-        if len(fields) > 1:
+        if len(shown) > 1:
             legend = panels[0].get_legend_handles_labels()
-            self.figure.legend(*legend, loc="outside upper left", ncols=2)
+            self.figure.legend(*legend, loc="outside upper left", ncols=len(shown))
 
     def _maps(self, rows: Sequence[int]) -> None:
         domain, space = self.domain, self.domain.dim == 3
@@ -152,59 +170,104 @@ class FieldFigure:
             slope = self.slope or domain.lengths[1] / domain.lengths[0]
             slope = float(np.clip(slope, FLATTEST, STEEPEST))
             look = {"box_aspect": slope}
-        draw = self._discs() if space else self._image()
         places = list(product(rows, SIDES if space else [""]))
         panels, colours = self._panels(len(places), slope, look)
+        draw: Callable[..., Callable[[Doubles], object]]
+        rasters = dict[bytes, Raster]()
         for (row, side), line in zip(places, panels, strict=True):
+            pos = self.pos[row]
+            draw = self._discs(pos) if space else self._image(pos, row, rasters)
             texts = [f"{label}\n{side}".strip() for label in self.labels]
             label = self._beside(line[0], texts[row], 0, 0.5)
             self._updates.append((label.set_text, texts))
             for ax, column in zip(line, self.columns, strict=True):
-                shown = draw(ax, column.values[row], colours[column.scale])
-                self._updates.append((shown, list(column.values)))
+                shown = draw(ax, column, row, colours[column.scale])
+                self._updates.append((shown, column.values))
                 if space:
                     ax.view_init(*SIDES[side])
-        ends = zip(self.axes, domain.lower, domain.upper, strict=False)
-        names = [f"{name}\n{low:.4g} to {up:.4g}" for name, low, up in ends]
-        names = [name.replace("-", "−") for name in names]
-        below, right = ("", "\n".join(names)) if space else names
-        self._beside(panels[-1, -1], below, 0.5, 0)
-        self._beside(panels[-1, -1], right, 1, 0.5)
+        if space:
+            ends = zip(self.axes, domain.lower, domain.upper, strict=False)
+            names = [f"{name}\n{low:.3g} to {up:.3g}" for name, low, up in ends]
+            text = "\n".join(names).replace("-", "−")
+            self._beside(panels[-1, -1], text, 1, 0.5)
+            return
+        for ax in panels[-1]:
+            self._ticks(ax.xaxis, 0, self._width)
+        for ax in panels[:, -1]:
+            ax.yaxis.tick_right()
+            self._ticks(ax.yaxis, 1, slope * self._width)
+        panels[-1, -1].set_xlabel(self.axes[0])
+        beside = panels[len(panels) // 2, -1]
+        beside.yaxis.set_label_position("right")
+        name = beside.set_ylabel(self.axes[1], rotation=self._turned)
+        if not self._turned:
+            name.set(ha="left", va="center")
 
-    def _image(self) -> Callable[..., Callable[[Doubles], object]]:
-        """Return ``draw(ax, field, colours)``, which maps a field in the plane.
+    def _ticks(self, axis: Any, number: int, inches: float) -> None:
+        """Show a few round coordinates, whose texts stay beside their panel."""
+        low, up = self.domain.lower[number], self.domain.upper[number]
+        most = int(np.clip(inches / 0.4, 2, 4))
+        ticks = np.array(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, up))
+        ticks = ticks[(ticks >= low) & (ticks <= up)]
+        ticks = ticks[:: max(1, len(ticks) - 1)] if inches < 0.45 else ticks
+        axis.set_ticks(ticks, [f"{tick:.10g}".replace("-", "−") for tick in ticks])
+        sides = ("top", "center", "bottom") if number else ("right", "center", "left")
+        for tick, label in zip(ticks, axis.get_ticklabels(), strict=True):
+            share = (tick - low) / (up - low)
+            side = sides[1 + (share < 0.1) - (share > 0.9)]
+            label.set(**{"va" if number else "ha": side})
+
+    def _image(
+        self, pos: Doubles, row: int, rasters: dict[bytes, Raster]
+    ) -> Callable[..., Callable[[Doubles], object]]:
+        """Return ``draw(ax, column, row, colours)``, which maps a field in the plane.
 
         It returns a function that shows another field in its place.
         """
-        domain, pos, extent = self.domain, self.pos, _limits(self.domain)
-        raster = Raster(domain, pos, self.triangles)
+        domain, extent = self.domain, _limits(self.domain)
+        mesh, key = self.triangles[row] if self.triangles else None, pos.tobytes()
+        raster = rasters[key] = rasters.get(key) or Raster(domain, pos, mesh)
+        inside = ((pos >= domain.lower) & (pos <= domain.upper)).all(axis=1).sum()
+        share = self._slope / max(inside, 1)
+        size = 72 * self._width * float(np.sqrt(share))  # distance, in points
+        dotted = size > DOTTED_FROM
+        if not dotted:
+            self.note = "Colours between the points are interpolated."
 
-        def draw(ax: Any, field: Doubles, colours: ScalarMappable) -> Any:
+        def draw(ax: Any, column: Column, row: int, colours: ScalarMappable) -> Any:
             ax.set_facecolor(COLOURS["hairline"])  # shows where the image has no value
-            look = {"cmap": colours.cmap, "norm": colours.norm, "origin": "lower"}
-            image = ax.imshow(raster.image(field), aspect="auto", extent=extent, **look)
-            if len(pos) <= DOTTED_UP_TO:
-                ax.plot(*pos.T, ".", ms=1.3, mew=0, c="k", alpha=0.5)
+            ax.set(xlim=extent[:2], ylim=extent[2:], xticks=[], yticks=[])
+            ax.spines[:].set_visible(True)
+            look: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm}
             if domain.region is not None:
                 edges = list(domain.region.facets)
                 ax.add_collection(LineCollection(edges, lw=0.6, color=COLOURS["muted"]))
-            ax.set(xlim=extent[:2], ylim=extent[2:], xticks=[], yticks=[])
-            ax.spines[:].set_visible(True)
-            return lambda field: image.set_data(raster.image(field))
+            field = column.values[row]
+            if column.dots:
+                look |= {"s": np.clip(0.6 * size, 1, 6) ** 2, "lw": 0.25 * dotted}
+                discs = ax.scatter(*pos.T, c=field, ec=COLOURS["muted"], **look)
+                return discs.set_array
+            image = raster.image(field)
+            look |= {"origin": "lower", "aspect": "auto", "extent": extent}
+            shown = ax.imshow(image, **look)
+            if dotted:
+                ms = min(0.2 * size, 2.5)
+                ax.plot(*pos.T, "o", ms=ms, mew=0.1 * ms, mec="w", c="k", alpha=0.7)
+            return lambda field: shown.set_data(raster.image(field))
 
         return draw
 
-    def _discs(self) -> Callable[..., Callable[[Doubles], object]]:
+    def _discs(self, pos: Doubles) -> Callable[..., Callable[[Doubles], object]]:
         """Return the same for points in space, where near points hide others."""
-        pos, size = self.pos, np.ptp(self.pos, axis=0)
+        size = np.ptp(pos, axis=0)
         distance = KDTree(pos).query(pos, min(4, len(pos)))[0][:, -1]
         distance = np.minimum(distance, 3 * np.median(distance))
         width = 67 * min(WIDEST, WIDTH / len(self.columns))  # points of a page
         area = (1.7 * width * distance / np.linalg.norm(size)) ** 2
 
-        def draw(ax: Any, field: Doubles, colours: ScalarMappable) -> Any:
+        def draw(ax: Any, column: Column, row: int, colours: ScalarMappable) -> Any:
             look = {"cmap": colours.cmap, "norm": colours.norm, "depthshade": False}
-            discs = ax.scatter(*pos.T, c=field, s=area, lw=0, **look)
+            discs = ax.scatter(*pos.T, c=column.values[row], s=area, lw=0, **look)
             ax.set_box_aspect(size, zoom=1.5)
             ax.set_axis_off()
             return discs.set_array
@@ -221,7 +284,7 @@ class FieldFigure:
         width = min(WIDEST, TALLEST / slope, room)
         tall = rows * (max(slope * width, 0.35) + 0.1)
         height = tall + 1.1
-        self._turned = 0 if low else 90
+        self._turned, self._width, self._slope = 0 if low else 90, width, slope
         self.figure = Figure((WIDTH, height), layout="compressed")
         panels = self.figure.subplots(
             rows, len(columns), squeeze=False, subplot_kw=look
@@ -231,14 +294,21 @@ class FieldFigure:
         colours = {}
         # A part of the domain has colours of its own.
         ends = self.domain.lower, self.domain.upper
-        inside = ((self.pos >= ends[0]) & (self.pos <= ends[1])).all(axis=1)
-        inside = inside if inside.any() else ~inside
+        inside = [((p >= ends[0]) & (p <= ends[1])).all(axis=1) for p in self.pos]
+        inside = [at if at.any() else ~at for at in inside]
         for scale in dict.fromkeys(column.scale for column in columns):
             group = [i for i, column in enumerate(columns) if column.scale == scale]
-            shown = np.concatenate(
-                [columns[i].values[:, inside].ravel() for i in group]
-            )
+            given = [
+                (columns[i].predicted, field[at])
+                for i in group
+                for field, at in zip(columns[i].values, inside, strict=True)
+            ]
+            shown = np.concatenate([field for _, field in given])
+            truth = np.concatenate([shown[:0], *(f for own, f in given if not own)])
+            shown = truth if np.isfinite(truth).any() else shown
             colours[scale] = colour_scale(shown, error=scale == "error")
+            log = isinstance(colours[scale].norm, LogNorm)
+            count = max(2, round(len(group) * width / 0.7))
             bar = self.figure.colorbar(
                 colours[scale],
                 ax=panels[:, group].ravel().tolist(),
@@ -248,7 +318,8 @@ class FieldFigure:
                 fraction=max(0.15, 0.14 / tall),  # else shorter below flat panels
                 extend="both",  # pointed ends stand for values beyond the percentiles
                 extendfrac=0.04 / len(group),
-                ticks=MaxNLocator(max(2, round(len(group) * width / 0.7))),
+                ticks=LogLocator(numticks=count) if log else MaxNLocator(count),
+                format="{x:g}" if log else None,
             )
             bar.outline.set(linewidth=0.4)
         return panels, colours

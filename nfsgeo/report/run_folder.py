@@ -28,6 +28,22 @@ from nfsgeo.training.checkpoints import read_checkpoint, weights_digest
 __all__ = ["Predictions", "RunFolder", "read_run_folder"]
 
 
+@dataclass(frozen=True)
+class Example:
+    """A test sample in the data's own units, and what was predicted for it."""
+
+    rank: str  # by its error: best, median, worst, or ""
+    name: str  # with its number in the data file
+    key: tuple[int, float]  # that number and the first time, in the order of the file
+    times: Doubles  # [n_in + n_out]
+    when: list[str]  # the predicted times as text
+    pos: Doubles  # points [n, d]
+    x: Doubles  # inputs [n, n_in, F]
+    truth: Doubles  # [n, n_out, C]
+    prediction: Doubles
+    triangles: Indices | None  # of a mesh [m, 3]
+
+
 class Predictions:
     """Predictions for a few test samples, in the data's own units.
 
@@ -40,41 +56,65 @@ class Predictions:
             return [str(text) for text in arrays.get(name, ())]
 
         self.domain = Domain.from_dict(arrays)
-        parts = ("pos", "times", "x", "truth", "prediction")
-        # Points [n, d], times [n_in + n_out], and fields [S, n, time steps, C].
-        self.pos, self.times, self.x, self.truth, self.prediction = (
-            arrays[name].astype(np.float64) for name in parts
-        )
-        self.samples: Indices = arrays["sample"]  # their numbers in the data file [S]
+        num, _, n_out, num_components = arrays["truth"].shape
         # Mean over the test set, by method, [n_out, C].
         self.error_by_time_step: dict[str, Doubles] = {
-            name: arrays[key].reshape(self.truth.shape[2], -1)
+            name: arrays[key].reshape(n_out, -1)
             for name, key in BY_TIME_STEP.items()
             if key in arrays
         }
+        self.mae: Doubles = arrays.get("mae_by_sample", np.empty(0))  # of all samples
         names, units = texts("component_names"), texts("component_units")
         units = units or [""] * len(names)
-        if not len(units) == len(names) == self.truth.shape[-1]:
+        if not len(units) == len(names) == num_components:
             raise ValueError(f"{len(names)} names and {len(units)} units of components")
         # Components, and the same with their units where they are known.
         self.component_names = names
         self.quantities = [with_unit(*pair) for pair in zip(names, units, strict=True)]
         self.input_names = texts("input_names")  # of a problem without time
         self.axes = axis_labels(self.domain, texts("axis_units"))
-        self.triangles: Indices | None = arrays.get("triangles")  # of a mesh [m, 3]
         # Names, times and fields at some stations; empty where points have no names.
         self.stations = [arrays[name] for name in SERIES if name in arrays]
         self.time_unit = str(arrays.get("time_unit", ""))  # "" where it is not known
-        n_in, n_out = self.x.shape[2], self.truth.shape[2]
+        ranks = texts("rank") or [""] * num
+        examples = [self._example(arrays, k, rank) for k, rank in enumerate(ranks)]
+        first = examples[0]
         # A problem without time has a coefficient as input and a solution as output.
-        self.steady = len(self.times) < n_in + n_out
+        self.steady = len(first.times) < first.x.shape[1] + n_out
         self.moving = not self.steady and n_out > 1
-        self.times_out = self.times[-n_out:]  # of the predicted time steps
-        self.when = time_texts(self.times_out, self.time_unit)  # the same as text
+        self.first = min(examples, key=lambda example: example.key)
+        # By their errors: the best, the median and the worst, as far as it is known.
+        self.examples = [e for e, rank in zip(examples, ranks, strict=True) if rank]
+        self.examples = self.examples or examples
         # Times after the last input, as they stand on an axis, and its label.
-        times, unit = clock(self.times, self.time_unit)
-        last = 0.0 if self.steady else times[n_in - 1]
+        times, unit = clock(first.times, self.time_unit)
+        last = 0.0 if self.steady else times[-n_out - 1]
         self.leads = time_axis(times[-n_out:] - last, unit)
+
+    def _example(self, arrays: Mapping[str, Any], k: int, rank: str) -> Example:
+        """Read a sample, of a mesh that may have fewer points than others."""
+        # Earlier versions had one mesh and the same times for all samples.
+        axes = {"times": 2, "pos": 3, "triangles": 3}
+        own = {name: arrays[name] for name in axes if name in arrays}
+        own = {n: a[k] if a.ndim == axes[n] else a for n, a in own.items()}
+        times, triangles = own["times"].astype(float), own.get("triangles")
+        if triangles is not None:
+            triangles = triangles[triangles[:, 0] >= 0]
+            triangles = triangles if len(triangles) else None
+        there = ~np.isnan(own["pos"]).any(axis=1)
+        names = "x", "truth", "prediction"
+        x, truth, prediction = (arrays[n][k][there].astype(np.float64) for n in names)
+        samples: list[int] = arrays["sample"].tolist()
+        number, when = (
+            samples[k],
+            time_texts(times[-truth.shape[1] :], self.time_unit),
+        )
+        name = f"sample {number}"
+        if samples.count(number) > 1:  # windows of a series
+            name += f", {when[0]}"
+        pos = own["pos"][there].astype(np.float64)
+        key, fields = (number, times[0]), (x, truth, prediction)
+        return Example(rank, name, key, times, when, pos, *fields, triangles)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def test_a_model_is_scored_at_points_of_the_grid(tmp_path):
     expected = measures(np.maximum(gone, 1e-9))["nrmse_100"]
     assert persistence["nrmse_100"] == pytest.approx(expected, abs=1e-5)
     with np.load(tmp_path / "runs" / run.name / "evaluation.npz") as kept:
-        places = kept["pos"][:, 0]
+        places = kept["pos"][0, :, 0]
     assert len(np.unique(places)) == 24 and np.isin(places, x.astype("f4")).all()
 
 

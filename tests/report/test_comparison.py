@@ -47,7 +47,9 @@ def test_a_comparison_tells_what_differs(make_two):
     assert cells["run"][0] == "0.00271" and cells["other"][0] == "0.00190"
     best = re.findall(r'class="best">([\d.]+)', text)
     assert "0.00190" in best and "0.00271" not in best
-    assert text.count("data:image/webp") == 2
+    # The field of each run, and two charts.
+    assert text.count("data:image/webp") == 3
+    assert cells["Persistence"][0] == "0.0983"
     assert out.stat().st_size < 1e6
 
 

@@ -20,7 +20,7 @@ from nfsgeo_cli import main
 def test_without_script_one_frame_is_seen(whole_run):
     text = (whole_run / "report.html").read_text()
     frames = re.findall(r"<img [^>]*data-film[^>]*>", text)
-    assert len(frames) == 2 * 10
+    assert len(frames) == 3 * 10
     seen = [frame for frame in frames if not frame.endswith(" hidden>")]
     assert len(seen) == 1
     assert 'data-film="0" data-step="9"' in seen[0]
@@ -39,7 +39,7 @@ def test_problems_without_time_have_no_film(make_run):
 @pytest.mark.slow
 def test_long_films_have_fewer_frames(make_run):
     frames = frames_of(read_run_folder(make_run(dim=1, n=50, n_out=80)).predictions)
-    assert len(frames) == 40
+    assert len(frames) == 39
     assert (frames[0]["time"], frames[-1]["time"]) == ("t = 2.75", "t = 22.5")
 
 
