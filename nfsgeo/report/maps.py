@@ -206,6 +206,10 @@ class FieldFigure:
     def _ticks(self, axis: Any, number: int, inches: float) -> None:
         """Show a few round coordinates, whose texts stay beside their panel."""
         low, up = self.domain.lower[number], self.domain.upper[number]
+        if inches < 0.25:  # room for one line
+            text = f"{low:.3g} to {up:.3g}".replace("-", "−")
+            axis.set_ticks([(low + up) / 2], [text])
+            return
         most = int(np.clip(inches / 0.4, 2, 4))
         ticks = np.array(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, up))
         ticks = ticks[(ticks >= low) & (ticks <= up)]

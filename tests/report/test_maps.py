@@ -229,11 +229,12 @@ def texts(figure: Figure) -> list[Text]:
     """What is written in a figure, without the ticks that are not shown."""
     FigureCanvasAgg(figure).draw()
     axes = [each for each in figure.findobj(Axis) if isinstance(each, Axis)]
-    ticks = {tick.label1 for axis in axes for tick in axis.get_major_ticks()}
-    ticks -= {tick.label1 for axis in axes for tick in axis._update_ticks()}
-    ticks |= {tick.label2 for axis in axes for tick in axis.get_major_ticks()}
-    shown = [each for each in figure.findobj(Text) if isinstance(each, Text)]
-    return [each for each in shown if each.get_text() and each not in ticks]
+    every = {tick for axis in axes for tick in axis.get_major_ticks()}
+    every -= {tick for axis in axes for tick in axis._update_ticks()}
+    ticks = {label for tick in every for label in (tick.label1, tick.label2)}
+    found = [each for each in figure.findobj(Text) if isinstance(each, Text)]
+    shown = [each for each in found if each.get_visible() and each.get_text()]
+    return [each for each in shown if each not in ticks]
 
 
 @pytest.mark.parametrize("lengths", [(1, 1), (10, 1), (40, 1), (1, 10), (3, 1)])
