@@ -122,13 +122,18 @@ class _Page:
         errors = self.means.mean[self.suite.measures[0]].unstack("problem", sort=False)
         problems = self.means.first.index.unique(0)
         errors = errors.reindex(columns=problems).dropna(how="all")
-        return errors.apply(
-            lambda column: column.map(
-                lambda error: Markup(
-                    "<b>{}</b>" if error == column.min() else "{}"
-                ).format(error_text(error))
-            )
-        )
+        table = pd.DataFrame(index=errors.index, dtype=object)
+        for problem, column in errors.items():
+            texts = [
+                Markup("<b>{}</b>" if error == column.min() else "{}").format(
+                    error_text(error)
+                )
+                for error in column
+            ]
+            table[problem] = pd.Series(
+                texts, errors.index, dtype=object
+            )  # keeps markup
+        return table
 
     def section(self, problem: str) -> dict[str, Any]:
         """Values for the template's section about a problem."""
@@ -155,7 +160,7 @@ class _Page:
             "meshes": self.further(problem, self.mesh_titles()),
             "bands": self.further(problem, BAND_COLUMNS),
             "measure": measure_title(suite.measures[0]),
-            "trivial": f"{trivial / best:.2g}".replace("nan", ""),
+            "trivial": f"{trivial / best:.3g}".replace("nan", ""),
             "alike": [f"{k}={settings[k].iloc[0]}" for k in SETTINGS if alike[k]],
             "settings": settings.loc[:, ~alike] if len(settings) > 1 else settings[:0],
             "published": _published(problem) if suite.published else pd.DataFrame(),
