@@ -118,22 +118,9 @@ class _Page:
     folder: Path
 
     def overview(self) -> pd.DataFrame:
-        """Errors of every variant on every problem, the smallest of a column bold."""
-        errors = self.means.mean[self.suite.measures[0]].unstack("problem", sort=False)
-        problems = self.means.first.index.unique(0)
-        errors = errors.reindex(columns=problems).dropna(how="all")
-        table = pd.DataFrame(index=errors.index, dtype=object)
-        for problem, column in errors.items():
-            texts = [
-                Markup("<b>{}</b>" if error == column.min() else "{}").format(
-                    error_text(error)
-                )
-                for error in column
-            ]
-            table[problem] = pd.Series(
-                texts, errors.index, dtype=object
-            )  # keeps markup
-        return table
+        """Errors of every variant on every problem, by the suite's first measure."""
+        errors = self.means.mean.reindex(columns=[self.suite.measures[0]])
+        return errors.iloc[:, 0].dropna().unstack("problem", sort=False)
 
     def section(self, problem: str) -> dict[str, Any]:
         """Values for the template's section about a problem."""

@@ -67,18 +67,25 @@ def test_examples_are_whole_samples(run, waves):
     evaluate_run(run.root)
     with np.load(run.evaluation, allow_pickle=False) as arrays:
         kept = dict(arrays)
-    assert kept["x"].shape == (4, 64, 10, 1)
-    assert kept["truth"].shape == kept["prediction"].shape == (4, 64, 10, 1)
-    assert kept["times"].shape == (20,)
-    errors = np.abs(kept["prediction"].astype(float) - kept["truth"])
-    np.testing.assert_allclose(kept["error_by_record"], errors.mean((0, 1))[:, 0])
+    chosen = len(kept["sample"])
+    assert kept["x"].shape == kept["truth"].shape == (chosen, 64, 10, 1)
+    assert kept["prediction"].shape == kept["truth"].shape
+    assert kept["times"].shape == (chosen, 20)
+    errors = np.abs(kept["prediction"].astype(float) - kept["truth"]).mean((1, 2, 3))
     with nfsgeo.data.open(waves) as file:
-        assert kept["sample"].tolist() == file.split["test"].tolist()
-        pos = file.coordinates()
-        points = [int(np.flatnonzero((pos == p).all(axis=1))[0]) for p in kept["pos"]]
+        test, pos = file.split["test"].tolist(), file.coordinates()
+        assert test[0] in kept["sample"] and len(set(kept["sample"])) == chosen
+        ranks = dict(zip(kept["rank"].tolist(), kept["sample"].tolist(), strict=True))
+        sorted_errors = np.sort(kept["mae_by_sample"])
         for number, sample in enumerate(kept["sample"]):
-            u = file.read(int(sample), slice(10, 20), np.array(points))
+            error = kept["mae_by_sample"][test.index(sample)]
+            np.testing.assert_allclose(errors[number], error, rtol=1e-4)
+            here = [np.flatnonzero((pos == p).all(1))[0] for p in kept["pos"][number]]
+            u = file.read(int(sample), slice(10, 20), np.array(here))
             assert np.array_equal(kept["truth"][number], u)
+    for rank, place in (("best", 0), ("median", 1), ("worst", -1)):
+        error = kept["mae_by_sample"][test.index(ranks[rank])]
+        assert error == sorted_errors[place]
 
 
 def test_errors_by_time_step_are_of_each_component_without_gaps(tiny, tmp_path):
