@@ -103,7 +103,10 @@ def runs_of(suite: Suite, scale: str, folder: Path | None = None) -> list[Run]:
 
 
 def trials_of(suite: Suite, scale: str) -> list[Run]:
-    """All trials of a suite's search, which train for a fraction of the epochs."""
+    """All trials of a suite's search.
+
+    They train for the same budget of time as runs do, or a fraction of the epochs.
+    """
     runs: list[Run] = []
     with in_file(suite.path):
         if suite.search is None:
@@ -116,9 +119,10 @@ def trials_of(suite: Suite, scale: str) -> list[Run]:
                     continue
                 for trial, changes in suite.trials(variant).items():
                     settings = at.settings(name, variant, 0, changes)
-                    epochs = load_config(overrides=settings).trainer.epochs
-                    epochs = max(1, round(suite.search.epochs * epochs))
-                    settings[EPOCHS] = epochs
+                    section = load_config(overrides=settings).trainer
+                    if section.budget is None:
+                        epochs = max(1, round(suite.search.epochs * section.epochs))
+                        settings[EPOCHS] = epochs
                     data = at.data(name)
                     runs.append(Run(name, variant, 0, data, settings, trial=trial))
     return runs
@@ -278,15 +282,20 @@ class _AtScale:
         return [name for name in self.suite.variants if not some or name in some]
 
     def choice(self, problem: str, variant: str) -> Settings:
-        """The settings that the suite's search chose in this number of dimensions."""
+        """The settings that the suite's search chose, on this problem or one like it.
+
+        For variants without a trial there, one of as many space dimensions counts.
+        """
         search, data = self.suite.search, self.data(problem)
         if search is None or not data.equation:
             return {}
         dim = find_equation(data.equation).domain.dim
+        like = self.suite.problems[problem].like or problem
         choices = {
             row["variant"]: json.loads(row["settings"])
+            for key, value in (("dim", dim), ("problem", like))
             for row in self.choices
-            if row["chosen"] and row["dim"] == dim
+            if row["chosen"] and row[key] == value
         }
         return choices.get(search.same.get(variant, variant), choices.get(variant, {}))
 

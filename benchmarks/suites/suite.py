@@ -91,6 +91,7 @@ class Problem(Part):
     at: dict[str, Settings]  # by scale; it does not run at others
     models_at: dict[str, dict[str, Settings]] = {}
     variants: tuple[str, ...] = ()  # all if empty
+    like: str = ""  # problem of the search whose choices count here
 
     @model_validator(mode="after")
     def _check_data(self) -> Self:
@@ -104,8 +105,8 @@ class Problem(Part):
 class Search(Part):
     """Short trials on validation samples, by which settings of variants are chosen."""
 
-    problems: tuple[str, ...]  # one for each number of space dimensions
-    epochs: PositiveFloat = 1 / 3  # over those of a run
+    problems: tuple[str, ...]  # one at least for each number of space dimensions
+    epochs: PositiveFloat = 1 / 3  # over those of a run without a budget of time
     cost: PositiveFloat = 3  # longest time, over that of the trial without changes
     variants: tuple[str, ...]
     same: dict[str, str] = {}  # variants that take the choice of another
@@ -187,6 +188,8 @@ class Suite(Part):
             check("search", "a variant", named, variants)
             generated = [name for name, p in self.problems.items() if p.data]
             check("search", "a generated problem", search.problems, generated)
+            like = [problem.like for problem in self.problems.values() if problem.like]
+            check("like", "a problem of the search", like, search.problems)
         return self
 
 

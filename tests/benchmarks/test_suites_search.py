@@ -7,8 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 from commands import refused
 
+import nfsgeo_benchmarks
+from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_json, write_rows
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import read_suite, runs_of, trials_of
@@ -60,6 +63,40 @@ def test_what_costs_three_times_as_much_is_not_chosen(searched, tmp_path):
     rows = suites.write_choices(suite, trials, tmp_path)
     chosen = {row["trial"]: row["chosen"] for row in rows}
     assert chosen == {"default": 0, "slow": 0, "deep": 1}
+
+
+def test_a_problem_takes_the_choices_of_the_one_it_is_like(searched):
+    content = yaml.safe_load(searched.read_text())
+    waves = content["problems"]["waves"]
+    for name, more in (("others", {}), ("alike", {"like": "others"})):
+        content["problems"][name] = waves | more
+    content["search"]["problems"] = ["waves", "others"]
+    searched.write_text(yaml.safe_dump(content, sort_keys=False))
+    choice = Path(nfsgeo_benchmarks.FOLDER) / "results/tiny/small"
+    choice.mkdir(parents=True)
+    row = {"dim": 1, "variant": "wide", "chosen": 1}
+    rates = {"waves": 1e-3, "others": 1e-2}
+    rows = [
+        row | {"problem": name, "settings": json.dumps({"optimiser.lr": rate})}
+        for name, rate in rates.items()
+    ]
+    write_rows(choice / "tuned.csv", list(rows[0]), rows)
+    found = runs_of(read_suite(searched), "tiny")
+    rate = {run.problem: run.settings["optimiser.lr"] for run in found}
+    assert rate == rates | {"alike": 1e-2}
+    content["problems"]["alike"]["like"] = "wave"
+    searched.write_text(yaml.safe_dump(content, sort_keys=False))
+    with pytest.raises(UserError, match="like: wave"):
+        read_suite(searched)
+
+
+def test_trials_have_the_budget_of_a_run(searched):
+    content = yaml.safe_load(searched.read_text())
+    content["problems"]["waves"]["at"]["tiny"]["trainer.budget"] = 2.0
+    searched.write_text(yaml.safe_dump(content, sort_keys=False))
+    for run in trials_of(read_suite(searched), "tiny"):
+        assert run.settings["trainer.budget"] == 2
+        assert "trainer.epochs" not in run.settings
 
 
 @pytest.mark.slow
