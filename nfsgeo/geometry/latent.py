@@ -211,9 +211,11 @@ def _cubic(x: Tensor, knots: Tensor) -> Tensor:
 
 def _bisected(u: Tensor, knots: Tensor) -> Tensor:
     """Invert the map of an axis at ``u [n]`` by bisection."""
-    low, high = torch.zeros_like(u), torch.full_like(u, float(knots[0, -1]))
+    # The nodes of a grid share few coordinates.
+    images, number = u.unique(return_inverse=True)
+    low, high = torch.zeros_like(images), torch.full_like(images, float(knots[0, -1]))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        above = _cubic(middle, knots) > u
+        above = _cubic(middle, knots) > images
         low, high = torch.where(above, low, middle), torch.where(above, middle, high)
-    return (low + high) / 2
+    return ((low + high) / 2)[number]
