@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Subset
 
 from nfsgeo.data import Fields
@@ -286,36 +288,27 @@ def _examples(scored: ScoredModel, scores: Scores) -> dict[str, Any]:
     last = len(order) - 1
     places = {last // 2: "median", 0: "best", last: "worst"} if last > 0 else {}
     ranks = {order[place]: rank for place, rank in sorted(places.items())}
-    chosen, parts = [*ranks, *[0] * (0 not in ranks)], defaultdict[str, Any](list)
+    chosen, meshes = [*ranks, *[0] * (0 not in ranks)], list[Tensor]()
     some: Any = Subset(windows, chosen)
-    predicted = predictions(scored.forecaster, some, 1)
-    for window, (batch, u) in zip(chosen, predicted, strict=True):
-        sample, pos = int(batch.sample), batch.pos.cpu().numpy()
-        triangles = file.triangles(sample)
+    parts, samples = list[tuple[Tensor, ...]](), list[int]()
+    for batch, u in predictions(scored.forecaster, some, 1):
+        samples.append(int(batch.sample))
+        pos, triangles = batch.pos.cpu().numpy(), file.triangles(samples[-1])
         # It has to be observed at all points of its mesh, in the order of the file.
-        everywhere = file.coordinates(sample).astype(pos.dtype)
+        everywhere = file.coordinates(samples[-1]).astype(pos.dtype)
         whole = triangles is not None and np.array_equal(pos, everywhere)
-        fields = {"x": batch.x, "truth": batch.y, "prediction": u}
-        values = {name: field.cpu().numpy() for name, field in fields.items()}
-        values |= {"pos": pos, "triangles": triangles if whole else np.empty((0, 3))}
-        values |= {"sample": sample, "times": windows[window].times.numpy()}
-        for name, value in {**values, "rank": ranks.get(window, "")}.items():
-            parts[name].append(value)
-    if not any(map(len, parts["triangles"])):
-        del parts["triangles"]
-    return {name: _stack(name, arrays) for name, arrays in parts.items()}
-
-
-def _stack(name: str, arrays: list[Any]) -> NDArray[Any]:
-    """Stack arrays that may differ in the length of their first axis."""
-    if not np.ndim(arrays[0]):
-        return np.array(arrays)
-    shape = max(map(len, arrays)), *arrays[0].shape[1:]
-    missing = -1 if name == "triangles" else np.nan
-    stacked = np.full((len(arrays), *shape), missing, arrays[0].dtype)
-    for row, array in zip(stacked, arrays, strict=True):
-        row[: len(array)] = array
-    return stacked
+        meshes.append(torch.tensor(triangles if whole else np.empty((0, 3), int)))
+        parts.append((batch.pos, batch.x, batch.y, u))
+    names, stacks = ("pos", "x", "truth", "prediction"), zip(*parts, strict=True)
+    arrays = {
+        name: pad_sequence([*stack], True, torch.nan).cpu().numpy()
+        for name, stack in zip(names, stacks, strict=True)
+    }
+    if any(map(len, meshes)):
+        arrays["triangles"] = pad_sequence(meshes, True, -1).numpy()
+    arrays["times"] = np.stack([windows[window].times for window in chosen])
+    arrays["rank"] = np.array([ranks.get(window, "") for window in chosen])
+    return {**arrays, "sample": np.array(samples)}
 
 
 def _station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:

@@ -6,20 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from nfsgeo.data import Fields
-from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.times import EPOCH, dates, time_texts
 from nfsgeo.errors import UserError
 from nfsgeo.files import safe_name
 from nfsgeo.geometry import Domain
 from nfsgeo.report.curves import COMPONENTS, curves, error_pictures
-from nfsgeo.report.maps import Column, FieldFigure
+from nfsgeo.report.maps import Column, FieldFigure, points_in
 from nfsgeo.report.run_folder import Example, Predictions, RunFolder
 from nfsgeo.report.style import COLOURS, Picture, styled, tolerant
 from nfsgeo.report.text import axis_labels, mae_text, with_unit
@@ -31,6 +29,7 @@ __all__ += ["run_pictures", "times_figure"]
 
 SAMPLES = 3  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of one
+TIMES_COMPARED = 2  # time steps shown of each run
 SAMPLES_FILE = 3  # samples shown of a data file
 
 OBSERVED = {"color": COLOURS["muted"], "lw": 0.8, "marker": "o", "ms": 2.5}
@@ -202,9 +201,9 @@ def _samples_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
         # An input has other units than curves beside it.
         shown = replace(_observed(examples, 0), title=title, scale="input")
         inputs = [shown] * (e.domain.dim > 1)
-    whole = [example.prediction - example.truth for example in examples]
-    last, scored = [-1] * len(examples), [error[..., c] for error in whole]
-    return _compared(e, examples, c, last, names, *inputs, box=box, scored=scored)
+    labels = [f"{n}\n{_mae(x, c, box)}" for n, x in zip(names, examples, strict=True)]
+    last = [-1] * len(examples)
+    return _compared(e, examples, c, last, labels, *inputs, box=box)
 
 
 def times_figure(
@@ -215,15 +214,18 @@ def times_figure(
     box: Domain | None = None,
     *,
     observed: bool = False,
+    **look: Any,
 ) -> FieldFigure:
     """Draw truth, prediction and error of a component at time steps of a test sample.
 
     The last input is beside them if it is to be ``observed``, and all of the domain is
     shown unless there is a ``box``.
     """
-    same = [example] * len(example.when)
-    inputs, steps = [_observed(same, c)] * observed, range(len(same))
-    return _compared(e, same, c, steps, example.when, *inputs, rows=rows, box=box)
+    steps, same = range(len(example.when)), [example] * len(example.when)
+    names, inputs = example.when if e.moving else [example.name], []
+    labels = [f"{names[k]}\n{_mae(example, c, box, k)}" for k in steps]
+    inputs = [_observed(same, c)] * observed
+    return _compared(e, same, c, steps, labels, *inputs, box=box, rows=rows, **look)
 
 
 def _observed(examples: Sequence[Example], c: int) -> Column:
@@ -231,28 +233,28 @@ def _observed(examples: Sequence[Example], c: int) -> Column:
     return Column("observed\nlast input", values, "field", dots=True)
 
 
+def _mae(
+    example: Example, c: int, box: Domain | None, steps: int | slice = slice(None)
+) -> str:
+    """The MAE of a component in a box, over time steps."""
+    error = (example.prediction - example.truth)[:, steps, c]
+    return mae_text(error[points_in(box, example.pos)] if box else error)
+
+
 def _compared(
     e: Predictions,
     examples: Sequence[Example],
     c: int,
     steps: Sequence[int],
-    names: Sequence[str],
+    labels: Sequence[str],
     *inputs: Column,
-    rows: Sequence[int] | None = None,
-    box: Domain | None = None,
-    scored: Sequence[Doubles] | None = None,
+    box: Domain | None,
+    **look: Any,
 ) -> FieldFigure:
-    """Truth, prediction and error at a time step of each row, beside inputs.
-
-    Labels have the MAE of what is shown, or of the errors ``scored``.
-    """
+    """Truth, prediction and error at a time step of each row, beside inputs."""
     pairs = [*zip(examples, steps, strict=True)]
-    truth, prediction = (
-        [*fields]
-        for fields in zip(
-            *((x.truth[:, k, c], x.prediction[:, k, c]) for x, k in pairs), strict=True
-        )
-    )
+    truth = [example.truth[:, k, c] for example, k in pairs]
+    prediction = [example.prediction[:, k, c] for example, k in pairs]
     error = list(map(np.subtract, prediction, truth))
     columns = [
         *inputs,
@@ -260,30 +262,28 @@ def _compared(
         Column("prediction", prediction, "field", predicted=True),
         Column("error" if inputs else "prediction − truth", error, "error"),
     ]
-    pos, shown = [x.pos for x in examples], scored or error
-    if box is not None:
-        inside = [((p >= box.lower) & (p <= box.upper)).all(axis=1) for p in pos]
-        shown = [field[at] for field, at in zip(shown, inside, strict=True)]
-    maes = map(mae_text, shown)
-    labels = [f"{name}\n{mae}" for name, mae in zip(names, maes, strict=True)]
-    triangles = [example.triangles for example in examples]
-    look: dict[str, Any] = {"rows": rows, "axes": e.axes, "triangles": triangles}
+    pos = [example.pos for example in examples]
+    look |= {"axes": e.axes, "triangles": [example.triangles for example in examples]}
     return FieldFigure(box or e.domain, pos, columns, labels, **look)
 
 
-def compared_fields(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
-    """Draw the predictions of runs for the first test sample, a row for each run."""
+def compared_fields(runs: Mapping[str, RunFolder]) -> dict[str, list[Picture]]:
+    """Draw the first test sample as each run predicts it, in the same colours."""
     given = {name: e for name, run in runs.items() if (e := run.predictions)}
-    examples, names = [e.first for e in given.values()], [fill(n, 18) for n in given]
-    alike = {(e.first.key, e.first.when[-1], *e.quantities) for e in given.values()}
-    if len(given) < 2 or len(alike) > 1:
-        return
-    e, x = next(iter(given.values())), examples[0]
-    for c, name in enumerate(e.component_names[:COMPONENTS]):
-        caption = f"The rows show {e.quantities[c]} of test {x.name}, as each run "
-        caption += "predicts it" + f" at {x.when[-1]}" * e.moving + "."
-        draw = partial(_compared, e, examples, c, [-1] * len(examples), names)
-        yield Picture(f"compared-{safe_name(name)}", "fields", caption, draw)
+    alike = {(e.first.key, *e.first.when, *e.quantities) for e in given.values()}
+    firsts = [e.first for e in given.values()]
+    pictures: dict[str, list[Picture]] = {name: [] for name in runs}
+    for name, e in given.items() if len(alike) == 1 else ():
+        rows = evenly(len(e.first.when), TIMES_COMPARED)
+        for c, quantity in enumerate(e.quantities[:COMPONENTS]):
+            every = [(x.prediction - x.truth)[..., c].ravel() for x in firsts]
+            look: dict[str, Any] = {"rows": rows, "errors": np.concatenate(every)}
+            about = f"The rows show {quantity} of test {e.first.name}"
+            about += " over time." if e.moving else "."
+            draw = partial(times_figure, e, e.first, c, **look)
+            file = f"fields-{[*given].index(name)}-{c}"
+            pictures[name].append(Picture(file, "fields", about, draw))
+    return pictures
 
 
 def _space_time(e: Predictions, example: Example, c: int) -> Figure:

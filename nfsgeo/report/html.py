@@ -22,7 +22,7 @@ from nfsgeo.report.figures import compared_fields, run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import COLOURS, Picture
-from nfsgeo.report.tables import compared_errors, error_tables, verdict
+from nfsgeo.report.tables import error_table, error_tables, verdict
 from nfsgeo.report.text import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
@@ -107,13 +107,19 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
     names = [path.resolve().name if apart else str(path) for path in folders]
     runs = dict(zip(names, map(read_run_folder, folders), strict=True))
     summaries = {name: run.summary for name, run in runs.items()}
+    errors = {"": {name: s.get("test") or {} for name, s in summaries.items()}}
+    for name, summary in summaries.items():
+        for component, scores in (summary.get("components") or {}).items():
+            errors.setdefault(component, {})[name] = scores
+    tables = {title: error_table(methods) for title, methods in errors.items()}
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
     page = template("comparison.html.j2").render(
         title=" and ".join(dict.fromkeys(map(_data_of, summaries.values()))),
         names=names,
-        errors=compared_errors(summaries),
-        fields=list(compared_fields(runs)),
+        errors={title: table for title, table in tables.items() if table.size},
+        baselines={name: list(error_tables(s)) for name, s in summaries.items()},
+        fields=compared_fields(runs),
         pictures=list(_charts(runs)),
         settings=settings[settings.nunique(axis=1) > 1],
         same_data=len({summary.get("data") for summary in summaries.values()}) == 1,
@@ -182,11 +188,8 @@ def _charts(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
     charts: dict[tuple[str, str, str], dict[str, Curve]] = {}
     for look, (name, run) in zip(RUNS, runs.items(), strict=False):
         if {"epoch", "valid_mae"} <= set(run.metrics):
-            key = (
-                "The curves show the validation error after each epoch.",
-                "epoch",
-                "validation MAE",
-            )
+            caption = "The curves show the validation error after each epoch."
+            key = caption, "epoch", "validation MAE"
             curve = run.metrics["epoch"] + 1, run.metrics["valid_mae"], look
             charts.setdefault(key, {})[name] = curve
         e = run.predictions

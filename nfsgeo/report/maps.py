@@ -11,10 +11,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from nfsgeo.data.conventions import Doubles, Indices
@@ -23,10 +24,9 @@ from nfsgeo.report.raster import Raster
 from nfsgeo.report.style import COLOURS, WIDTH
 from nfsgeo.report.views import on_surface
 
-__all__ = ["Column", "FieldFigure", "colour_scale"]
+__all__ = ["Column", "FieldFigure", "colour_scale", "points_in"]
 
 DOTTED_FROM = 2.5  # mean distance of points in a panel; dots of nearer ones hide it
-MAGNITUDES = 1e3  # largest over smallest value of a field, for logarithmic colours
 IN_SLICE = 256  # points of a slice at least, the nearest ones
 SIDES = {"from +x −y +z": (30, -45), "from −x +y −z": (-30, 135)}  # opposite
 STEEPEST, FLATTEST = 3.0, 0.15  # height of a panel over its width
@@ -36,6 +36,10 @@ CURVES: list[dict[str, Any]] = [  # the lower first
     {"color": COLOURS["model"], "lw": 1.0, "marker": ".", "ms": 4},
 ]
 DOTS = {"color": COLOURS["second"], "ls": "", "marker": "o", "ms": 2.5}
+
+
+# Draws on axes a column, a row and its colours, and returns what shows another field.
+Drawing = Callable[[Any, "Column", int, ScalarMappable], Callable[[Doubles], object]]
 
 
 @dataclass(frozen=True)
@@ -57,15 +61,12 @@ def colour_scale(values: Doubles, error: bool = False) -> ScalarMappable:
     """Colours for a field: diverging about zero where it takes both signs.
 
     Limits are the 0.5 and 99.5 percentiles, so that outliers do not wash out a map.
-    Colours of a positive field over more than three magnitudes are logarithmic.
     """
     finite = values[np.isfinite(values)]
     low, high = np.percentile(finite, [0.5, 99.5]) if finite.size else (0.0, 1.0)
     if error or (low < -0.05 * high < 0 and high > -0.05 * low > 0):
         top = max(abs(low), abs(high)) or 1.0
         return ScalarMappable(Normalize(-top, top), "PuOr_r" if error else "RdBu_r")
-    if low > 0 and high > MAGNITUDES * low:
-        return ScalarMappable(LogNorm(low, high), "viridis")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return ScalarMappable(Normalize(low, high), "viridis")
@@ -93,6 +94,7 @@ class FieldFigure:
     # Of a mesh in the plane, point numbers [m, 3] of each row; none where it is empty.
     triangles: Sequence[Indices | None] = ()
     slope: float | None = None  # height of a map over its width, if not to scale
+    errors: Sequence[float] = ()  # to limit colours of errors, beside those shown
 
     def __post_init__(self) -> None:
         rows = range(len(self.labels)) if self.rows is None else self.rows
@@ -172,15 +174,14 @@ class FieldFigure:
             look = {"box_aspect": slope}
         places = list(product(rows, SIDES if space else [""]))
         panels, colours = self._panels(len(places), slope, look)
-        draw: Callable[..., Callable[[Doubles], object]]
-        rasters = dict[bytes, Raster]()
+        prepare = self._discs if space else self._image
+        draws = {id(self.pos[row]): prepare(self.pos[row], row) for row in rows}
         for (row, side), line in zip(places, panels, strict=True):
-            pos = self.pos[row]
-            draw = self._discs(pos) if space else self._image(pos, row, rasters)
             texts = [f"{label}\n{side}".strip() for label in self.labels]
             label = self._beside(line[0], texts[row], 0, 0.5)
             self._updates.append((label.set_text, texts))
             for ax, column in zip(line, self.columns, strict=True):
+                draw = draws[id(self.pos[row])]
                 shown = draw(ax, column, row, colours[column.scale])
                 self._updates.append((shown, column.values))
                 if space:
@@ -221,18 +222,14 @@ class FieldFigure:
             side = sides[1 + (share < 0.1) - (share > 0.9)]
             label.set(**{"va" if number else "ha": side})
 
-    def _image(
-        self, pos: Doubles, row: int, rasters: dict[bytes, Raster]
-    ) -> Callable[..., Callable[[Doubles], object]]:
+    def _image(self, pos: Doubles, row: int) -> Drawing:
         """Return ``draw(ax, column, row, colours)``, which maps a field in the plane.
 
         It returns a function that shows another field in its place.
         """
         domain, extent = self.domain, _limits(self.domain)
-        mesh, key = self.triangles[row] if self.triangles else None, pos.tobytes()
-        raster = rasters[key] = rasters.get(key) or Raster(domain, pos, mesh)
-        inside = ((pos >= domain.lower) & (pos <= domain.upper)).all(axis=1).sum()
-        share = self._slope / max(inside, 1)
+        raster = Raster(domain, pos, self.triangles[row] if self.triangles else None)
+        share = self._slope / max(points_in(domain, pos).sum(), 1)
         size = 72 * self._width * float(np.sqrt(share))  # distance, in points
         dotted = size > DOTTED_FROM
         if not dotted:
@@ -261,7 +258,7 @@ class FieldFigure:
 
         return draw
 
-    def _discs(self, pos: Doubles) -> Callable[..., Callable[[Doubles], object]]:
+    def _discs(self, pos: Doubles, row: int) -> Drawing:
         """Return the same for points in space, where near points hide others."""
         size = np.ptp(pos, axis=0)
         distance = KDTree(pos).query(pos, min(4, len(pos)))[0][:, -1]
@@ -297,22 +294,18 @@ class FieldFigure:
             self._beside(ax, column.title, 0.5, 1)
         colours = {}
         # A part of the domain has colours of its own.
-        ends = self.domain.lower, self.domain.upper
-        inside = [((p >= ends[0]) & (p <= ends[1])).all(axis=1) for p in self.pos]
+        inside = [points_in(self.domain, pos) for pos in self.pos]
         inside = [at if at.any() else ~at for at in inside]
         for scale in dict.fromkeys(column.scale for column in columns):
             group = [i for i, column in enumerate(columns) if column.scale == scale]
-            given = [
-                (columns[i].predicted, field[at])
-                for i in group
-                for field, at in zip(columns[i].values, inside, strict=True)
-            ]
-            shown = np.concatenate([field for _, field in given])
-            truth = np.concatenate([shown[:0], *(f for own, f in given if not own)])
-            shown = truth if np.isfinite(truth).any() else shown
+            shown = np.array(self.errors if scale == "error" else ())
+            for i in sorted(group, key=lambda i: columns[i].predicted):
+                if not (columns[i].predicted and np.isfinite(shown).any()):
+                    fields = zip(columns[i].values, inside, strict=True)
+                    shown = np.concatenate(
+                        [shown, *(field[at] for field, at in fields)]
+                    )
             colours[scale] = colour_scale(shown, error=scale == "error")
-            log = isinstance(colours[scale].norm, LogNorm)
-            count = max(2, round(len(group) * width / 0.7))
             bar = self.figure.colorbar(
                 colours[scale],
                 ax=panels[:, group].ravel().tolist(),
@@ -322,8 +315,7 @@ class FieldFigure:
                 fraction=max(0.15, 0.14 / tall),  # else shorter below flat panels
                 extend="both",  # pointed ends stand for values beyond the percentiles
                 extendfrac=0.04 / len(group),
-                ticks=LogLocator(numticks=count) if log else MaxNLocator(count),
-                format="{x:g}" if log else None,
+                ticks=MaxNLocator(max(2, round(len(group) * width / 0.7))),
             )
             bar.outline.set(linewidth=0.4)
         return panels, colours
@@ -335,6 +327,11 @@ class FieldFigure:
         look |= {"rotation": self._turned, "ma": "center"} if x != 0.5 else {}
         away = 8 * x - 4, 8 * y - 4
         return ax.annotate(text, (x, y), away, "axes fraction", "offset points", **look)
+
+
+def points_in(box: Domain, pos: Doubles) -> NDArray[np.bool_]:
+    """Mask of the points ``[n, d]`` within the ends of a box."""
+    return np.asarray(((pos >= box.lower) & (pos <= box.upper)).all(axis=1))
 
 
 def _limits(domain: Domain) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ from nfsgeo.geometry import Domain
 __all__ = ["Raster"]
 
 PIXELS = 320  # along the longer axis
-LONG_EDGE = 6.0  # in median edges: such a triangle bridges a hole in the mesh
+LONG_EDGE = 6.0  # in edges nearby or the median: so a triangle bridges a hole
 
 
 class Raster:
@@ -83,7 +83,9 @@ def _in_delaunay(points: Doubles, pixels: Doubles, longest: float) -> Indices | 
         return None
     number, ends = mesh.find_simplex(pixels), points[mesh.simplices]
     edges = np.linalg.norm(ends - np.roll(ends, 1, axis=1), axis=2).max(axis=1)
-    none = (number < 0) | (edges > longest * np.median(edges))[number]
+    nearby = KDTree(points).query(points, 3)[0][:, -1][mesh.simplices].max(axis=1)
+    nearby = np.maximum(nearby, np.median(edges))  # meshes may be graded
+    none = (number < 0) | (edges > longest * nearby)[number]
     return np.where(none[:, None], -1, mesh.simplices[number])
 
 

@@ -94,27 +94,19 @@ class Predictions:
     def _example(self, arrays: Mapping[str, Any], k: int, rank: str) -> Example:
         """Read a sample, of a mesh that may have fewer points than others."""
         # Earlier versions had one mesh and the same times for all samples.
-        axes = {"times": 2, "pos": 3, "triangles": 3}
-        own = {name: arrays[name] for name in axes if name in arrays}
-        own = {n: a[k] if a.ndim == axes[n] else a for n, a in own.items()}
-        times, triangles = own["times"].astype(float), own.get("triangles")
-        if triangles is not None:
-            triangles = triangles[triangles[:, 0] >= 0]
-            triangles = triangles if len(triangles) else None
-        there = ~np.isnan(own["pos"]).any(axis=1)
-        names = "x", "truth", "prediction"
-        x, truth, prediction = (arrays[n][k][there].astype(np.float64) for n in names)
+        own = {n: arrays[n][k] for n in ("x", "truth", "prediction")}
+        for name, ndim in {"times": 2, "pos": 3, "triangles": 3}.items():
+            if (array := arrays.get(name)) is not None:
+                own[name] = array[k] if array.ndim == ndim else array
+        times, mesh = own.pop("times"), own.pop("triangles", np.empty((0, 3)))
+        mesh, there = mesh[mesh[:, 0] >= 0], ~np.isnan(own["pos"]).any(axis=1)
+        fields = {name: field[there].astype(float) for name, field in own.items()}
         samples: list[int] = arrays["sample"].tolist()
-        number, when = (
-            samples[k],
-            time_texts(times[-truth.shape[1] :], self.time_unit),
-        )
-        name = f"sample {number}"
-        if samples.count(number) > 1:  # windows of a series
-            name += f", {when[0]}"
-        pos = own["pos"][there].astype(np.float64)
-        key, fields = (number, times[0]), (x, truth, prediction)
-        return Example(rank, name, key, times, when, pos, *fields, triangles)
+        when = time_texts(times[-own["truth"].shape[1] :], self.time_unit)
+        name, key = f"sample {samples[k]}", (samples[k], float(times[0]))
+        name += f", {when[0]}" * (samples.count(key[0]) > 1)  # windows of a series
+        triangles = mesh if len(mesh) else None
+        return Example(rank, name, key, times, when, triangles=triangles, **fields)
 
 
 @dataclass(frozen=True)

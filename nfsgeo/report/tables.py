@@ -10,7 +10,7 @@ import pandas as pd
 from nfsgeo.measures import MEASURES
 from nfsgeo.report.text import count_text, error_text, with_unit
 
-__all__ = ["compared_errors", "error_table", "error_tables", "verdict"]
+__all__ = ["error_table", "error_tables", "verdict"]
 
 Errors = Mapping[str, Any]
 
@@ -56,28 +56,6 @@ def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
         yield "By node type" + ", pooled" * bool(components), "", table
 
 
-def compared_errors(summaries: Mapping[str, Errors]) -> dict[str, pd.DataFrame]:
-    """Tables of runs by name and their baselines, of all components and of each.
-
-    The title of the former is empty. Baselines that differ have the name of their run.
-    """
-    titles = [name for s in summaries.values() for name in s.get("components") or ()]
-    tables = {}
-    for title in ["", *dict.fromkeys(titles)]:
-        parts = {run: _pooled(s) for run, s in summaries.items()}
-        if title:
-            every = {run: s.get("components") or {} for run, s in summaries.items()}
-            parts = {run: s[title] for run, s in every.items() if title in s}
-        rows = dict(parts)
-        for run, errors in parts.items():
-            for name, scores in [*_methods({}, errors).items()][1:]:
-                same = rows.setdefault(name, scores) == scores
-                rows |= {} if same else {f"{name} of {run}": scores}
-        if (table := error_table(rows)).size:
-            tables[title] = table
-    return tables
-
-
 def verdict(summary: Errors) -> str | None:
     """Compare the model's error with that of the best baseline, in a sentence."""
     table = error_table(_methods(summary, _pooled(summary)))
@@ -88,7 +66,8 @@ def verdict(summary: Errors) -> str | None:
     name, rival = rivals.idxmin(), rivals.min()
     pooled = "pooled test" if summary.get("components") else "test"
     ratio = mae.iloc[0] / rival
-    how = f"{1 - ratio:.0%} lower than" if ratio < 0.995 else f"{ratio:.3g} times"
+    how = f"{100 - 100 * ratio:.0f} % lower than"
+    how = how if ratio < 0.995 else f"{ratio:.3g} times"
     return (
         f"The {pooled} MAE is {error_text(mae.iloc[0])}, {how} that of the best "
         f"baseline, {name[0].lower()}{name[1:]} ({error_text(rival)})."

@@ -77,4 +77,4 @@ def test_the_comparison_fits(whole_run, tmp_path, width):
     other = shutil.copytree(whole_run, tmp_path / "other")
     page = write_comparison([whole_run, other], tmp_path / "comparison.html")
     found = state(page, width, [])
-    assert found["width"] <= width and found["images"] == 3
+    assert found["width"] <= width and found["images"] == 4

@@ -49,7 +49,7 @@ def test_page_shows_errors_beside_the_baselines(whole_run):
     texts += ["model.width", "2.13.0", "ETDRK4", "41a8c70", "navier-stokes"]
     assert not [text for text in texts if text not in page]
     assert bold(page) == ["0.00271", "0.00410", "0.00810"]
-    assert "76% lower than that of the best baseline, linear extrapolation" in page
+    assert "76 % lower than that of the best baseline, linear extrapolation" in page
 
 
 def test_a_baseline_that_wins_is_the_bold_one(make_run):
