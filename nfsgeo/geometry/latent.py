@@ -212,10 +212,15 @@ def _cubic(x: Tensor, knots: Tensor) -> Tensor:
 def _bisected(u: Tensor, knots: Tensor) -> Tensor:
     """Invert the map of an axis at ``u [n]`` by bisection."""
     # The nodes of a grid share few coordinates.
-    images, number = u.unique(return_inverse=True)
-    low, high = torch.zeros_like(images), torch.full_like(images, float(knots[0, -1]))
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        above = _cubic(middle, knots) > images
-        low, high = torch.where(above, low, middle), torch.where(above, middle, high)
-    return ((low + high) / 2)[number]
+    values, place = u.unique(return_inverse=True)
+    at, image, slope = knots.to(u.device)
+    number = torch.searchsorted(image, values, right=True) - 1
+    number = number.clamp(0, len(at) - 2)
+    width, rise = (ends[number + 1] - ends[number] for ends in (at, image))
+    first, last = width * slope[number], width * slope[number + 1]
+    square, cube = 3 * rise - 2 * first - last, first + last - 2 * rise
+    values, t = values - image[number], torch.full_like(values, 0.5)
+    for halving in range(2, HALVINGS):
+        above = ((cube * t + square) * t + first) * t > values
+        t = t + torch.where(above, -(0.5**halving), 0.5**halving)
+    return (at[number] + width * t)[place]
