@@ -66,6 +66,7 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
                 if name in errors
             }
             for c, quantity in enumerate(e.quantities[:COMPONENTS])
+            if np.isfinite(errors["model"][:, c]).any()
         }
         draw = partial(curves, panels, label)
         yield Picture("error-in-time", "errors", caption, draw)

@@ -142,17 +142,18 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
         which = "the test samples with the smallest, the median and the largest "
         which += f"{'pooled ' * (len(e.quantities) > 1)}MAE"
     rows = evenly(len(typical.when), TIME_STEPS)
-    at = f" at the last of {len(typical.when)} time steps" if e.moving else ""
+    at = f" at the last of {len(typical.when)} time steps. Each MAE is over all of them"
+    at *= e.moving
     for c, name in enumerate(map(safe_name, e.component_names[:COMPONENTS])):
         quantity = e.quantities[c]
         for box, suffix, where in boxes:
-            caption = f"The rows show {quantity} of {which}{at}{where}."
+            caption = f"The rows show {quantity} of {which}{where}{at}."
             draw = partial(_samples_figure, e, c, box)
             yield Picture(f"fields-{name}{suffix}", "fields", caption, draw)
         if not e.moving:
             continue
         which_one = f"test {typical.name}"
-        which_one += f", which has the {typical.rank} error," * bool(typical.rank)
+        which_one += f", the {typical.rank} one by MAE," * bool(typical.rank)
         for box, suffix, where in boxes:
             caption = f"The rows show {quantity} of {which_one}{where} over time."
             draw = partial(times_figure, e, typical, c, rows, box)

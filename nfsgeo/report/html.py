@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -14,7 +15,6 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-from nfsgeo.data.io.from_memory import name_in_memory
 from nfsgeo.errors import UserError
 from nfsgeo.files import only_here
 from nfsgeo.report.curves import COMPONENTS, Curve, curves
@@ -147,8 +147,8 @@ def template(name: str, *folders: Path) -> jinja2.Template:
 
 def _data_of(summary: Mapping[str, Any]) -> str:
     """Name what a run is about: an equation, what was in memory, or a file."""
-    path = Path(str(summary.get("data") or ""))
-    return summary.get("equation") or name_in_memory(path) or path.name
+    name = Path(str(summary.get("data") or "")).name
+    return summary.get("equation") or re.sub(r"-[0-9a-f]{32}\.nc$", "", name)
 
 
 def _facts(run: RunFolder) -> dict[str, str]:

@@ -232,6 +232,9 @@ class FieldFigure:
         share = self._slope / max(points_in(domain, pos).sum(), 1)
         size = 72 * self._width * float(np.sqrt(share))  # distance, in points
         dotted = size > DOTTED_FROM
+        near = (
+            KDTree(pos).query(pos, 2)[0][:, -1] * 72 * self._width / domain.lengths[0]
+        )
         if not dotted:
             self.note = "Colours between the points are interpolated."
 
@@ -245,7 +248,7 @@ class FieldFigure:
                 ax.add_collection(LineCollection(edges, lw=0.6, color=COLOURS["muted"]))
             field = column.values[row]
             if column.dots:
-                look |= {"s": np.clip(0.6 * size, 1, 6) ** 2, "lw": 0.25 * dotted}
+                look |= {"s": np.clip(near, 1.5, 6) ** 2, "lw": 0.25 * dotted}
                 discs = ax.scatter(*pos.T, c=field, ec=COLOURS["muted"], **look)
                 return discs.set_array
             image = raster.image(field)

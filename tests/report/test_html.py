@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from nfsgeo.report import write_report
+from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo.report.tables import error_tables, verdict
 
 WEBP = re.compile(r'src="data:image/webp;base64,([^"]+)"')
@@ -90,6 +91,40 @@ def test_numbers_that_are_missing_show_as_dashes(make_run):
     body = re.sub("<[^>]+>", " ", page[page.index("<body>") :]).lower().split()
     assert "–" in body and not {"nan", "inf", "none"} & set(body)
     assert bold(page) == ["0.0112", "0.0173", "0.0312"]
+
+
+def test_samples_have_meshes_times_and_ranks_of_their_own(make_run):
+    """Those of files of earlier versions have one mesh, the same times and no rank."""
+    run, few = make_run(n=40), 30
+    earlier = read_run_folder(run).predictions
+
+    def change(arrays):
+        arrays["pos"] = np.stack([arrays["pos"]] * 3)
+        arrays["times"] = arrays["times"] + np.array([[0.0], [5.0], [9.0]])
+        for name in ("pos", "x", "truth", "prediction"):
+            arrays[name][1, few:] = np.nan  # that mesh has fewer points
+        triangles = np.array([[0, 1, 2], [-1, -1, -1]])
+        arrays["triangles"] = np.stack([triangles, triangles[::-1], triangles])
+        arrays["rank"] = np.array(["median", "worst", ""])
+
+    change_arrays(run, change)
+    now = read_run_folder(run).predictions
+    assert earlier and now and len(earlier.examples) == 3
+    assert [example.rank for example in now.examples] == ["median", "worst"]
+    assert [len(example.pos) for example in now.examples] == [40, few]
+    for example, before in zip(now.examples, earlier.examples, strict=False):
+        num = len(example.pos)
+        np.testing.assert_array_equal(example.truth, before.truth[:num])
+        assert np.array_equal(example.triangles, [[0, 1, 2]])
+    assert now.examples[1].times[0] == earlier.examples[1].times[0] + 5
+    page = write_report(run).read_text()
+    assert "could not be drawn" not in page
+
+
+def test_data_from_memory_are_titled_by_their_name(make_run):
+    run = make_run(drawn=False)
+    change_summary(run, data=f"/home/me/run/weather-{32 * 'a'}.nc", equation="")
+    assert "<h1>nfs on weather</h1>" in write_report(run).read_text()
 
 
 def test_page_is_self_contained(whole_run):

@@ -112,6 +112,16 @@ def test_raster_of_a_mesh_stops_at_its_triangles():
     assert np.isfinite(wide.image(np.ones(24))).mean() > 0.9 * np.pi * 0.45**2
 
 
+def test_raster_of_a_graded_mesh_has_no_hole():
+    """Edges at the rim are a hundred times as long as those in the middle."""
+    angles, radii = np.meshgrid(
+        np.arange(0, 2 * np.pi, 0.4), np.geomspace(0.004, 0.48, 9)
+    )
+    pos = 0.5 + np.stack([radii * np.cos(angles), radii * np.sin(angles)], -1)
+    image = Raster(BOX, pos.reshape(-1, 2)).image(np.ones(pos.size // 2))
+    assert np.isfinite(image).mean() > 0.9 * np.pi * 0.48**2
+
+
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_raster_of_points_in_a_line_takes_the_nearest(n):
     pos = np.column_stack([np.linspace(0, 1, n), np.full(n, 0.5)])
@@ -168,6 +178,19 @@ def test_colours_diverge_about_zero_only_for_signed_fields():
     assert positive.get_cmap().name == "viridis"
     assert colour_scale(np.full(9, 2.0)).get_clim() == (1.5, 2.5)
     assert colour_scale(np.array([np.nan, np.inf])).get_clim() == (0.0, 1.0)
+
+
+def test_predictions_limit_colours_only_without_a_truth():
+    pos, field = points(50), np.linspace(-1, 1, 50)[None]
+    for truth, top in ((field, 1), (np.nan * field, 100)):
+        shown = [
+            Column("truth", truth, "field"),
+            Column("prediction", 100 * field, "field", predicted=True),
+        ]
+        with styled():
+            figure = FieldFigure(BOX, [pos], shown, [""]).figure
+        for ax in figure.axes[:2]:
+            assert ax.images[0].get_clim() == pytest.approx((-top, top), rel=0.05)
 
 
 @pytest.mark.parametrize(
