@@ -229,8 +229,7 @@ class _Page:
                     look = {**look, "zorder": 3, "lw": 2.5}
                 seconds = 60 * curve["minutes"].astype(float)
                 lines[str(variant)] = seconds, curve["valid_mae"], look
-            caption = "The curves show the validation MAE after each epoch of the "
-            caption += "first seed."
+            caption = "The curves show the validation MAE of the first seed."
             draw = partial(_over_time, lines)
             yield Picture(f"curves-{problem}", "errors", caption, draw)
         rivals = [row for row in done if row["variant"] in self.suite.rivals] or done
@@ -238,10 +237,7 @@ class _Page:
             figures = RunPaths(self.folder / row["folder"]).figures
             for path in sorted(figures.glob("fields-*.png"))[:1]:
                 name = row["variant"]
-                caption = (
-                    f"The rows show test samples as {name} predicts them, one of the "
-                )
-                caption += "two variants with the smallest errors."
+                caption = f"{name} has one of the smallest errors of test samples."
                 with Image.open(path) as image:
                     source = as_source(image.convert("RGB"))
                 about = {"name": f"{problem}-{name}", "caption": caption}

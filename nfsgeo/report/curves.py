@@ -43,9 +43,10 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
     e = run.predictions
     if e and (known := np.sort(e.mae[np.isfinite(e.mae)])).size > 1:
         pooled = "pooled " * (len(e.quantities) > 1)
-        caption = f"The curve shows how many of the {len(e.mae)} test samples have at "
-        caption += f"most a {pooled}MAE, with dots at the smallest, the median and "
-        caption += "the largest error."
+        caption = (
+            f"The curve shows the share of {len(e.mae)} test samples with at most "
+        )
+        caption += f"a {pooled}MAE."
         share = np.arange(len(known) + 1) / len(e.mae)
         known = np.insert(known, 0, known[0])  # from no sample upwards
         at = np.array([1, len(known) // 2, len(known) - 1])

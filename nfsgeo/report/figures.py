@@ -137,29 +137,27 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
         boxes.append((near, "-near", " where points are dense"))
     examples = e.examples[:SAMPLES]
     typical = examples[(len(examples) - 1) // 2]
-    which = "a test sample" if len(examples) == 1 else f"{len(examples)} test samples"
-    if len(examples) == 3 and typical.rank:
-        which = "the test samples with the smallest, the median and the largest "
-        which += f"{'pooled ' * (len(e.quantities) > 1)}MAE"
     rows = evenly(len(typical.when), TIME_STEPS)
     at = f" at the last of {len(typical.when)} time steps. Each MAE is over all of them"
     at *= e.moving
     for c, name in enumerate(map(safe_name, e.component_names[:COMPONENTS])):
         quantity = e.quantities[c]
         for box, suffix, where in boxes:
-            caption = f"The rows show {quantity} of {which}{where}{at}."
+            caption = f"The rows show {quantity} of test samples{where}{at}."
             draw = partial(_samples_figure, e, c, box)
             yield Picture(f"fields-{name}{suffix}", "fields", caption, draw)
         if not e.moving:
             continue
-        which_one = f"test {typical.name}"
-        which_one += f", the {typical.rank} one by MAE," * bool(typical.rank)
         for box, suffix, where in boxes:
-            caption = f"The rows show {quantity} of {which_one}{where} over time."
+            caption = (
+                f"The rows show {quantity} of test {typical.name}{where} over time."
+            )
             draw = partial(times_figure, e, typical, c, rows, box)
             yield Picture(f"times-{name}{suffix}", "fields", caption, draw)
         if e.domain.dim == 1 and len(typical.when) >= 4:
-            caption = f"The maps show {quantity} of {which_one} over space and time."
+            caption = (
+                f"The maps show {quantity} of test {typical.name} over space and time."
+            )
             plane = partial(_space_time, e, typical, c)
             yield Picture(f"space-time-{name}", "fields", caption, plane)
 

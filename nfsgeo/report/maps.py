@@ -192,35 +192,17 @@ class FieldFigure:
             text = "\n".join(names).replace("-", "−")
             self._beside(panels[-1, -1], text, 1, 0.5)
             return
-        for ax in panels[-1]:
-            self._ticks(ax.xaxis, 0, self._width)
-        for ax in panels[:, -1]:
-            ax.yaxis.tick_right()
-            self._ticks(ax.yaxis, 1, slope * self._width)
-        panels[-1, -1].set_xlabel(self.axes[0])
-        beside = panels[len(panels) // 2, -1]
-        beside.yaxis.set_label_position("right")
-        name = beside.set_ylabel(self.axes[1], rotation=self._turned)
+        # One panel has room for coordinates beside it and below.
+        corner, height = panels[-1, -1], slope * self._width
+        for axis, size in ((corner.xaxis, self._width), (corner.yaxis, height)):
+            most = int(np.clip(size / 0.4, 1, 4))
+            axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
+        corner.yaxis.tick_right()
+        corner.yaxis.set_label_position("right")
+        corner.set_xlabel(self.axes[0])
+        corner.set_ylabel(self.axes[1], rotation=self._turned)
         if not self._turned:
-            name.set(ha="left", va="center")
-
-    def _ticks(self, axis: Any, number: int, inches: float) -> None:
-        """Show a few round coordinates, whose texts stay beside their panel."""
-        low, up = self.domain.lower[number], self.domain.upper[number]
-        if inches < 0.25:  # room for one line
-            text = f"{low:.3g} to {up:.3g}".replace("-", "−")
-            axis.set_ticks([(low + up) / 2], [text])
-            return
-        most = int(np.clip(inches / 0.4, 2, 4))
-        ticks = np.array(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, up))
-        ticks = ticks[(ticks >= low) & (ticks <= up)]
-        ticks = ticks[:: max(1, len(ticks) - 1)] if inches < 0.45 else ticks
-        axis.set_ticks(ticks, [f"{tick:.10g}".replace("-", "−") for tick in ticks])
-        sides = ("top", "center", "bottom") if number else ("right", "center", "left")
-        for tick, label in zip(ticks, axis.get_ticklabels(), strict=True):
-            share = (tick - low) / (up - low)
-            side = sides[1 + (share < 0.1) - (share > 0.9)]
-            label.set(**{"va" if number else "ha": side})
+            corner.yaxis.label.set(ha="left", va="center")
 
     def _image(self, pos: Doubles, row: int) -> Drawing:
         """Return ``draw(ax, column, row, colours)``, which maps a field in the plane.
