@@ -43,18 +43,9 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
     e = run.predictions
     if e and (known := np.sort(e.mae[np.isfinite(e.mae)])).size > 1:
         pooled = "pooled " * (len(e.quantities) > 1)
-        caption = (
-            f"The curve shows the share of {len(e.mae)} test samples with at most "
-        )
-        caption += f"a {pooled}MAE."
-        share = np.arange(len(known) + 1) / len(e.mae)
-        known = np.insert(known, 0, known[0])  # from no sample upwards
-        at = np.array([1, len(known) // 2, len(known) - 1])
-        look = {**METHODS["model"], "marker": "", "drawstyle": "steps-post"}
-        lines: dict[str, Curve] = {
-            "samples": (known, share, look),
-            "best, median, worst": (known[at], share[at], BEST),
-        }
+        caption = "The curve shows the share of test samples up to each error."
+        look, share = {"color": COLOURS["model"]}, np.arange(1, len(known) + 1)
+        lines: dict[str, Curve] = {"samples": (known, share / len(e.mae), look)}
         draw = partial(curves, {"share of samples": lines}, f"{pooled}MAE", "linear")
         yield Picture("errors-by-sample", "errors", caption, draw)
     if e and e.moving and "model" in e.error_by_time_step:

@@ -142,6 +142,7 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
     at *= e.moving
     for c, name in enumerate(map(safe_name, e.component_names[:COMPONENTS])):
         quantity = e.quantities[c]
+        one = f"{quantity} of test {typical.name}"
         for box, suffix, where in boxes:
             caption = f"The rows show {quantity} of test samples{where}{at}."
             draw = partial(_samples_figure, e, c, box)
@@ -149,15 +150,11 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
         if not e.moving:
             continue
         for box, suffix, where in boxes:
-            caption = (
-                f"The rows show {quantity} of test {typical.name}{where} over time."
-            )
+            caption = f"The rows show {one}{where} over time."
             draw = partial(times_figure, e, typical, c, rows, box)
             yield Picture(f"times-{name}{suffix}", "fields", caption, draw)
         if e.domain.dim == 1 and len(typical.when) >= 4:
-            caption = (
-                f"The maps show {quantity} of test {typical.name} over space and time."
-            )
+            caption = f"The maps show {one} over space and time."
             plane = partial(_space_time, e, typical, c)
             yield Picture(f"space-time-{name}", "fields", caption, plane)
 
@@ -181,9 +178,8 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
             }
             for k, station in enumerate(names)
         }
-        steps = "one time step" if n_out == 1 else f"{n_out} time steps"
         caption = f"The panels show {e.quantities[c]} at stations at the end of the "
-        caption += f"test part, in predictions of {steps} that follow each other."
+        caption += f"test part, as predicted {n_out} time step{'s'[: n_out - 1]} ahead."
         draw = partial(curves, panels, label, "linear")
         yield Picture(f"stations-{safe_name(name)}", "fields", caption, draw)
 
@@ -221,7 +217,7 @@ def times_figure(
     shown unless there is a ``box``.
     """
     steps, same = range(len(example.when)), [example] * len(example.when)
-    names, inputs = example.when if e.moving else [example.name], []
+    names = example.when if e.moving else [example.name]
     labels = [f"{names[k]}\n{_mae(example, c, box, k)}" for k in steps]
     inputs = [_observed(same, c)] * observed
     return _compared(e, same, c, steps, labels, *inputs, box=box, rows=rows, **look)
@@ -270,18 +266,19 @@ def compared_fields(runs: Mapping[str, RunFolder]) -> dict[str, list[Picture]]:
     """Draw the first test sample as each run predicts it, in the same colours."""
     given = {name: e for name, run in runs.items() if (e := run.predictions)}
     alike = {(e.first.key, *e.first.when, *e.quantities) for e in given.values()}
-    firsts = [e.first for e in given.values()]
+    every = [e.first.prediction - e.first.truth for e in given.values()]
     pictures: dict[str, list[Picture]] = {name: [] for name in runs}
     for name, e in given.items() if len(alike) == 1 else ():
-        rows = evenly(len(e.first.when), TIMES_COMPARED)
+        x, rows = e.first, evenly(len(e.first.when), TIMES_COMPARED)
         for c, quantity in enumerate(e.quantities[:COMPONENTS]):
-            every = [(x.prediction - x.truth)[..., c].ravel() for x in firsts]
-            look: dict[str, Any] = {"rows": rows, "errors": np.concatenate(every)}
-            about = f"The rows show {quantity} of test {e.first.name}"
-            about += " over time." if e.moving else "."
-            draw = partial(times_figure, e, e.first, c, **look)
-            file = f"fields-{[*given].index(name)}-{c}"
-            pictures[name].append(Picture(file, "fields", about, draw))
+            errors = [error[..., c].ravel() for error in every]
+            about = (
+                f"The rows show {quantity} of test {x.name}{' over time' * e.moving}."
+            )
+            of = e, x, c, rows
+            draw = partial(times_figure, *of, errors=np.concatenate(errors))
+            number = f"{[*given].index(name)}-{c}"
+            pictures[name].append(Picture(f"fields-{number}", "fields", about, draw))
     return pictures
 
 
