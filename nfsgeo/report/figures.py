@@ -179,7 +179,9 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
             for k, station in enumerate(names)
         }
         caption = f"The panels show {e.quantities[c]} at stations at the end of the "
-        caption += f"test part, as predicted {n_out} time step{'s'[: n_out - 1]} ahead."
+        caption += (
+            f"test part, in predictions of {n_out} time step{'s'[: n_out - 1]} each."
+        )
         draw = partial(curves, panels, label, "linear")
         yield Picture(f"stations-{safe_name(name)}", "fields", caption, draw)
 

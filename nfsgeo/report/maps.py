@@ -229,8 +229,8 @@ class FieldFigure:
                 edges = list(domain.region.facets)
                 ax.add_collection(LineCollection(edges, lw=0.6, color=COLOURS["muted"]))
             field = column.values[row]
-            if column.dots:
-                look |= {"s": np.clip(near, 1.5, 6) ** 2, "lw": 0.25 * dotted}
+            if column.dots and dotted:  # near ones would hide each other
+                look |= {"s": np.clip(near, 1.5, 6) ** 2, "lw": 0.25}
                 discs = ax.scatter(*pos.T, c=field, ec=COLOURS["muted"], **look)
                 return discs.set_array
             image = raster.image(field)
