@@ -214,9 +214,7 @@ class FieldFigure:
         share = self._slope / max(points_in(domain, pos).sum(), 1)
         size = 72 * self._width * float(np.sqrt(share))  # distance, in points
         dotted = size > DOTTED_FROM
-        near = (
-            KDTree(pos).query(pos, 2)[0][:, -1] * 72 * self._width / domain.lengths[0]
-        )
+        near = KDTree(pos).query(pos, 2)[0][:, 1] / domain.lengths[0]
         if not dotted:
             self.note = "Colours between the points are interpolated."
 
@@ -230,7 +228,7 @@ class FieldFigure:
                 ax.add_collection(LineCollection(edges, lw=0.6, color=COLOURS["muted"]))
             field = column.values[row]
             if column.dots and dotted:  # near ones would hide each other
-                look |= {"s": np.clip(near, 1.5, 6) ** 2, "lw": 0.25}
+                look |= {"s": np.clip(72 * self._width * near, 1.5, 6) ** 2, "lw": 0.25}
                 discs = ax.scatter(*pos.T, c=field, ec=COLOURS["muted"], **look)
                 return discs.set_array
             image = raster.image(field)
