@@ -116,7 +116,8 @@ class BipartiteMessages(MessagePassing):
             graph = BipartiteGraph.from_edges(edge_index, ends, self.domain)
         self._check(x, graph)
         place = graph.relative(x[0].dtype)
-        check_shape("the graph's displacement", place, "E", self.edge.in_features)
+        if place.size(1) != self.edge.in_features:
+            check_shape("the graph's displacement", place, "E", self.edge.in_features)
         weight = graph.mean_weight(x[0].dtype)
         source, target = self.source(x[0]), self.target(x[1])
         if self.use_fused:
@@ -151,7 +152,8 @@ class BipartiteMessages(MessagePassing):
         for name, features, *size in zip(
             names, x, numbers, self.in_channels, strict=True
         ):
-            check_shape(f"x of the {name}", features, *size)
+            if features.shape != (*size,):
+                check_shape(f"x of the {name}", features, *size)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, fused={self.use_fused}"

@@ -179,11 +179,14 @@ class EdgeNetwork(nn.Module):
             features: inputs :math:`a(x_i)` at the sources.
             source: source of each edge.
         """
-        parts = [check_shape("pos", pos, "n", self.dim)]
-        parts = parts if self.absolute_position else []
+        parts = [pos] if self.absolute_position else []
+        sizes = pos.size(0), self.num_features
+        if pos.dim() != 2 or pos.size(1) != self.dim:
+            check_shape("pos", pos, "n", self.dim)
         if self.num_features:
-            sizes = pos.size(0), self.num_features
-            parts.append(check_shape("features", features, *sizes))
+            if features is None or features.shape != sizes:
+                features = check_shape("features", features, *sizes)
+            parts.append(features)
         # The weight has fewer entries to scale than the offsets.
         weight = self.edge.weight / self.scale
         weight = weight if self.directions else pad(weight, (self.dim, 0))

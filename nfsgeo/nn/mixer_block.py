@@ -22,7 +22,8 @@ class Pointwise(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the map at every node."""
-        check_shape("x", x.flatten(2), "B", self.in_features, "n")
+        if x.size(1) != self.in_features:
+            check_shape("x", x.flatten(2), "B", self.in_features, "n")
         if (nodes := x.movedim(1, -1)).is_contiguous():
             return nn.functional.linear(nodes, self.weight, self.bias).movedim(-1, 1)
         flat, weight = x.flatten(2), self.weight.expand(x.size(0), -1, -1)
