@@ -47,6 +47,7 @@ def test_the_data_of_the_run_at_another_place(nfsgeo, run, waves):
     assert "trained or validated on 12 of them." in " ".join(" ".join(shown).split())
 
 
+@pytest.mark.slow
 def test_the_own_file_is_scored_on_its_test_part(nfsgeo, run):
     shown = "\n".join(lines(nfsgeo("evaluate", run, "--unseen", 2, "--repeats", 2)))
     assert "Scored 4 of 20 samples at 64 of 256 points each." in shown

@@ -47,6 +47,7 @@ def test_encodings_of_tables(encoding, tmp_path):
             nfsgeo.open(path)
 
 
+@pytest.mark.slow
 def test_the_box_of_a_run_serves_for_fewer_stations(tiny, tmp_path):
     points = RANDOM.random((15, 2)) * [4, 3] + [5, 47]
     points[0] = [4.9, 48.3]  # at the edge of the network

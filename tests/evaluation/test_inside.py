@@ -63,6 +63,7 @@ def test_models_without_a_grid_have_no_states(settings):
         grid_states(experiment.forecaster, experiment.data.parts["valid"][0])
 
 
+@pytest.mark.slow
 def test_weights_and_points_have_seeds_of_their_own(settings):
     first, second = (
         prepare(load_config(overrides=settings | {"data.mesh_seed": seed}))

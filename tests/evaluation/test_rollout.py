@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import nfsgeo
 from nfsgeo.evaluation import evaluate_run
@@ -22,6 +23,7 @@ def test_as_far_as_training_it_is_the_prediction(run, waves, refuses):
     refuses("15 output time steps.*24 time steps", evaluate_run, run.root, steps=15)
 
 
+@pytest.mark.slow
 def test_predictions_of_any_length(run, waves):
     usual, long, short = (
         nfsgeo.predict(run, waves, Path(f"{n}.nc"), steps=n) for n in (None, 25, 4)

@@ -64,6 +64,7 @@ def errors(fields: Fields) -> dict[str, torch.Tensor]:
     }
 
 
+@pytest.mark.slow
 def test_functions_of_the_inputs_and_of_the_place_are_found():
     """Each component by itself; what neither input tells has an error like its mean."""
     noise = np.random.default_rng(2).standard_normal((40, 60))

@@ -58,6 +58,7 @@ def test_names_tell_what_is_what(fields, static):
     np.testing.assert_array_equal(found.read_static(1), expected.read_static(1))
 
 
+@pytest.mark.slow
 def test_runs_go_by_names(tiny):
     chosen = tiny | {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
     own = stations(FIELDS, STATIC)

@@ -114,6 +114,7 @@ def plate(tmp_path_factory) -> tuple[Path, Path]:
     return folder / "run", folder / "plate.nc"
 
 
+@pytest.mark.slow
 def test_a_table_of_query_points_may_hold_them(plate, tmp_path, caplog):
     run, data = plate
     queries = np.random.default_rng(1).random((6, 2))

@@ -93,6 +93,7 @@ def test_numbers_that_are_missing_show_as_dashes(make_run):
     assert bold(page) == ["0.0112", "0.0173", "0.0312"]
 
 
+@pytest.mark.slow
 def test_samples_have_meshes_times_and_ranks_of_their_own(make_run):
     """Those of files of earlier versions have one mesh, the same times and no rank."""
     run, few = make_run(n=40), 30

@@ -142,6 +142,7 @@ def test_a_random_walk_has_no_level(tmp_path, places):
     torch.testing.assert_close(total, torch.ones_like(total))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [3.0, 1e-9, 1e9])
 def test_units_and_order_of_points_do_not_matter(tmp_path, places, unit):
     u = np.random.default_rng(5).standard_normal((STATIONS, 800)).cumsum(axis=1)
@@ -160,6 +161,7 @@ def test_units_and_order_of_points_do_not_matter(tmp_path, places, unit):
     torch.testing.assert_close(other.left / unit, one.left, rtol=1e-4, atol=0)
 
 
+@pytest.mark.slow
 def test_a_network_begins_as_the_linear_forecast(tmp_path, places):
     random = np.random.default_rng(7)
     season = np.cos(2 * np.pi * np.arange(900) * DAY / YEAR)

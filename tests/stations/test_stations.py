@@ -57,6 +57,7 @@ def settings(tiny: dict[str, Any]) -> dict[str, Any]:
     return tiny | sizes | {"data.columns": COLUMNS}
 
 
+@pytest.mark.slow
 def test_a_table_becomes_a_forecast_in_the_same_terms(months, settings, refuses):
     table = write_table(Path("a.csv"), months)
     refuses("static=height", nfsgeo.prepare, table, settings | {"data.columns": None})
@@ -82,6 +83,7 @@ def test_a_table_becomes_a_forecast_in_the_same_terms(months, settings, refuses)
     refuses("1 day.*1 month, as in training", nfsgeo.evaluate, run, data=daily)
 
 
+@pytest.mark.slow
 def test_held_out_stations_are_never_seen(months, settings, refuses):
     table = write_table(Path("a.csv"), months)
     held = settings | {"data.hold_out": 0.2}

@@ -45,6 +45,7 @@ def test_a_model_that_is_given_the_forcing_errs_far_less(model):
     assert errors[0] < errors[1] / 2, errors
 
 
+@pytest.mark.slow
 def test_predict_asks_for_them_by_name(tiny, refuses):
     chosen = tiny | {"data.n_in": 4, "data.n_out": 3, "trainer.epochs": 1}
     scalars = {"scalars": {"nu": np.arange(10.0)}}

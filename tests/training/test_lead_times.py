@@ -151,6 +151,7 @@ def test_models_with_a_loss_of_their_own_train(model):
     assert errors["test"]["mae"] < 0.5 * errors["baselines"]["mean"]["mae"]
 
 
+@pytest.mark.slow
 def test_the_command_line_asks_by_time(trained, waves, tiny):
     data = unequal(times=np.arange(12.0)).write("data.nc")
     run = nfsgeo.fit(nfsgeo.prepare(data, tiny | LEADS), "run")

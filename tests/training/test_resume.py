@@ -82,12 +82,14 @@ def test_interrupted_and_resumed_gives_the_very_numbers(
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_left_alone(run, resume):
     before = run.metrics.read_bytes(), run.last.read_bytes()
     resume(run.root)
     assert (run.metrics.read_bytes(), run.last.read_bytes()) == before
 
 
+@pytest.mark.slow
 def test_a_run_whose_folder_moved_keeps_its_best(train, resume):
     """The best epoch came before the move; those after it are worse."""
     constant = {"optimiser.schedule": "constant"}
@@ -219,6 +221,7 @@ def test_the_name_of_data_that_are_made_again():
     path.unlink()
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_longer(train, run, refuses):
     """By --resume unless the schedule ends with the run, else as the message says."""
     words = "train --config .*config.yaml --start-from .* --epochs 4 --out"
@@ -235,6 +238,7 @@ def test_a_run_is_trained_longer(train, run, refuses):
     assert read_config(paths.config).trainer.epochs == 2
 
 
+@pytest.mark.slow
 def test_data_that_have_changed_are_noticed(train, resume, waves, refuses):
     own = Path("own.nc")
     shutil.copy(waves, own)

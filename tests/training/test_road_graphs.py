@@ -200,6 +200,7 @@ def test_dcrnn_is_its_cells_on_the_graph():
         assert not torch.allclose(one, other, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gcgru", "dcrnn"])
 def test_runs_on_roads(name, speeds, refuses, caplog):
     """From a table, with its graph; of fewer sensors, or without their graph."""

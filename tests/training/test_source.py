@@ -58,6 +58,7 @@ def test_a_test_file_of_its_own():
         np.testing.assert_array_equal(fields.read(20, slice(None))[..., 0], -WAVE[0])
 
 
+@pytest.mark.slow
 def test_a_run_with_a_test_file_is_evaluated_on_it(tiny):
     train, test = (written(Path(f"{k}.nc").resolve(), k * WAVE) for k in (1, 3))
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}

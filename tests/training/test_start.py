@@ -85,6 +85,7 @@ def test_scales_go_by_names_that_are_not_made_up(train, tiny, name, taken):
     assert ("components differ" in found.lines[-1]) != taken
 
 
+@pytest.mark.slow
 def test_frozen_parts_keep_their_weights_bit_for_bit(run, train, resume):
     chosen = {"model.start_from": str(run.root), "model.freeze": ["blocks"]}
     started = train("started", chosen)

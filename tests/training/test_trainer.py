@@ -69,6 +69,7 @@ class Worse(Callback):
                     parameter *= 3
 
 
+@pytest.mark.slow
 def test_the_best_epoch_is_kept_and_early_stopping_says_so(train, resume, capsys):
     chosen = {"trainer.patience": 2, "trainer.epochs": 9}
     run = train("run", chosen, Worse(), progress_callback())

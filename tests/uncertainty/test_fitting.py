@@ -30,6 +30,7 @@ def errors(num: int, points: int, seed: int) -> Errors:
     return Errors(around, {"model": e}, window, zeros)
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(st.sampled_from([9, 12, 30]), st.sampled_from([1, 7]))
 def test_bands_cover_exchangeable_samples(num, points):
