@@ -55,7 +55,8 @@ def next_steps(
     steps = [(why, [["predict", run, *words]])]
     num, most = summary["scored"]["points"], summary["scored"]["of_points"]
     if isinstance(num, int) and isinstance(most, int) and 2 * num <= most:
-        if model.any_mesh:
+        new = most - len(experiment.used.trained_points(0))  # never seen in training
+        if model.any_mesh and num <= new:
             why = "Evaluate on meshes with twice as many points"
             steps += [(why, [["evaluate", run, "--unseen", "2", *code]])]
     elif task.has_time and not data.lead_times:

@@ -130,6 +130,7 @@ def test_the_best_on_validation_samples_is_used_in_every_run(searched, bench):
     for dim, rates in (("1", [1e-7, 1e-7]), ("2", [None, None])):  # it has one
         for row in rows:
             row |= {"chosen": int(row["trial"] == "slow"), "dim": dim}
+            row["problem"] = "ripples"  # so that the number of dimensions decides
         write_rows(choice / "tuned.csv", list(rows[0]), rows)
         found = runs_of(read_suite(searched), "tiny")
         assert [run.settings.get("optimiser.lr") for run in found] == rates
