@@ -1,4 +1,4 @@
-"""What to do after a training, from what the run has measured.
+"""Advice at the end of a training, from what the run has measured.
 
 docs/choosing.md gives the reasons and figures of the advice.
 """

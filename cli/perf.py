@@ -12,7 +12,7 @@ import click
 from nfsgeo.errors import UserError
 from nfsgeo_cli.terminal import option, progress_bar, report, table, verb
 
-# What tells a row of results.csv from the others.
+# These columns tell the rows of results.csv apart.
 KEY = ("name", "device", "points")
 
 

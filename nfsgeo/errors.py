@@ -17,8 +17,9 @@ OPTION = re.compile(
     rf"(?: (?!(?:{WORDS})\b)((?:'[^']*'|[^\s;()'])+(?<![,:.])))?"
 )
 
-# A file of the cache that holds fields from memory, whose name comes before a digest.
-SAVED = re.compile(r"(?:/[^/:;,]*)*/nfsgeo/([^/]+)-[0-9a-f]{32}\.nc")
+# Files of fields from memory are called by their name and a digest.
+SAVED_NAME = r"([^/]+)-[0-9a-f]{32}\.nc"
+SAVED = re.compile(rf"(?:/[^/:;,]*)*/nfsgeo/{SAVED_NAME}")
 
 
 class UserError(ValueError):
@@ -79,7 +80,7 @@ def check_shape(name: str, tensor: Any, *sizes: int | str) -> Any:
     Args:
         name: Name of the argument.
         tensor: The tensor, or None where it is missing.
-        sizes: Sizes of its axes. A letter stands for any size, and ``"..."`` at first
+        sizes: Sizes of its axes. A letter is any size, and ``"..."`` at first
             for any leading axes.
 
     Returns:

@@ -310,7 +310,7 @@ def _growth(name: str, work: Work, points: int, over: int = 4096) -> Entry:
     return Entry(f"{name}-{points}", *both, bound, device="cuda")
 
 
-# What matters most on a card comes first, since its time may end.
+# Entries that matter most on a card come first, since its time may end.
 ENTRIES: dict[str, Entry] = {
     entry.name: entry
     for entry in (

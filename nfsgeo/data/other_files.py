@@ -175,10 +175,8 @@ def _described(path: Path, *version: int) -> tuple[int, list[tuple[str, str, boo
                 raw = array.external or ()
                 names.update((other, "raw", False) for other, *_ in raw)
                 virtual = array.virtual_sources() if array.is_virtual else ()
-                sources, own = (
-                    {source.file_name for source in virtual},
-                    {".", path.name},
-                )
+                sources = {source.file_name for source in virtual}
+                own = {".", path.name}
                 for source in virtual:
                     if "%" in source.file_name + source.dset_name:  # counts parts
                         given = f"{path}, which takes values from {source.file_name}"

@@ -64,14 +64,8 @@ from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.branch_and_trunk import Trunk, UNet
 from nfsgeo.nn.edge_messages import BipartiteMessages
 from nfsgeo.nn.factorised_spectral import FactorisedSpectralConv
-from nfsgeo.nn.graph_cells import (
-    AdaptiveConv,
-    AdaptiveGRU,
-    ChebConvGRU,
-    ChebyshevConv,
-    DiffusionConv,
-    DiffusionGRU,
-)
+from nfsgeo.nn.graph_cells import AdaptiveGRU, ChebConvGRU, DiffusionGRU
+from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
 from nfsgeo.nn.graph_shift import node_graph, scaled_laplacian, transition_matrices
 from nfsgeo.nn.interpolation import KernelInterpolation
 from nfsgeo.nn.kernels import (

@@ -96,8 +96,8 @@ class Attention(MultiHead):
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend from every token to every token."""
-        check_shape("x", x.flatten(2), "B", self.output.in_features, "n")
-        tokens = x.flatten(2).transpose(1, 2)
+        flat = check_shape("x", x.flatten(2), "B", self.output.in_features, "n")
+        tokens = flat.transpose(1, 2)
         # [B, L, 3 C] to three of [B, H, L, C / H].
         parts = self.input(tokens).unflatten(2, (3, self.heads, -1))
         query, key, value = parts.permute(2, 0, 3, 1, 4)

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import SAVED_NAME, UserError
 from nfsgeo.files import only_here
 from nfsgeo.report.curves import COMPONENTS, Curve, curves
 from nfsgeo.report.figures import compared_fields, run_pictures
@@ -148,7 +148,8 @@ def template(name: str, *folders: Path) -> jinja2.Template:
 def _data_of(summary: Mapping[str, Any]) -> str:
     """Name what a run is about: an equation, what was in memory, or a file."""
     name = Path(str(summary.get("data") or "")).name
-    return summary.get("equation") or re.sub(r"-[0-9a-f]{32}\.nc$", "", name)
+    saved = re.fullmatch(SAVED_NAME, name)
+    return summary.get("equation") or (saved[1] if saved else name)
 
 
 def _facts(run: RunFolder) -> dict[str, str]:

@@ -91,7 +91,7 @@ class FieldFigure:
     labels: Sequence[str]  # at the left of each row
     rows: Sequence[int] | None = None  # numbers of those that are shown, all if None
     axes: Sequence[str] = ("x", "y", "z")  # with their units in parentheses
-    # Of a mesh in the plane, point numbers [m, 3] of each row; none where it is empty.
+    # Each row has the point numbers [m, 3] of a mesh in the plane. Empty: no meshes.
     triangles: Sequence[Indices | None] = ()
     slope: float | None = None  # height of a map over its width, if not to scale
     errors: Sequence[float] = ()  # to limit colours of errors, beside those shown

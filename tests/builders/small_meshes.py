@@ -10,5 +10,5 @@ P = np.arange(4.0)
 
 
 def values(fields: nfsgeo.data.Fields, sample: int = 0) -> np.ndarray:
-    """Of the first component, ``[n, T]``."""
+    """Return the first component of a sample, ``[n, T]``."""
     return fields.read(sample, slice(None))[..., 0]

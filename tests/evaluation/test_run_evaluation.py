@@ -77,6 +77,8 @@ def test_examples_are_whole_samples(run, waves):
         assert test[0] in kept["sample"] and len(set(kept["sample"])) == chosen
         ranks = dict(zip(kept["rank"].tolist(), kept["sample"].tolist(), strict=True))
         sorted_errors = np.sort(kept["mae_by_sample"])
+        by_step = kept["error_by_record"]
+        np.testing.assert_allclose(by_step.mean(), sorted_errors.mean(), rtol=1e-4)
         for number, sample in enumerate(kept["sample"]):
             error = kept["mae_by_sample"][test.index(sample)]
             np.testing.assert_allclose(errors[number], error, rtol=1e-4)

@@ -95,7 +95,7 @@ def test_numbers_that_are_missing_show_as_dashes(make_run):
 
 @pytest.mark.slow
 def test_samples_have_meshes_times_and_ranks_of_their_own(make_run):
-    """Those of files of earlier versions have one mesh, the same times and no rank."""
+    """Files of earlier versions have one mesh, the same times and no rank."""
     run, few = make_run(n=40), 30
     earlier = read_run_folder(run).predictions
 

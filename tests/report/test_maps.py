@@ -266,6 +266,8 @@ def test_labels_stay_apart(lengths):
     figure = maps(domain, points(300, *lengths), 4, ["longitude (°)", "latitude (°)"])
     found = texts(figure)
     assert {"longitude (°)"} <= {each.get_text() for each in found}
+    ends = [ax.get_xlim() for ax in figure.axes if ax.images and ax.xaxis.get_visible()]
+    assert ends and set(ends) == {(0, lengths[0])}
     boxes = [each.get_window_extent() for each in found]
     for one, other in itertools.combinations(range(len(boxes)), 2):
         assert not boxes[one].overlaps(boxes[other]), (found[one], found[other])

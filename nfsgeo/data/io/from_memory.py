@@ -25,7 +25,7 @@ from nfsgeo.data.io.netcdf import fields_of
 from nfsgeo.data.io.opening import check_path, with_user_answers
 from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.writers import of_each_sample, write_own
-from nfsgeo.errors import UserError
+from nfsgeo.errors import SAVED_NAME, UserError
 from nfsgeo.files import cache_folder, safe_name
 from nfsgeo.geometry import Domain
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 __all__ = ["from_arrays", "from_pyg", "from_xarray", "name_in_memory", "saved_path"]
-
-SAVED = re.compile(r"(.+)-[0-9a-f]{32}\.nc")
 
 
 def from_arrays(
@@ -271,7 +269,7 @@ def name_in_memory(path: Path) -> str:
 
     It is empty for any other file, such as a generated one in the same folder.
     """
-    saved = SAVED.fullmatch(path.name)
+    saved = re.fullmatch(SAVED_NAME, path.name)
     return saved[1] if saved and path.parent == cache_folder() else ""
 
 
