@@ -15,11 +15,12 @@ from nfsgeo_cli.terminal import report
 
 
 def lines(result: Result) -> list[str]:
-    """What a command printed, at most 80 columns wide but for paths, never broken."""
+    """What a command printed, in 80 columns but for paths and commands to copy."""
     assert result.exit_code == 0, result.output
     found = result.stdout.splitlines()
-    wide = [line.partition(" ")[2] for line in found if len(line) > 80]
-    assert all(path.startswith("/") and " " not in path for path in wide), wide
+    wide = [line for line in found if len(line) > 80 and line[:9] != "  nfsgeo "]
+    paths = [line.partition(" ")[2] for line in wide]
+    assert all(path.startswith("/") and " " not in path for path in paths), wide
     return found
 
 
