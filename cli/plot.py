@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nfsgeo_cli.terminal import opened, opening_options, option, report, verb
+from nfsgeo_cli.terminal import opened, opening_options, option, report, table, verb
 
 
 @verb
@@ -59,7 +59,8 @@ def plot(
 def compare(runs: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """Compare runs on one page.
 
-    It has their errors and curves, and the settings that differ.
+    It has their errors and curves, and the settings that differ. The terminal shows
+    the test errors.
 
     Examples:
       nfsgeo compare runs/a runs/b
@@ -67,5 +68,6 @@ def compare(runs: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """
     from nfsgeo.report import write_comparison
 
-    write_comparison(runs, out)
-    report(as_json, {"output": str(out)}, f"written  {out}")
+    errors = write_comparison(runs, out)
+    shown = [table("test errors", errors), ""] if errors.size else []
+    report(as_json, {"output": str(out)}, *shown, f"written  {out}")

@@ -87,12 +87,15 @@ def _write_report(paths: RunPaths) -> Path:
     return paths.report
 
 
-def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
+def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
     """Write a page with the errors and curves of runs, and the settings that differ.
+
+    Returns:
+        The test errors, a row for each run and a column for each measure.
 
     Raises:
         UserError: ``run_dirs`` are not two or more, one comes twice, holds no run or is
-            damaged, or ``target``, which is returned, is no ``.html``.
+            damaged, or ``target`` is no ``.html``.
     """
     target, folders = Path(target), [Path(path) for path in run_dirs]
     if len(folders) < 2 or len({path.resolve() for path in folders}) < len(folders):
@@ -125,7 +128,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
         same_data=len({summary.get("data") for summary in summaries.values()}) == 1,
     )
     write_bytes(target, page.encode())
-    return target
+    return tables[""]
 
 
 def template(name: str, *folders: Path) -> jinja2.Template:

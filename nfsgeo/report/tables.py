@@ -46,7 +46,8 @@ def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
         remark = f"standard deviation {error_text(errors.get('std'))}"
         parts.append((with_unit(name, errors.get("unit")), remark, errors))
     if away:
-        title = f"At the {count_text(away.get('num_points'))} points not observed"
+        num = count_text(away.get("num_points"))
+        title = f"At the {num} points where a sample is not observed"
         parts.append((title + ", pooled" * bool(components), "", away))
     for title, remark, errors in parts:
         if (table := error_table(_methods(summary, errors))).size:
@@ -68,7 +69,8 @@ def verdict(summary: Errors) -> str | None:
     ratio = mae.iloc[0] / rival
     how = f"{100 - 100 * ratio:.0f} % lower than"
     how = how if ratio < 0.995 else f"{ratio:.3g} times"
-    return (
-        f"The {pooled} MAE is {error_text(mae.iloc[0])}, {how} that of the best "
-        f"baseline, {name[0].lower()}{name[1:]} ({error_text(rival)})."
-    )
+    text = f"The {pooled} MAE is {error_text(mae.iloc[0])}, {how} that of the best "
+    text += f"baseline, {name[0].lower()}{name[1:]} ({error_text(rival)})."
+    l2 = table.get("relative L2", pd.Series(dtype=float)).reindex([table.index[0]])
+    relative = error_text(l2.iloc[0])
+    return text + f" The relative L2 error is {relative}." * bool(l2.notna().all())

@@ -27,10 +27,14 @@ __all__ = ["InputStatistics", "TrainingInputs"]
 
 # Number of points of a sample at most, and numbers of neighbours that means are over.
 POINTS, NEAREST = 512, (1, 5, 17, 65)
+# The scale of a mean over some points less that over the next number, and of the last.
+SCALES = [f"within {num} neighbouring points" for num in NEAREST[1:]]
+SCALES += [f"beyond {NEAREST[-1]} neighbouring points"]
 # Some statistics never vary in training, such as the spacing of one mesh.
 LEAST_STD, SHRINKAGE, QUANTILE, MARGIN = 0.1, 0.02, 0.99, 1.1
-TEXT = "%(samples)d of %(of)d samples are unlike those of training; "
-TEXT += "at worst, the %(statistic)s is %(off).3g standard deviations off"
+TEXT = "%(samples)d of %(of)d samples are unlike those of training. In the sample that "
+TEXT += "differs most, the %(statistic)s is %(off).3g standard deviations from its mean "
+TEXT += "in training"
 
 
 @dataclass(frozen=True)
@@ -157,9 +161,9 @@ class InputStatistics:
         moving = task.components if task.has_time else ()
         fields = dict(zip([*moving, *task.static], x[:, 0].T, strict=False))
         for name, u in zip(moving, x.movedim(-1, 0), strict=False):
-            fields[f"last {name}"] = u[:, -1]
-            fields[f"last change of {name}"] = u[:, -1] - u[:, -2:][:, 0]
-            fields[f"change of {name}"] = u[:, -1] - u[:, 0]
+            fields[f"{name} at the last time step"] = u[:, -1]
+            fields[f"change of {name} in the last step"] = u[:, -1] - u[:, -2:][:, 0]
+            fields[f"change of {name} over all time steps"] = u[:, -1] - u[:, 0]
         values = torch.stack([*fields.values()], dim=1)
         parts = values.nan_to_num(), (~values.isnan()).double()
         sums, nums = (self.means @ part.numpy() for part in parts)
@@ -168,8 +172,8 @@ class InputStatistics:
         off = torch.cat([means[:-1] - means[1:], means[-1:]])
         square = (off - off.nanmean(1, keepdim=True)).square().nanmean(1)
         for k, (name, u) in enumerate(fields.items()):
-            for num, std in zip(NEAREST, square[:, k].sqrt().nan_to_num(), strict=True):
-                text = f"variation of {name} over {num} points"
+            for scale, std in zip(SCALES, square[:, k].sqrt().nan_to_num(), strict=True):
+                text = f"variation of {name} {scale}"
                 statistics[text] = (std + 1e-4).log()
             statistics[f"mean of {name}"] = u.nanmean().nan_to_num()
             statistics[f"largest {name}"] = (u.nan_to_num().abs().max() + 1e-4).log()

@@ -75,6 +75,7 @@ def test_sliders_move_the_film(whole_run, tmp_path, width):
 @pytest.mark.parametrize("width", [1300, 500])
 def test_the_comparison_fits(whole_run, tmp_path, width):
     other = shutil.copytree(whole_run, tmp_path / "other")
-    page = write_comparison([whole_run, other], tmp_path / "comparison.html")
+    page = tmp_path / "comparison.html"
+    write_comparison([whole_run, other], page)
     found = state(page, width, [])
     assert found["width"] <= width and found["images"] == 4

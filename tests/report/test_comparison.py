@@ -38,6 +38,8 @@ def test_a_comparison_tells_what_differs(make_two):
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
     assert json.loads(done.output) == {"output": str(out)}
+    shown = CliRunner().invoke(main, command[:-1]).output.splitlines()
+    assert "MAE" in shown[0] and shown[2].split()[:2] == ["other", "1.900e-03"]
     text = out.read_text()
     assert not re.search(r"https?://|<script|<link", text)
     rows = re.findall(r'<tr><th scope="row">([\w.]+)</th>(.*?)</tr>', text)
@@ -65,5 +67,7 @@ def test_a_comparison_of_one_run_is_refused(make_run):
 def test_a_comparison_takes_runs_of_which_parts_are_missing(make_two):
     (make_two[0] / "evaluation.npz").unlink()
     (make_two[1] / "metrics.csv").unlink()
-    text = write_comparison(make_two, make_two[0] / "a.html").read_text()
+    errors = write_comparison(make_two, page := make_two[0] / "a.html")
+    assert [*errors["MAE"]] == [pytest.approx(0.00271, rel=1e-2), 0.0019]
+    text = page.read_text()
     assert text.count("data:image/webp") == 3
