@@ -1,7 +1,7 @@
 """Generated parts of pages, and formulas and notebooks of the site.
 
-``make pages`` writes the tables of models, settings and formats and the cards of
-trained models into the pages, each between ``<!-- begin NAME -->`` and
+``make pages`` writes the tables of models, settings, formats and errors and the cards
+of trained models into the pages, each between ``<!-- begin NAME -->`` and
 ``<!-- end NAME -->``. The site build calls the functions ``on_...``.
 """
 
@@ -10,14 +10,19 @@ from __future__ import annotations
 import html
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import pandas as pd
 
 from nfsgeo.data.io import FORMATS
 from nfsgeo.data.writers import WRITERS
 from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
+from nfsgeo_benchmarks.suites.suite import shipped_results
+from nfsgeo_benchmarks.suites.tables import RESULTS, learns, read_table
 
 __all__ = ["mathml", "on_files", "on_page_content", "on_page_markdown"]
 __all__ += ["with_generated_parts"]
@@ -140,14 +145,95 @@ def mathml(latex: str, block: bool = False) -> str:
     return f'<div class="formula">{made}</div>' if block else f"<span>{made}</span>"
 
 
+# Rows of tables of errors: titles by suite and problem.
+EVEN = {
+    "steep Burgers": "burgers-steep",
+    "steep Burgers, 5 % of noise on the inputs": "burgers-steep-noise-5",
+    "long KdV": "kdv-long",
+    "rough Navier–Stokes": "navier-stokes-rough",
+    "rough Navier–Stokes, 5 % of noise on the inputs": "navier-stokes-rough-noise-5",
+    "Navier–Stokes, viscosity 1e-5": "navier-stokes-1e-5",
+    "compressible flow with shocks": "euler",
+    "lognormal Darcy": "darcy-lognormal",
+    "Darcy, 256 points": "darcy-256",
+    "Darcy in a cube": "darcy-3d",
+}
+GRADED = {
+    "`heat`": "heat",
+    "`elasticity`": "elasticity",
+    "`wake`": "wake",
+    "`ellipsoids`": "ellipsoids",
+}
+LONG = {"elasticity": "elasticity", "Darcy, 256 points": "darcy-256"}
+
+
+# Rows of the table of the README: suite, problem, measure, and the ablated model.
+README = {
+    "steep Burgers": ("accuracy", "burgers-steep", "rel_l2", "fno-spline"),
+    "flow around bodies, graded meshes": ("graded", "heat", "rel_l2", "fno-spline"),
+    "elasticity, a mesh per sample": ("graded", "elasticity", "rel_l2", "fno-spline"),
+    "APEBench's Korteweg–de Vries": ("apebench", "kdv", "gmean_nrmse", "nfs-small"),
+}
+
+
+def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:
+    """One row per problem: relative L2 errors of variants, and of the best baseline.
+
+    The smallest of those of variants is bold.
+    """
+    names, rows = variants.split(), []
+    for title, problem in problems.items():
+        mean, texts = _errors(suite, problem)
+        best = mean.reindex(names).idxmin()
+        texts[best] = f"**{texts[best]}**"
+        base = mean[[name for name in mean.index if not learns(name)]].idxmin()
+        cells = [texts.get(name, "–") for name in names]
+        rows.append([title, *cells, f"{texts[base]} ({base.replace('-', ' ')})"])
+    heads = ["relative L2", *(f"`{name}`" for name in names), "best baseline"]
+    return _table(heads, rows, numbers=True)
+
+
+def readme_table() -> str:
+    """Errors of ``nfs``, without its learned layers, and of the best of others."""
+    heads = ["test error", "`nfs`", "learned layers off", "best other model"]
+    heads, rows = [*heads, "best baseline without a network"], []
+    for title, (suite, problem, measure, ablated) in README.items():
+        mean, texts = _errors(suite, problem, measure)
+        own = ("nfs", "fno-spline")  # what trains for longer is no rival
+        others = [
+            n for n in mean.index if not n.startswith(own) and not n.endswith("-long")
+        ]
+        chosen = [ablated]
+        for trained in (True, False):
+            chosen += [mean[[n for n in others if learns(n) == trained]].idxmin()]
+        cells = [f"{texts[name]} (`{name}`)" for name in chosen]
+        rows.append([title, f"**{texts['nfs']}**", *cells])
+    return _table(heads, rows, numbers=True)
+
+
+def _errors(
+    suite: str, problem: str, measure: str = "rel_l2"
+) -> tuple[pd.Series[float], dict[str, str]]:
+    """Mean errors over seeds by variant, and their texts; a star marks one seed."""
+    table = pd.DataFrame(read_table(shipped_results(suite, "cpu") / RESULTS))
+    table = table[(table["problem"] == problem) & (table["status"] == "ok")]
+    errors = table.astype({measure: float}).groupby("variant")[measure]
+    mean, count = errors.mean(), errors.count()
+    stars = {name: "\\*" * bool(count[name] == 1) for name in mean.index}
+    return mean, {name: f"{mean[name]:#.3g}{stars[name]}" for name in mean.index}
+
+
 def _cards() -> str:
     """The cards of the trained models, one section each."""
     cards = [(FOLDER / name / "card.md").read_text() for name in NAMES]
     return "\n\n".join(re.sub(r"^# ", "## ", card.strip()) for card in cards)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
+def _table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = False
+) -> str:
+    rule = ["---", *["--:" if numbers else "---"] * (len(heads) - 1)]
+    lines = [heads, rule, *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -168,8 +254,21 @@ PARTS: dict[str, Callable[[], str]] = {
     "formats read": formats_read,
     "formats written": formats_written,
     "cards": _cards,
+    "errors in short": readme_table,
+    "errors even": partial(
+        error_table, "accuracy", EVEN, "nfs nfs-paper dse gino mppde transolver flare"
+    ),
+    "errors graded": partial(
+        error_table,
+        "graded",
+        GRADED,
+        "nfs fno-spline dse dse-skip gino mppde flare transolver",
+    ),
+    "errors long": partial(
+        error_table, "accuracy", LONG, "nfs nfs-long dse dse-long transolver-long"
+    ),
 }
 
 if __name__ == "__main__":
-    for page in PAGES.rglob("*.md"):
+    for page in (PAGES.parent / "README.md", *PAGES.rglob("*.md")):
         page.write_text(with_generated_parts(page.read_text("utf-8")), "utf-8")

@@ -13,6 +13,9 @@ from nfsgeo.data.io import FORMATS
 from nfsgeo.models import MODELS
 
 ROOT = Path(__file__).parents[2]
+GENERATED = ["README"] + [
+    f"docs/{name}" for name in ("formats", "models", "pretrained", "results")
+]
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +27,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["formats", "models", "pretrained"])
+@pytest.mark.parametrize("name", GENERATED)
 def test_generated_parts_of_pages_are_current(name):
     """``make pages`` mends them."""
     pages = runpy.run_path(str(ROOT / "docs" / "making" / "pages.py"))
-    text = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+    text = (ROOT / f"{name}.md").read_text("utf-8")
     assert "<!-- begin " in text
     assert pages["with_generated_parts"](text) == text
 
