@@ -21,6 +21,7 @@ from nfsgeo.data.io import FORMATS
 from nfsgeo.data.writers import WRITERS
 from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
+from nfsgeo_benchmarks.suites.ratios import ratio_interval, ratio_text, read_samples
 from nfsgeo_benchmarks.suites.suite import shipped_results
 from nfsgeo_benchmarks.suites.tables import RESULTS, learns, read_table
 
@@ -164,6 +165,18 @@ GRADED = {
     "`wake`": "wake",
     "`ellipsoids`": "ellipsoids",
 }
+EQUAL = {
+    "`heat`": "heat",
+    "`elasticity`": "elasticity",
+    "`wake`": "wake",
+    "`ellipsoids`": "ellipsoids",
+    "steep Burgers": "burgers-steep",
+    "long KdV": "kdv-long",
+    "rough Navier–Stokes": "navier-stokes-rough",
+    "rough Navier–Stokes, 5 % of noise on the inputs": "navier-stokes-rough-noise-5",
+    "lognormal Darcy": "darcy-lognormal",
+    "compressible flow with shocks": "euler",
+}
 LONG = {"elasticity": "elasticity", "Darcy, 256 points": "darcy-256"}
 
 
@@ -190,6 +203,49 @@ def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:
         cells = [texts.get(name, "–") for name in names]
         rows.append([title, *cells, f"{texts[base]} ({base.replace('-', ' ')})"])
     heads = ["relative L2", *(f"`{name}`" for name in names), "best baseline"]
+    return _table(heads, rows, numbers=True)
+
+
+def equal_time_table() -> str:
+    """Errors after equal time, and the ratio of that of ``nfs`` to the best of others.
+
+    Problems and variants that have not run yet are left out.
+    """
+    folder = shipped_results("equal-time", "cpu")
+    rows = read_table(folder / RESULTS)
+    done = {(row["problem"], row["variant"]) for row in rows if row["status"] == "ok"}
+    problems = {title: p for title, p in EQUAL.items() if (p, "nfs") in done}
+    ran = dict.fromkeys(row["variant"] for row in rows if row["status"] == "ok")
+    names = [name for name in ran if learns(name)]
+    heads, _, *lines = error_table("equal-time", problems, " ".join(names)).split("\n")
+    samples = read_samples(rows, folder, apart=True)
+    own, shown = ("nfs", "fno-spline", "nfs-paper"), [f"{heads} MAE over best other |"]
+    shown.append("| --- |" + " --: |" * (len(names) + 2))
+    for problem, line in zip(problems.values(), lines, strict=True):
+        mean = _errors("equal-time", problem, "mae")[0]
+        best = mean[[n for n in mean.index if learns(n) and n not in own]].idxmin()
+        interval = ratio_interval(samples, problem, "nfs", best)
+        text = ratio_text(mean["nfs"] / mean[best], interval)
+        shown.append(f"{line} {text}, `{best}` |")
+    return "\n".join(shown)
+
+
+def cost_table() -> str:
+    """Parameters, and epochs in the time of a run, by problem and variant."""
+    table = pd.DataFrame(read_table(shipped_results("equal-time", "cpu") / RESULTS))
+    table = table[(table["status"] == "ok") & table["variant"].map(learns)]
+    keys = ["parameters", "seconds_per_epoch", "epochs"]
+    means = table.astype(dict.fromkeys(keys, float)).groupby(["problem", "variant"])
+    cost, names = means[keys].mean(), [*dict.fromkeys(table["variant"])]
+    rows = []
+    for title, problem in EQUAL.items():
+        if (problem, "nfs") in cost.index:
+            texts = {
+                name: f"{one.parameters / 1e6:.2g} M, {one.epochs:.0f}"
+                for name, one in cost.loc[problem].iterrows()
+            }
+            rows.append([title, *(texts.get(name, "–") for name in names)])
+    heads = ["parameters, epochs", *(f"`{name}`" for name in names)]
     return _table(heads, rows, numbers=True)
 
 
@@ -264,6 +320,8 @@ PARTS: dict[str, Callable[[], str]] = {
         GRADED,
         "nfs fno-spline dse dse-skip gino mppde flare transolver",
     ),
+    "errors in equal time": equal_time_table,
+    "cost in equal time": cost_table,
     "errors long": partial(
         error_table, "accuracy", LONG, "nfs nfs-long dse dse-long transolver-long"
     ),

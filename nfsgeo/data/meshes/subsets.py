@@ -159,7 +159,8 @@ def disjoint(
             f"at most {len(others)}, for training has seen {len(taken)} of its "
             f"{len(numbers)} points",
             "ask for fewer, take points between them (off-grid) where the file "
-            "permits, or train with a smaller data.point_sets",
+            "permits, or keep points from training: by --points, by a smaller "
+            "data.point_sets, or by data.hold_out where samples share their points",
         )
     return _drawn(file, sample, others, num_points, philox(seed, stream, sample))
 
