@@ -251,7 +251,7 @@ def cost_table() -> str:
 
 def readme_table() -> str:
     """Errors of ``nfs``, without its learned layers, and of the best of others."""
-    heads = ["test error", "`nfs`", "learned layers off", "best other model"]
+    heads = ["test error", "`nfs`", "reduced `nfs`", "best other model"]
     heads, rows = [*heads, "best baseline without a network"], []
     for title, (suite, problem, measure, ablated) in README.items():
         mean, texts = _errors(suite, problem, measure)
