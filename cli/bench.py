@@ -91,7 +91,9 @@ def bench(
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that carries out runs."""
     for added in (
-        option("--dry-run", bool, "Print the runs and which are left, and train none."),
+        option(
+            "--dry-run", bool, "Print the runs, and which are not finished; train none."
+        ),
         option("--jobs", click.IntRange(1), "Runs at a time.", default=1),
         option(
             "--only",

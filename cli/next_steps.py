@@ -51,7 +51,7 @@ def next_steps(
     words = ["--input", source, "--output", target, *code]
     words += ["--first", "0"] if file.forcing_names else []
     onwards = task.has_time and not file.forcing_names
-    why = "Predict what follows the end of the data" if onwards else "Predict the data"
+    why = "Predict the time steps after the data" if onwards else "Predict the data"
     steps = [(why, [["predict", run, *words]])]
     num, most = summary["scored"]["points"], summary["scored"]["of_points"]
     if isinstance(num, int) and isinstance(most, int) and 2 * num <= most:

@@ -35,7 +35,7 @@ def perf(
     """Measure speed and memory relative to references.
 
     Variant and reference run alternately. A ratio must not exceed its bound.
-    Results are written after each entry, what matters most on a card first.
+    Results are written after each entry, the most important ones for a GPU first.
     An entry that fails does not stop the others. Those that are finished in the
     folder are skipped, unless --only names them.
 

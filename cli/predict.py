@@ -37,8 +37,7 @@ from nfsgeo_cli.terminal import DEVICE, TIMES, option, progress_bar, report, ver
 @option(
     "--level",
     click.FloatRange(0, 1, max_open=True),
-    "Share of values that are to lie in an error band, 0.9 by default; 0 leaves bands "
-    "out.",
+    "Coverage of the error bands, 0.9 by default; 0 leaves them out.",
 )
 @DEVICE
 def predict(
@@ -49,7 +48,7 @@ def predict(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Predict what follows the end of a file, for every sample.
+    """Predict the time steps after the end of a file, for every sample.
 
     The last snapshots of the file are observed, as far apart as in training. To score
     predictions within the file, use `nfsgeo evaluate`. A point cloud is observed at all
