@@ -194,16 +194,7 @@ def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:
 
     The smallest of those of variants is bold.
     """
-    names, rows = variants.split(), []
-    for title, problem in problems.items():
-        mean, texts = _errors(suite, problem)
-        best = mean.reindex(names).idxmin()
-        texts[best] = f"**{texts[best]}**"
-        base = mean[[name for name in mean.index if not learns(name)]].idxmin()
-        cells = [texts.get(name, "–") for name in names]
-        rows.append([title, *cells, f"{texts[base]} ({base.replace('-', ' ')})"])
-    heads = ["relative L2", *(f"`{name}`" for name in names), "best baseline"]
-    return _table(heads, rows, numbers=True)
+    return _table(*_error_rows(suite, problems, variants.split()), numbers=True)
 
 
 def equal_time_table() -> str:
@@ -211,23 +202,23 @@ def equal_time_table() -> str:
 
     Problems and variants that have not run yet are left out.
     """
-    folder = shipped_results("equal-time", "cpu")
+    folder, own = (
+        shipped_results("equal-time", "cpu"),
+        ("nfs", "fno-spline", "nfs-paper"),
+    )
     rows = read_table(folder / RESULTS)
-    done = {(row["problem"], row["variant"]) for row in rows if row["status"] == "ok"}
-    problems = {title: p for title, p in EQUAL.items() if (p, "nfs") in done}
-    ran = dict.fromkeys(row["variant"] for row in rows if row["status"] == "ok")
-    names = [name for name in ran if learns(name)]
-    heads, _, *lines = error_table("equal-time", problems, " ".join(names)).split("\n")
+    done = [row for row in rows if row["status"] == "ok" and learns(row["variant"])]
+    names = list(dict.fromkeys(row["variant"] for row in done))
+    ran = {row["problem"] for row in done if row["variant"] == "nfs"}
+    problems = {title: problem for title, problem in EQUAL.items() if problem in ran}
+    heads, lines = _error_rows("equal-time", problems, names)
     samples = read_samples(rows, folder, apart=True)
-    own, shown = ("nfs", "fno-spline", "nfs-paper"), [f"{heads} MAE over best other |"]
-    shown.append("| --- |" + " --: |" * (len(names) + 2))
     for problem, line in zip(problems.values(), lines, strict=True):
         mean = _errors("equal-time", problem, "mae")[0]
         best = mean[[n for n in mean.index if learns(n) and n not in own]].idxmin()
         interval = ratio_interval(samples, problem, "nfs", best)
-        text = ratio_text(mean["nfs"] / mean[best], interval)
-        shown.append(f"{line} {text}, `{best}` |")
-    return "\n".join(shown)
+        line.append(f"{ratio_text(mean['nfs'] / mean[best], interval)}, `{best}`")
+    return _table([*heads, "MAE of `nfs` over the best other"], lines, numbers=True)
 
 
 def cost_table() -> str:
@@ -265,6 +256,20 @@ def readme_table() -> str:
         cells = [f"{texts[name]} (`{name}`)" for name in chosen]
         rows.append([title, f"**{texts['nfs']}**", *cells])
     return _table(heads, rows, numbers=True)
+
+
+def _error_rows(
+    suite: str, problems: Mapping[str, str], names: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    rows = []
+    for title, problem in problems.items():
+        mean, texts = _errors(suite, problem)
+        best = mean.reindex(names).idxmin()
+        texts[best] = f"**{texts[best]}**"
+        base = mean[[name for name in mean.index if not learns(name)]].idxmin()
+        cells = [texts.get(name, "–") for name in names]
+        rows.append([title, *cells, f"{texts[base]} ({base.replace('-', ' ')})"])
+    return ["relative L2", *(f"`{name}`" for name in names), "best baseline"], rows
 
 
 def _errors(
