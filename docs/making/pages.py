@@ -202,11 +202,8 @@ def equal_time_table() -> str:
 
     Problems and variants that have not run yet are left out.
     """
-    folder, own = (
-        shipped_results("equal-time", "cpu"),
-        ("nfs", "fno-spline", "nfs-paper"),
-    )
-    rows = read_table(folder / RESULTS)
+    folder = shipped_results("equal-time", "cpu")
+    own, rows = ("nfs", "fno-spline", "nfs-paper"), read_table(folder / RESULTS)
     done = [row for row in rows if row["status"] == "ok" and learns(row["variant"])]
     names = list(dict.fromkeys(row["variant"] for row in done))
     ran = {row["problem"] for row in done if row["variant"] == "nfs"}
@@ -253,8 +250,10 @@ def readme_table() -> str:
         chosen = [ablated]
         for trained in (True, False):
             chosen += [mean[[n for n in others if learns(n) == trained]].idxmin()]
-        cells = [f"{texts[name]} (`{name}`)" for name in chosen]
-        rows.append([title, f"**{texts['nfs']}**", *cells])
+        cells = [texts["nfs"], *(f"{texts[name]} (`{name}`)" for name in chosen)]
+        best = mean.loc[["nfs", *chosen]].argmin()
+        cells[best] = f"**{cells[best]}**"
+        rows.append([title, *cells])
     return _table(heads, rows, numbers=True)
 
 
