@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -23,7 +24,7 @@ from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_benchmarks.suites.ratios import ratio_interval, ratio_text, read_samples
 from nfsgeo_benchmarks.suites.suite import shipped_results
-from nfsgeo_benchmarks.suites.tables import RESULTS, learns, read_table
+from nfsgeo_benchmarks.suites.tables import ABOUT, RESULTS, learns, read_table
 
 __all__ = ["mathml", "on_files", "on_page_content", "on_page_markdown"]
 __all__ += ["with_generated_parts"]
@@ -209,7 +210,9 @@ def equal_time_table() -> str:
     ran = {row["problem"] for row in done if row["variant"] == "nfs"}
     problems = {title: problem for title, problem in EQUAL.items() if problem in ran}
     heads, lines = _error_rows("equal-time", problems, names)
-    samples = read_samples(rows, folder, apart=True)
+    about = folder / ABOUT
+    apart = about.exists() and json.loads(about.read_text())["data_seeds"]
+    samples = read_samples(rows, folder, apart=apart)
     for problem, line in zip(problems.values(), lines, strict=True):
         mean = _errors("equal-time", problem, "mae")[0]
         best = mean[[n for n in mean.index if learns(n) and n not in own]].idxmin()
