@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LATE, FALL = 0.25, 0.05  # last part of the epochs, and least fall of the error there
 GAP = 2.0  # validation loss over training loss, or unobserved error over observed
 LONGER = 4  # times as many epochs
+WIDTH = 80  # columns of a printed command
 
 # Settings that belong to a model, and are left to another one.
 OF_MODEL = ("model.", "optimiser.")
@@ -149,7 +150,21 @@ def text_of(steps: Iterable[Mapping[str, str]]) -> list[str]:
     lines = ["", "What to do next (docs/choosing.md says why):"]
     for step in steps:
         lines += [prose(step["why"] + (":" if step["command"] else "."))]
-        lines += [f"  {line}" for line in step["command"].split(" && ") if line]
+        for command in filter(None, step["command"].split(" && ")):
+            lines += _folded(command)
+    return lines
+
+
+def _folded(command: str) -> list[str]:
+    """Return lines of a command in 80 columns, longer only for a longer word."""
+    first, *words = map(shlex.quote, shlex.split(command))
+    lines = [f"  {first}"]
+    for word in words:
+        if len(lines[-1]) + len(word) + len("  \\") > WIDTH:
+            lines[-1] += " \\"
+            lines.append(f"    {word}")
+        else:
+            lines[-1] += f" {word}"
     return lines
 
 

@@ -166,18 +166,6 @@ GRADED = {
     "`wake`": "wake",
     "`ellipsoids`": "ellipsoids",
 }
-EQUAL = {
-    "`heat`": "heat",
-    "`elasticity`": "elasticity",
-    "`wake`": "wake",
-    "`ellipsoids`": "ellipsoids",
-    "steep Burgers": "burgers-steep",
-    "long KdV": "kdv-long",
-    "rough Navier–Stokes": "navier-stokes-rough",
-    "rough Navier–Stokes, 5 % of noise on the inputs": "navier-stokes-rough-noise-5",
-    "lognormal Darcy": "darcy-lognormal",
-    "compressible flow with shocks": "euler",
-}
 LONG = {"elasticity": "elasticity", "Darcy, 256 points": "darcy-256"}
 
 
@@ -203,19 +191,13 @@ def equal_time_table() -> str:
 
     Problems and variants that have not run yet are left out.
     """
-    folder = shipped_results("equal-time", "cpu")
-    own, rows = ("nfs", "fno-spline", "nfs-paper"), read_table(folder / RESULTS)
-    done = [row for row in rows if row["status"] == "ok" and learns(row["variant"])]
-    names = list(dict.fromkeys(row["variant"] for row in done))
-    ran = {row["problem"] for row in done if row["variant"] == "nfs"}
-    problems = {title: problem for title, problem in EQUAL.items() if problem in ran}
+    folder, (problems, names) = shipped_results("equal-time", "cpu"), _ran()
     heads, lines = _error_rows("equal-time", problems, names)
-    about = folder / ABOUT
-    apart = about.exists() and json.loads(about.read_text())["data_seeds"]
-    samples = read_samples(rows, folder, apart=apart)
+    apart = json.loads((folder / ABOUT).read_text())["data_seeds"]
+    samples = read_samples(read_table(folder / RESULTS), folder, apart=apart)
     for problem, line in zip(problems.values(), lines, strict=True):
         mean = _errors("equal-time", problem, "mae")[0]
-        best = mean[[n for n in mean.index if learns(n) and n not in own]].idxmin()
+        best = _best_other(mean, trained=True)
         interval = ratio_interval(samples, problem, "nfs", best)
         line.append(f"{ratio_text(mean['nfs'] / mean[best], interval)}, `{best}`")
     return _table([*heads, "MAE of `nfs` over the best other"], lines, numbers=True)
@@ -223,41 +205,52 @@ def equal_time_table() -> str:
 
 def cost_table() -> str:
     """Parameters, and epochs in the time of a run, by problem and variant."""
-    table = pd.DataFrame(read_table(shipped_results("equal-time", "cpu") / RESULTS))
-    table = table[(table["status"] == "ok") & table["variant"].map(learns)]
-    keys = ["parameters", "seconds_per_epoch", "epochs"]
+    problems, names = _ran()
+    table, rows = _results("equal-time"), []
+    keys = ["parameters", "epochs"]
     means = table.astype(dict.fromkeys(keys, float)).groupby(["problem", "variant"])
-    cost, names = means[keys].mean(), [*dict.fromkeys(table["variant"])]
-    rows = []
-    for title, problem in EQUAL.items():
-        if (problem, "nfs") in cost.index:
-            texts = {
-                name: f"{one.parameters / 1e6:.2g} M, {one.epochs:.0f}"
-                for name, one in cost.loc[problem].iterrows()
-            }
-            rows.append([title, *(texts.get(name, "–") for name in names)])
+    cost = means[keys].mean()
+    for title, problem in problems.items():
+        texts = {
+            name: f"{one.parameters / 1e6:.2g} M, {one.epochs:.0f}"
+            for name, one in cost.loc[problem].iterrows()
+        }
+        rows.append([title, *(texts.get(name, "–") for name in names)])
     heads = ["parameters, epochs", *(f"`{name}`" for name in names)]
     return _table(heads, rows, numbers=True)
 
 
 def readme_table() -> str:
-    """Errors of ``nfs``, without its learned layers, and of the best of others."""
+    """Errors of ``nfs``, of a reduced one, and of the best of others."""
     heads = ["test error", "`nfs`", "reduced `nfs`", "best other model"]
     heads, rows = [*heads, "best baseline without a network"], []
     for title, (suite, problem, measure, ablated) in README.items():
         mean, texts = _errors(suite, problem, measure)
-        own = ("nfs", "fno-spline")  # what trains for longer is no rival
-        others = [
-            n for n in mean.index if not n.startswith(own) and not n.endswith("-long")
-        ]
-        chosen = [ablated]
-        for trained in (True, False):
-            chosen += [mean[[n for n in others if learns(n) == trained]].idxmin()]
+        chosen = [ablated, *(_best_other(mean, trained=t) for t in (True, False))]
         cells = [texts["nfs"], *(f"{texts[name]} (`{name}`)" for name in chosen)]
         best = mean.loc[["nfs", *chosen]].argmin()
         cells[best] = f"**{cells[best]}**"
         rows.append([title, *cells])
     return _table(heads, rows, numbers=True)
+
+
+def _ran() -> tuple[dict[str, str], list[str]]:
+    """Problems by title and variants that have run in equal time."""
+    table = _results("equal-time")
+    there = {*table["problem"]}
+    problems = {
+        t: problem for t, problem in (GRADED | EVEN).items() if problem in there
+    }
+    return problems, [name for name in table["variant"].unique() if learns(name)]
+
+
+def _best_other(mean: pd.Series[float], trained: bool) -> str:
+    """The variant with the smallest error that is not ours, or the best baseline."""
+    own = ("nfs", "fno-spline")  # what trains for longer is no rival
+    others = [
+        n for n in mean.index if not n.startswith(own) and not n.endswith("-long")
+    ]
+    return str(mean[[n for n in others if learns(n) == trained]].idxmin())
 
 
 def _error_rows(
@@ -268,18 +261,23 @@ def _error_rows(
         mean, texts = _errors(suite, problem)
         best = mean.reindex(names).idxmin()
         texts[best] = f"**{texts[best]}**"
-        base = mean[[name for name in mean.index if not learns(name)]].idxmin()
+        base = _best_other(mean, trained=False)
         cells = [texts.get(name, "–") for name in names]
         rows.append([title, *cells, f"{texts[base]} ({base.replace('-', ' ')})"])
     return ["relative L2", *(f"`{name}`" for name in names), "best baseline"], rows
+
+
+def _results(suite: str) -> pd.DataFrame:
+    table = pd.DataFrame(read_table(shipped_results(suite, "cpu") / RESULTS))
+    return table[table["status"] == "ok"]
 
 
 def _errors(
     suite: str, problem: str, measure: str = "rel_l2"
 ) -> tuple[pd.Series[float], dict[str, str]]:
     """Mean errors over seeds by variant, and their texts; a star marks one seed."""
-    table = pd.DataFrame(read_table(shipped_results(suite, "cpu") / RESULTS))
-    table = table[(table["problem"] == problem) & (table["status"] == "ok")]
+    table = _results(suite)
+    table = table[table["problem"] == problem]
     errors = table.astype({measure: float}).groupby("variant")[measure]
     mean, count = errors.mean(), errors.count()
     stars = {name: "\\*" * bool(count[name] == 1) for name in mean.index}

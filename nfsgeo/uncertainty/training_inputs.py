@@ -32,9 +32,9 @@ SCALES = [f"within {num} neighbouring points" for num in NEAREST[1:]]
 SCALES += [f"beyond {NEAREST[-1]} neighbouring points"]
 # Some statistics never vary in training, such as the spacing of one mesh.
 LEAST_STD, SHRINKAGE, QUANTILE, MARGIN = 0.1, 0.02, 0.99, 1.1
-TEXT = "%(samples)d of %(of)d samples are unlike those of training. In the sample that "
-TEXT += "differs most, the %(statistic)s is %(off).3g standard deviations from its mean "
-TEXT += "in training"
+TEXT = "%(samples)d of %(of)d samples are unlike those of training. "
+TEXT += "In the sample that differs most, the %(statistic)s is "
+TEXT += "%(off).3g standard deviations from its mean in training"
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ class InputStatistics:
         off = torch.cat([means[:-1] - means[1:], means[-1:]])
         square = (off - off.nanmean(1, keepdim=True)).square().nanmean(1)
         for k, (name, u) in enumerate(fields.items()):
-            for scale, std in zip(SCALES, square[:, k].sqrt().nan_to_num(), strict=True):
-                text = f"variation of {name} {scale}"
-                statistics[text] = (std + 1e-4).log()
+            stds = square[:, k].sqrt().nan_to_num()
+            for scale, std in zip(SCALES, stds, strict=True):
+                statistics[f"variation of {name} {scale}"] = (std + 1e-4).log()
             statistics[f"mean of {name}"] = u.nanmean().nan_to_num()
             statistics[f"largest {name}"] = (u.nan_to_num().abs().max() + 1e-4).log()
         statistics["spacing of points"] = self.spacing

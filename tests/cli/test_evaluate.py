@@ -15,12 +15,14 @@ from nfsgeo_cli.terminal import report
 
 
 def lines(result: Result) -> list[str]:
-    """What a command printed, in 80 columns but for paths and commands to copy."""
+    """What a command printed, at most 80 columns wide but for paths, never broken.
+
+    A wide line has no more than a word before the path.
+    """
     assert result.exit_code == 0, result.output
     found = result.stdout.splitlines()
-    wide = [line for line in found if len(line) > 80 and line[:9] != "  nfsgeo "]
-    paths = [line.partition(" ")[2] for line in wide]
-    assert all(path.startswith("/") and " " not in path for path in paths), wide
+    wide = [line.removesuffix(" \\").split() for line in found if len(line) > 80]
+    assert all(len(words) < 3 and words[-1].startswith("/") for words in wide), wide
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from nfsgeo.config import RunConfig
 from nfsgeo.training.trainer import read_history
 from nfsgeo_cli import main
-from nfsgeo_cli.next_steps import remarks
+from nfsgeo_cli.next_steps import remarks, text_of
 
 
 def parsed(command: str) -> click.Context:
@@ -21,7 +21,7 @@ def parsed(command: str) -> click.Context:
 
 
 def test_the_last_lines_are_commands_for_this_run(training):
-    lines = training.stdout.splitlines()
+    lines = training.stdout.replace(" \\\n   ", "").splitlines()
     commands = [line.strip() for line in lines if line.startswith("  nfsgeo ")]
     verbs = {parsed(command).info_name for command in commands}
     assert {"predict", "train", "compare"} <= verbs
@@ -46,6 +46,13 @@ def test_the_commands_for_the_next_steps_run(nfsgeo, waves):
     assert {"predict", "evaluate", "train", "compare"} <= {*run}
     assert Path("my run-predicted.nc").is_file()
     assert all(command in trained.stderr for command in shlex.split("predict compare"))
+
+
+def test_printed_commands_are_folded_at_80_columns():
+    words = ["nfsgeo", "train", "--data", "/a b/" + 90 * "c", *4 * ["--set", "a.b=c d"]]
+    printed = text_of([{"why": "Train", "command": shlex.join(words)}])[3:]
+    assert shlex.split(" ".join(printed).replace("\\ ", "")) == words
+    assert sum(len(line) > 80 for line in printed) == 1 < len(printed)
 
 
 FALLING = [(3.0, 3.1, 9.0), (2.0, 2.1, 6.0), (1.0, 1.1, 4.0), (0.9, 1.0, 3.0)]

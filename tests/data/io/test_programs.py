@@ -136,41 +136,11 @@ def nemo():
     )
 
 
-def argo():
-    """Profiles, each at a time and a place of its own."""
-    dims = ("N_PROF", 6), ("N_LEVELS", 4)
-    about = {"units": "days since 1950-01-01 00:00:00 UTC", "standard_name": "time"}
-    return xarray.Dataset(
-        {
-            "JULD": ("N_PROF", np.arange(6) * 10.0, about | {"axis": "T"}),
-            "LATITUDE": u(dims[0], units="degree_north", axis="Y"),
-            "LONGITUDE": u(dims[0], units="degree_east", axis="X"),
-            "PRES": u(*dims, axis="Z"),
-            "TEMP": u(*dims),
-            "TEMP_QC": (["N_PROF", "N_LEVELS"], np.full((6, 4), b"1", "S1")),
-        }
-    )
-
-
 def griddap():
     dims = ("time", 8), ("altitude", 1), ("latitude", 4), ("longitude", 5)
     altitude = ("altitude", [0.0], {"axis": "Z", "positive": "up"})
     sst = u(*dims, _FillValue=np.float32(-9999999))
     return xarray.Dataset({"sst": sst}, {"time": TIMES, "altitude": altitude} | PLACES)
-
-
-def tabledap():
-    """A table in NetCDF: all along one dimension."""
-    time = {"units": "seconds since 1970-01-01T00:00:00Z", "axis": "T"}
-    return xarray.Dataset(
-        {
-            "station": ("row", np.repeat(["a1", "b2"], 3).astype("S2")),
-            "time": ("row", np.tile(np.arange(3) * 3600.0, 2), time),
-            "latitude": ("row", np.repeat([1.0, 2.0], 3), NORTH),
-            "longitude": ("row", np.repeat([4.0, 5.0], 3), EAST),
-            "wtmp": u(("row", 6)),
-        }
-    )
 
 
 def mpas():
@@ -388,18 +358,3 @@ def test_radians_become_degrees(program):
     name = "lonCell" if program is mpas else "clon"
     x = np.degrees(dataset[name].values)
     np.testing.assert_allclose(fields.coordinates()[:, 0], x, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [(argo, "profiles or trajectories"), (tabledap, "to_dataframe().to_csv()")],
-)
-def test_programs_that_are_refused(program, words, tmp_path, one_line):
-    program().to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
-    assert words in one_line(nfsgeo.open, tmp_path / "a.nc")
-    xarray.open_dataset(tmp_path / "a.nc", decode_times=False)
-    table = xarray.open_dataset(tmp_path / "a.nc")
-    if program is tabledap:  # the remedy
-        table.to_dataframe().to_csv(tmp_path / "a.csv", index=False)
-        fields = nfsgeo.open(tmp_path / "a.csv")
-        assert fields.component_names == ["wtmp"] and len(fields.times) == 3

@@ -1,0 +1,56 @@
+"""Files of programs that are no fields on points, which are refused with a remedy."""
+
+import numpy as np
+import pytest
+import xarray
+
+import nfsgeo
+
+RANDOM = np.random.default_rng(0)
+NORTH = {"units": "degree_north", "axis": "Y"}
+EAST = {"units": "degree_east", "axis": "X"}
+
+
+def argo():
+    """Profiles, each at a time and a place of its own."""
+    dims = ["N_PROF", "N_LEVELS"]
+    about = {"units": "days since 1950-01-01 00:00:00 UTC", "standard_name": "time"}
+    return xarray.Dataset(
+        {
+            "JULD": ("N_PROF", np.arange(6) * 10.0, about | {"axis": "T"}),
+            "LATITUDE": ("N_PROF", RANDOM.random(6), NORTH),
+            "LONGITUDE": ("N_PROF", RANDOM.random(6), EAST),
+            "PRES": (dims, RANDOM.random((6, 4)), {"axis": "Z"}),
+            "TEMP": (dims, RANDOM.random((6, 4))),
+            "TEMP_QC": (dims, np.full((6, 4), b"1", "S1")),
+        }
+    )
+
+
+def tabledap():
+    """A table in NetCDF: all along one dimension."""
+    time = {"units": "seconds since 1970-01-01T00:00:00Z", "axis": "T"}
+    return xarray.Dataset(
+        {
+            "station": ("row", np.repeat(["a1", "b2"], 3).astype("S2")),
+            "time": ("row", np.tile(np.arange(3) * 3600.0, 2), time),
+            "latitude": ("row", np.repeat([1.0, 2.0], 3), {"units": "degrees_north"}),
+            "longitude": ("row", np.repeat([4.0, 5.0], 3), {"units": "degrees_east"}),
+            "wtmp": ("row", RANDOM.random(6)),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [(argo, "profiles or trajectories"), (tabledap, "to_dataframe().to_csv()")],
+)
+def test_programs_that_are_refused(program, words, tmp_path, one_line):
+    program().to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    assert words in one_line(nfsgeo.open, tmp_path / "a.nc")
+    xarray.open_dataset(tmp_path / "a.nc", decode_times=False)
+    table = xarray.open_dataset(tmp_path / "a.nc")
+    if program is tabledap:  # the remedy
+        table.to_dataframe().to_csv(tmp_path / "a.csv", index=False)
+        fields = nfsgeo.open(tmp_path / "a.csv")
+        assert fields.component_names == ["wtmp"] and len(fields.times) == 3
