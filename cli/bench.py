@@ -116,12 +116,6 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @verb
 @run_options
 @option("--data-folder", Path, "Folder of the files that the suite's problems name.")
-@option("--data-seeds", bool, "Generate a data set from each seed.")
-@option(
-    "--equal-time",
-    Path,
-    "Folder of results; train all for as long as the first variant took there.",
-)
 @option(
     "--launcher",
     ["local", "slurm"],
@@ -135,8 +129,6 @@ def suite(
     scale: str,
     out: Path,
     data_folder: Path | None,
-    data_seeds: bool,
-    equal_time: Path | None,
     launcher: str,
     slurm: tuple[str, ...],
     as_json: bool,
@@ -159,19 +151,14 @@ def suite(
         options["slurm"] = parse_settings(slurm, "--slurm")
     name = str(context.info_name)
     content = suites.read_suite(suites.find_suite(name))
-    sources = {"data_folder": data_folder, "data_seeds": data_seeds}
-    runs, absent = suites.planned_runs(
-        content, scale, out, equal_time=equal_time, **sources
-    )
+    runs, absent = suites.planned_runs(content, scale, out, data_folder=data_folder)
     for line in absent:
         click.echo(f"skipped  {line}", err=as_json or not options["dry_run"])
     command = f"nfsgeo bench {name} --scale {scale} --out {out}"
     command += "" if data_folder is None else f" --data-folder {data_folder}"
-    command += " --data-seeds" * data_seeds
-    command += "" if equal_time is None else f" --equal-time {equal_time}"
 
     def write() -> None:
-        suites.write_tables(content, runs, out, scale, command, data_seeds)
+        suites.write_tables(content, runs, out, scale, command)
         suites.write_suite_report(out)
 
     rows = suites.collect(carry_out(runs, out, write, as_json=as_json, **options), out)

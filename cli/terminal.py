@@ -26,7 +26,6 @@ GROUPS = {
     "Domain": {"axis", "sphere", "obstacles", "region"},
     "Unseen meshes": {"factors", "repeats", "unseen_at"},
     "Time steps": {"first", "steps", "lead_times"},
-    "Data": {"data_folder", "data_seeds"},
     "Where runs are carried out": {"jobs", "launcher", "slurm"},
     "General": {"device", "as_json"},
 }

@@ -76,7 +76,7 @@ def write_suite_report(folder: Path) -> Path:
     about = json.loads((folder / ABOUT).read_text())
     suite = read_suite(find_suite(about["suite"]))
     paper, means = paper_values(suite), seed_means(rows)
-    samples = read_samples(rows, folder, apart=about.get("data_seeds", False))
+    samples = read_samples(rows, folder, apart=suite.data_seeds)
     page = _Page(suite, means, rows, paper, samples, folder)
     failures = {
         f"{row['problem']} {row['variant']}, seed {row['seed']}": [

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from nfsgeo.config.errors import unknown
 from nfsgeo.data.pde import find_equation
@@ -25,7 +23,7 @@ from nfsgeo_benchmarks.suites.suite import (
     shipped_results,
     shipped_scales,
 )
-from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, finished, read_table
+from nfsgeo_benchmarks.suites.tables import CHOICES, finished, read_table
 
 EPOCHS = "trainer.epochs"
 # No part of a name where they are empty.
@@ -97,7 +95,7 @@ def runs_of(suite: Suite, scale: str, folder: Path | None = None) -> list[Run]:
                     settings = at.settings(name, variant, seed)
                     # As slow as a training, and the same for all of them.
                     more["boosting"] = suite.stations and variant == variants[0]
-                    data = at.data(name, folder)
+                    data = at.data(name, seed, folder)
                     runs.append(Run(name, variant, seed, data, settings, **more))
         return runs
 
@@ -134,8 +132,6 @@ def planned_runs(
     out: Path,
     *,
     data_folder: Path | None = None,
-    data_seeds: bool = False,
-    equal_time: Path | None = None,
 ) -> tuple[list[Run], list[str]]:
     """The runs of a suite that are finished or whose data are available.
 
@@ -144,9 +140,6 @@ def planned_runs(
         scale: Name of the scale.
         out: Folder of the suite's tables and runs.
         data_folder: Folder of the files that problems name.
-        data_seeds: Whether each seed has data that are generated from it.
-        equal_time: Folder of a table of results, by whose times all variants train for
-            as long as the first one; those without a time there are left out.
 
     Returns:
         The runs, and a line for each problem whose files are missing.
@@ -159,8 +152,6 @@ def planned_runs(
         expected = "none, since the data of this suite are generated"
         raise UserError(f"--data-folder {data_folder}", expected, "leave it out")
     runs = runs_of(suite, scale, data_folder)
-    if data_seeds:
-        runs = [_with_data_seed(run) for run in runs]
     files = {r.problem: r.data for r in runs if isinstance(r.data, DataFiles)}
     absent = {name: line for name, data in files.items() if (line := data.absent())}
     done = finished(runs, out)
@@ -173,43 +164,7 @@ def planned_runs(
     for problem in {run.problem for run in runs}:
         absent.pop(problem, None)
     lines = [f"{problem}: {line}" for problem, line in absent.items()]
-    return runs if equal_time is None else in_equal_time(runs, equal_time), lines
-
-
-def _with_data_seed(run: Run) -> Run:
-    """The run on samples that are generated from its own seed."""
-    if not isinstance(run.data, DataSet):
-        given = f"--data-seeds with the problem {run.problem}"
-        todo = "leave it out, or choose a suite without such a problem"
-        raise UserError(given, "data that nfsgeo generates", todo)
-    return replace(run, data=run.data.model_copy(update={"seed": run.seed}))
-
-
-def in_equal_time(runs: Sequence[Run], folder: Path) -> list[Run]:
-    """The runs with as many epochs as take the time of the first variant.
-
-    Times are the shortest of the seeds in ``results.csv`` of ``folder``, those with the
-    least work beside them. Runs whose time is not there are left out.
-
-    Raises:
-        UserError: It has the times of none.
-    """
-    columns = ["problem", "variant", "epochs", "seconds_per_epoch"]
-    table = pd.DataFrame(read_table(folder / RESULTS), columns=columns).dropna()
-    times = table.astype(dict.fromkeys(columns[2:], float)).groupby(columns[:2]).min()
-    base = {run.problem: run.variant for run in reversed(runs)}
-    timed = []
-    for run in runs:
-        key, first = (run.problem, run.variant), (run.problem, base[run.problem])
-        if {key, first} <= {*times.index}:
-            total = float(times.loc[first].product())
-            epochs = max(1, round(total / times.at[key, "seconds_per_epoch"]))
-            timed.append(replace(run, settings={**run.settings, EPOCHS: epochs}))
-    if not timed:
-        given = f"--equal-time {folder}, where no run has a time"
-        todo = "run the suite there at this scale first"
-        raise UserError(given, f"{RESULTS} of the suite's runs", todo)
-    return timed
+    return runs, lines
 
 
 def selected(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
@@ -264,12 +219,14 @@ class _AtScale:
             self.choices = read_table(shipped_results(suite.path.stem, name) / CHOICES)
 
     def data(
-        self, problem: str, folder: Path | None = None
+        self, problem: str, seed: int = 0, folder: Path | None = None
     ) -> DataSet | DataFiles | Scenario:
         """The data of a problem; files are in a folder."""
         content = self.suite.problems[problem]
         if content.data:
-            return self.scale.data[content.data]
+            data = self.scale.data[content.data]
+            own = {"seed": seed} if self.suite.data_seeds else {}
+            return data.model_copy(update=own)
         if content.scenario:
             arguments = content.arguments.get(self.name, {})
             return Scenario(scenario=content.scenario, arguments=arguments)

@@ -107,7 +107,6 @@ class Search(Part):
 
     problems: tuple[str, ...]  # one at least for each number of space dimensions
     epochs: PositiveFloat = 1 / 3  # over those of a run without a budget of time
-    cost: PositiveFloat = 3  # longest time, over that of the trial without changes
     variants: tuple[str, ...]
     same: dict[str, str] = {}  # variants that take the choice of another
     trials: dict[str, Settings]
@@ -130,6 +129,7 @@ class Suite(Part):
     meshes: tuple[str, ...] = ()
     memory: bool = False
     seeds: dict[str, PositiveInt] = {}
+    data_seeds: bool = False
     search: Search | None = None
     published: bool = False
     stations: bool = False

@@ -7,7 +7,6 @@ runs, which hold checkpoints and predictions.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -121,12 +120,7 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
 
 
 def write_tables(
-    suite: Suite,
-    runs: Sequence[Run],
-    folder: Path,
-    scale: str,
-    command: str,
-    data_seeds: bool = False,
+    suite: Suite, runs: Sequence[Run], folder: Path, scale: str, command: str
 ) -> None:
     """Write the tables from which the report is drawn, ``results.csv`` and others.
 
@@ -142,7 +136,6 @@ def write_tables(
         folder: Where the folders of runs are, and the tables are written.
         scale: Name of the scale.
         command: The command that makes the tables again.
-        data_seeds: Whether each seed has data of its own.
     """
     rows, path = collect(runs, folder), suite.path
     assert path is not None
@@ -151,7 +144,6 @@ def write_tables(
         "suite": path.stem if shipped else str(path.absolute()),
         "scale": scale,
         "command": command,
-        "data_seeds": data_seeds,
     }
     columns = dict.fromkeys(name for row in rows for name in row)
     write_rows(folder / RESULTS, list(columns), rows)
@@ -218,9 +210,8 @@ def write_choices(
     """Write ``tuned.csv``: a row for each trial, and which of them are chosen.
 
     The smallest validation RMSE of the epochs counts. The best finished trial of a
-    variant on a problem is its choice for all problems in as many space dimensions,
-    among those that take at most ``search.cost`` times as long as the one that changes
-    nothing. Returns the rows of the file.
+    variant on a problem is its choice for all problems in as many space dimensions.
+    Returns the rows of the file.
     """
     assert suite.search is not None
     earlier = {row["folder"]: row for row in read_table(folder / CHOICES)}
@@ -233,12 +224,8 @@ def write_choices(
         measured = new if new.get("status") == "ok" else earlier.get(name, {})
         row |= {key: measured.get(key) for key in ("epochs", "seconds", "valid_rmse")}
         rows.append(row | {"chosen": 0, "folder": name})
-    table = pd.DataFrame(rows).astype({"seconds": float, "valid_rmse": float})
-    table = table[table["valid_rmse"].notna()]
-    plain = table["seconds"].where(table["settings"] == "{}")
-    plain = plain.groupby([table["problem"], table["variant"]]).transform("min")
-    cheap = table[table["seconds"] <= suite.search.cost * plain.fillna(math.inf)]
-    for best in cheap.groupby(["problem", "variant"])["valid_rmse"].idxmin():
+    table = pd.DataFrame(rows).astype({"valid_rmse": float}).dropna(subset="valid_rmse")
+    for best in table.groupby(["problem", "variant"])["valid_rmse"].idxmin():
         rows[best]["chosen"] = 1
     write_rows(folder / CHOICES, list(rows[0]), rows)
     return rows

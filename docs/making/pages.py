@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import html
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -24,7 +23,7 @@ from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_benchmarks.suites.ratios import ratio_interval, ratio_text, read_samples
 from nfsgeo_benchmarks.suites.suite import shipped_results
-from nfsgeo_benchmarks.suites.tables import ABOUT, RESULTS, learns, read_table
+from nfsgeo_benchmarks.suites.tables import RESULTS, learns, read_table
 
 __all__ = ["mathml", "on_files", "on_page_content", "on_page_markdown"]
 __all__ += ["with_generated_parts"]
@@ -147,18 +146,14 @@ def mathml(latex: str, block: bool = False) -> str:
     return f'<div class="formula">{made}</div>' if block else f"<span>{made}</span>"
 
 
-# Rows of tables of errors: titles by suite and problem.
+# Rows of tables of errors: titles of problems.
 EVEN = {
     "steep Burgers": "burgers-steep",
-    "steep Burgers, 5 % of noise on the inputs": "burgers-steep-noise-5",
     "long KdV": "kdv-long",
     "rough Navier–Stokes": "navier-stokes-rough",
     "rough Navier–Stokes, 5 % of noise on the inputs": "navier-stokes-rough-noise-5",
-    "Navier–Stokes, viscosity 1e-5": "navier-stokes-1e-5",
     "compressible flow with shocks": "euler",
     "lognormal Darcy": "darcy-lognormal",
-    "Darcy, 256 points": "darcy-256",
-    "Darcy in a cube": "darcy-3d",
 }
 GRADED = {
     "`heat`": "heat",
@@ -166,16 +161,61 @@ GRADED = {
     "`wake`": "wake",
     "`ellipsoids`": "ellipsoids",
 }
-LONG = {"elasticity": "elasticity", "Darcy, 256 points": "darcy-256"}
 
 
 # Rows of the table of the README: suite, problem, measure, and the ablated model.
 README = {
-    "steep Burgers": ("accuracy", "burgers-steep", "rel_l2", "fno-spline"),
-    "flow around bodies, graded meshes": ("graded", "heat", "rel_l2", "fno-spline"),
-    "elasticity, a mesh per sample": ("graded", "elasticity", "rel_l2", "fno-spline"),
+    "flow around bodies, graded meshes": ("accuracy", "heat", "rel_l2", "fno-spline"),
+    "elasticity, a mesh per sample": ("accuracy", "elasticity", "rel_l2", "fno-spline"),
+    "rough Navier–Stokes": ("accuracy", "navier-stokes-rough", "rel_l2", "fno-spline"),
     "APEBench's Korteweg–de Vries": ("apebench", "kdv", "gmean_nrmse", "nfs-small"),
 }
+
+
+# Rows of the table of ablations: what each variant of the suite leaves out or changes.
+CHANGED = {
+    "nfs-no-messages": "no learned messages, `neighbours=0`",
+    "nfs-no-path": "no [path past the grid](how-nfs-works.md#past-the-grid), "
+    "`point_channels=0` and `neighbours=0`",
+    "nfs-no-latent": "no [latent coordinates]"
+    "(how-nfs-works.md#latent-coordinates), `latent=false`",
+    "fno-spline": "none of these three, nor a learned kernel: `fno-spline`",
+    "nfs-kernel": "a learned kernel, `kernel=channel`",
+    "nfs-no-margin": "no margin beyond the grid, `margin=0`",
+    "nfs-no-skip": "no skips of the Fourier blocks, `skip=false`",
+    "nfs-full-modes": "no modes factorised by axis, `factorised=false`",
+    "nfs-norm": "Layer-Norm, `norm=channel`",
+    "nfs-no-norm": "no Layer-Norm, `norm=none`",
+    "nfs-mean": "the mean of the neighbours as base interpolation, `base=mean`",
+    "nfs-all-points": "no subsets of the points in training, `data.least_fraction=1`",
+    "nfs-one-mesh": "no mesh augmentation: one point set, no query points, uniform "
+    "weights",
+    "nfs-4-point-sets": "four point sets, `data.point_sets=4`",
+    "nfs-uniform": "uniform weights in the loss, `loss.weighting=uniform`",
+    "nfs-direct": "`model.prediction=direct`",
+    "nfs-damped": "`model.prediction=damped`",
+}
+
+
+def ablation_table() -> str:
+    """One row per variant: its relative L2 error over that of ``nfs``, by problem.
+
+    Both are means over the seeds that the variant has.
+    """
+    table = _results("ablations").astype({"rel_l2": float})
+    errors = table.set_index(["problem", "variant", "seed"])["rel_l2"].unstack(1)
+    there = errors.reindex(columns=[*CHANGED]).dropna(how="all").index.unique(0)
+    problems = {t: name for t, name in (GRADED | EVEN).items() if name in there}
+    rows = []
+    for variant, title in CHANGED.items():
+        pairs = (
+            errors.reindex(columns=["nfs", variant]).dropna().groupby("problem").mean()
+        )
+        ratios = (pairs[variant] / pairs["nfs"]).map("{:.2f}".format)
+        cells = [str(ratios.get(problem, "–")) for problem in problems.values()]
+        if {*cells} != {"–"}:
+            rows.append([title, *cells])
+    return _table(["changed", *problems], rows, numbers=True)
 
 
 def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:
@@ -186,17 +226,16 @@ def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:
     return _table(*_error_rows(suite, problems, variants.split()), numbers=True)
 
 
-def equal_time_table() -> str:
+def accuracy_table() -> str:
     """Errors after equal time, and the ratio of that of ``nfs`` to the best of others.
 
     Problems and variants that have not run yet are left out.
     """
-    folder, (problems, names) = shipped_results("equal-time", "cpu"), _ran()
-    heads, lines = _error_rows("equal-time", problems, names)
-    apart = json.loads((folder / ABOUT).read_text())["data_seeds"]
-    samples = read_samples(read_table(folder / RESULTS), folder, apart=apart)
+    folder, (problems, names) = shipped_results("accuracy", "cpu"), _ran()
+    heads, lines = _error_rows("accuracy", problems, names)
+    samples = read_samples(read_table(folder / RESULTS), folder, apart=True)
     for problem, line in zip(problems.values(), lines, strict=True):
-        mean = _errors("equal-time", problem, "mae")[0]
+        mean = _errors("accuracy", problem, "mae")[0]
         best = _best_other(mean, trained=True)
         interval = ratio_interval(samples, problem, "nfs", best)
         line.append(f"{ratio_text(mean['nfs'] / mean[best], interval)}, `{best}`")
@@ -206,7 +245,7 @@ def equal_time_table() -> str:
 def cost_table() -> str:
     """Parameters, and epochs in the time of a run, by problem and variant."""
     problems, names = _ran()
-    table, rows = _results("equal-time"), []
+    table, rows = _results("accuracy"), []
     keys = ["parameters", "epochs"]
     means = table.astype(dict.fromkeys(keys, float)).groupby(["problem", "variant"])
     cost = means[keys].mean()
@@ -235,8 +274,8 @@ def readme_table() -> str:
 
 
 def _ran() -> tuple[dict[str, str], list[str]]:
-    """Problems by title and variants that have run in equal time."""
-    table = _results("equal-time")
+    """Problems by title and variants of the suite ``accuracy`` that have run."""
+    table = _results("accuracy")
     there = {*table["problem"]}
     problems = {
         t: problem for t, problem in (GRADED | EVEN).items() if problem in there
@@ -246,10 +285,7 @@ def _ran() -> tuple[dict[str, str], list[str]]:
 
 def _best_other(mean: pd.Series[float], trained: bool) -> str:
     """The variant with the smallest error that is not ours, or the best baseline."""
-    own = ("nfs", "fno-spline")  # what trains for longer is no rival
-    others = [
-        n for n in mean.index if not n.startswith(own) and not n.endswith("-long")
-    ]
+    others = [n for n in mean.index if not n.startswith(("nfs", "fno-spline"))]
     return str(mean[[n for n in others if learns(n) == trained]].idxmin())
 
 
@@ -316,19 +352,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "formats written": formats_written,
     "cards": _cards,
     "errors in short": readme_table,
-    "errors even": partial(
-        error_table, "accuracy", EVEN, "nfs nfs-paper dse gino mppde transolver flare"
-    ),
+    "errors": accuracy_table,
+    "cost": cost_table,
+    "ablations": ablation_table,
     "errors graded": partial(
-        error_table,
-        "graded",
-        GRADED,
-        "nfs fno-spline dse dse-skip gino mppde flare transolver",
-    ),
-    "errors in equal time": equal_time_table,
-    "cost in equal time": cost_table,
-    "errors long": partial(
-        error_table, "accuracy", LONG, "nfs nfs-long dse dse-long transolver-long"
+        error_table, "ablations", GRADED, "nfs fno-spline dse dse-skip transolver"
     ),
 }
 

@@ -1,6 +1,6 @@
 """Draws the animation of the README, from a run of ``nfs`` on ``wake``:
 
-nfsgeo bench accuracy --scale cpu --only wake --only nfs --out wake
+nfsgeo bench ablations --scale cpu --only wake --only nfs --out wake
 python docs/making/wake.py wake/runs/wake-nfs-seed0-* docs/wake.gif
 """
 

@@ -12,7 +12,6 @@ from typing import Literal, Self
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import (
     Domain,
     Graphs,
@@ -70,9 +69,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             where coefficients jump.
         kernel_at: whether the sources of the kernel on the way to the grid are the
             ``points``, or the ``nodes`` of the grid after the base interpolation;
-            ``None`` for points with the mean and one radius, and else nodes.
-        radii: number of kernels among the nodes whose results are added, each with
-            three times the radius of the previous one.
+            ``None`` for points with the mean, and else nodes.
         absolute_position: whether the kernel depends on the position of the source. On
             a sphere, without it the model depends on no position and no direction, and
             commutes with rotations.
@@ -96,7 +93,6 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     back_width: PositiveInt | None = 8
     base: Literal["mean", "linear", "quadratic", "spline"] | None = None
     kernel_at: Literal["points", "nodes"] | None = None
-    radii: PositiveInt = 1
     absolute_position: bool = True
     latent: bool = False
     point_channels: NonNegativeInt = 0
@@ -108,16 +104,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         """Return the settings with the base interpolation filled in."""
         base = self.base or ("spline" if problem.has_time else "linear")
         # The mean of neighbours is too inaccurate as input of a kernel at the nodes.
-        several = self.radii > 1
-        kernel_at = self.kernel_at or (
-            "points" if base == "mean" and not several else "nodes"
-        )
-        if several and (self.kernel == "none" or kernel_at == "points"):
-            raise UserError(
-                f"radii {self.radii} with kernel {self.kernel} at {kernel_at}",
-                "a learned kernel at the nodes",
-                "set model.settings.radii=1, or choose a kernel and kernel_at=nodes",
-            )
+        kernel_at = self.kernel_at or ("points" if base == "mean" else "nodes")
         return self.model_copy(update={"base": base, "kernel_at": kernel_at})
 
 
@@ -172,13 +159,10 @@ class PointMixer(MixerOperator):
                 *(settings.grid, num_points, settings.base),
             )
         to_grid = to_points = None
-        wider = []
         if settings.kernel != "none":
             width = settings.width
             to_grid = self.learned(radius, width)
             to_points = self.learned(radius, back_width or width)
-            radii = [radius * 3**power for power in range(1, settings.radii)]
-            wider = [(r, self.learned(r, width)) for r in radii]
         resampling = InterpolationResampling(
             to_grid,
             to_points,
@@ -187,7 +171,6 @@ class PointMixer(MixerOperator):
             radius,
             interpolation=settings.base,
             kernel_at=settings.kernel_at,
-            wider=wider,
         )
         return resampling, shape, back_width
 

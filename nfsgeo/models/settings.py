@@ -19,6 +19,7 @@ RETIRED = {
     "backend": "auto",
     "inputs": True,
     "quadrature": False,
+    "radii": 1,
     "sampling_decay": None,
     "shared_by": 4,
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -159,11 +158,6 @@ class InterpolationResampling(Resampling):
         kernel_at: whether ``to_grid`` has its sources at the ``points``, or at the
             ``nodes``, to which the base interpolation has brought the inputs. Then no
             learned weight depends on the mesh.
-        wider: pairs of a radius and a further kernel among the nodes, whose result is
-            added. They need ``kernel_at="nodes"``.
-
-    Raises:
-        ValueError: for ``wider`` kernels without a learned ``to_grid`` at the nodes.
     """
 
     grid: Tensor
@@ -179,21 +173,13 @@ class InterpolationResampling(Resampling):
         *,
         interpolation: Interpolation = "mean",
         kernel_at: Literal["points", "nodes"] = "points",
-        wider: Sequence[tuple[float, KernelInterpolation]] = (),
     ) -> None:
         super().__init__()
         self.to_grid = to_grid
-        self.wider = nn.ModuleList(kernel for _, kernel in wider)
-        self._wider_radii = [radius for radius, _ in wider]
         self.from_grid = from_grid
         self.shape = tuple(shape)
         self.kernel_at = kernel_at
         self.kernel_among_nodes = kernel_at == "nodes" and to_grid is not None
-        if wider and not self.kernel_among_nodes:
-            raise ValueError(
-                f"{len(wider)} wider kernels with kernel_at={kernel_at!r}, to_grid "
-                f"{to_grid}; expected a KernelInterpolation at the nodes"
-            )
         self.builder = GraphBuilder(
             domain,
             radius,
@@ -244,12 +230,9 @@ class InterpolationResampling(Resampling):
             # components to interpolate than the lifted field, and positions of nodes
             # are exact, while interpolated ones depend on the mesh where axes wrap.
             inputs, nodes = self._at_nodes(features, graphs)
-            field = fields = _stacked(*lift(inputs, nodes))
+            field = _stacked(*lift(inputs, nodes))
             if self.to_grid is not None:
-                field = self.to_grid(fields, nodes, graphs.edges["nodes-0"], inputs)
-            for number, kernel in enumerate(self.wider, 1):
-                edges = graphs.edges[f"nodes-{number}"]
-                field = field + kernel(fields, nodes, edges, inputs) - fields
+                field = self.to_grid(field, nodes, graphs.edges["nodes"], inputs)
         if self.mask is not None:
             field = field * self.mask.repeat(graphs.num_samples, 1, 1)
         field = self.on_grid(field, graphs)
@@ -283,23 +266,16 @@ class InterpolationResampling(Resampling):
         return result
 
     def among_nodes(self, device: torch.device) -> dict[str, BipartiteGraph]:
-        """Return the graphs among the nodes by name; none without a kernel.
+        """Return the graph among the nodes by its name; none without a kernel.
 
-        They do not depend on the mesh, and are cached for each device.
+        It does not depend on the mesh, and is cached for each device.
         """
         if not self.kernel_among_nodes:
             return {}
         if device not in self._nodes:
             grid = equispaced_grid(self.builder.domain, self.shape)
-            # The spline at a node is the value there.
-            builders = [self.builder] + [
-                replace(self.builder, radius=radius, interpolation="spline")
-                for radius in self._wider_radii
-            ]
-            self._nodes[device] = {
-                f"nodes-{number}": builder.points_to_points(grid).to(device)
-                for number, builder in enumerate(builders)
-            }
+            graph = self.builder.points_to_points(grid).to(device)
+            self._nodes[device] = {"nodes": graph}
         return self._nodes[device]
 
     def _at_nodes(self, features: Tensor, graphs: Graphs) -> tuple[Tensor, Tensor]:

@@ -11,8 +11,7 @@ import pytest
 from commands import refused
 
 from nfsgeo.files import only_here
-from nfsgeo.training.artifacts import write_rows
-from nfsgeo_benchmarks.suites import planned_runs, read_suite, shipped_suites
+from nfsgeo_benchmarks.suites import read_suite, shipped_suites
 from nfsgeo_benchmarks.suites.suite import shipped_results
 
 OPTIONS = ("small", "--scale", "tiny", "--out", "o")
@@ -111,35 +110,12 @@ def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(bench, small):
     refused(bench("own.yaml", *options), *words)
 
 
-def test_the_committed_runs_on_data_sets_from_other_seeds_count_as_finished(bench):
+@pytest.mark.parametrize("name", ["accuracy", "ablations"])
+def test_committed_runs_count_as_finished(bench, name):
     Path("o").mkdir()
-    shutil.copy(shipped_results("data-seeds", "cpu") / "results.csv", "o")
-    options = ("accuracy", "--scale", "cpu", "--data-seeds", "--dry-run", "--out", "o")
-    lines = bench(*options).stdout.splitlines()
+    shutil.copy(shipped_results(name, "cpu") / "results.csv", "o")
+    lines = bench(name, "--scale", "cpu", "--dry-run", "--out", "o").stdout.splitlines()
     finished = {line.split()[1] for line in lines if line.startswith("finished")}
     with open("o/results.csv") as file:
         folders = {row["folder"] for row in csv.DictReader(file) if row["folder"]}
     assert {f"runs/{name}" for name in finished} == folders
-
-
-@pytest.mark.parametrize("name", ["stations", "apebench"])
-def test_data_of_others_cannot_be_generated_from_seeds(bench, name):
-    result = bench(name, "--scale", "smoke", "--data-seeds", "--out", "o")
-    refused(result, "expected data that nfsgeo generates")
-
-
-def test_in_equal_time_slower_models_have_fewer_epochs(bench, small):
-    folder, rows = Path("first"), []
-    for seed, seconds in enumerate((1.0, 3.0)):
-        for variant, factor in (("dse", 2.0), ("wide", 0.5)):
-            about = {"problem": "waves", "variant": variant, "seed": seed}
-            rows.append(about | {"epochs": 6, "seconds_per_epoch": factor * seconds})
-    folder.mkdir()
-    write_rows(folder / "results.csv", list(rows[0]), rows)
-    suite, times = read_suite(small), {"equal_time": folder}
-    runs, _ = planned_runs(suite, "tiny", Path("o"), **times)
-    found = {run.variant: run.settings for run in runs}
-    assert {k: v["trainer.epochs"] for k, v in found.items()} == {"dse": 6, "wide": 24}
-    options = ("--scale", "tiny", "--dry-run", "--out", "o", "--equal-time")
-    assert len(bench("small", *options, "first").stdout.splitlines()) == len(runs)
-    refused(bench("small", *options, "second"), "second")

@@ -50,19 +50,19 @@ def test_trials_are_short_and_differ_in_their_settings(searched):
     assert not {run.name for run in trials} & {run.name for run in whole}
 
 
-def test_what_costs_three_times_as_much_is_not_chosen(searched, tmp_path):
+def test_the_smallest_validation_error_is_chosen(searched, tmp_path):
     suite = read_suite(searched)
     trials = trials_of(suite, "tiny")
-    measured = {"default": (1.0, 0.3), "slow": (3.1, 0.1), "deep": (2.9, 0.2)}
+    measured = {"default": 0.3, "slow": 0.1, "deep": 0.2}
     for run in trials:
         folder = tmp_path / "runs" / run.name
         folder.mkdir(parents=True)
-        seconds, error = measured[run.trial]
-        row = {"status": "ok", "epochs": 1, "seconds": seconds, "valid_rmse": error}
+        row = {"status": "ok", "epochs": 1, "seconds": 1.0}
+        row["valid_rmse"] = measured[run.trial]
         write_json(folder / RESULT, {"row": row})
     rows = suites.write_choices(suite, trials, tmp_path)
     chosen = {row["trial"]: row["chosen"] for row in rows}
-    assert chosen == {"default": 0, "slow": 0, "deep": 1}
+    assert chosen == {"default": 0, "slow": 1, "deep": 0}
 
 
 def test_a_problem_takes_the_choices_of_the_one_it_is_like(searched):
@@ -101,9 +101,6 @@ def test_trials_have_the_budget_of_a_run(searched):
 
 @pytest.mark.slow
 def test_the_best_on_validation_samples_is_used_in_every_run(searched, bench):
-    # Whatever the trials cost: the times of runs as short as these mean nothing.
-    text = searched.read_text()
-    searched.write_text(text.replace("epochs: 0.5", "epochs: 0.5\n  cost: 1000"))
     tune = partial(bench, "tune", "small", "--scale", "tiny", "--out", "t")
     plan = tune("--dry-run").stdout.splitlines()
     assert [line.split()[:2] for line in plan] == [["to", "run"]] * 3

@@ -79,10 +79,10 @@ def test_equals_the_model_on_graded_meshes(dim):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
-    ["gaps", "forcing", "times and forcing", "damped", "season", "boundary", "radii"],
+    ["gaps", "forcing", "times and forcing", "damped", "season", "boundary", "kernel"],
 )
 def test_programs_have_every_transform(kind):
-    """Gaps, what is known ahead, lead times, damping, walls, and several radii."""
+    """Gaps, what is known ahead, lead times, damping, walls, and a kernel."""
     random = np.random.default_rng(0)
     u, pos = random.normal(size=(8, 40, 9)).cumsum(2), random.random((40, 2))
     if kind == "gaps":
@@ -102,8 +102,8 @@ def test_programs_have_every_transform(kind):
     settings |= {"data.boundary_inputs": kind == "boundary"}
     forms = {"damped": "damped", "season": "linear"}
     settings |= {"model.prediction": forms.get(kind, "residual")}
-    if kind == "radii":  # the graphs among the nodes are constants of the program
-        settings |= {"model.settings.kernel": "channel", "model.settings.radii": 2}
+    if kind == "kernel":  # the graph among the nodes is a constant of the program
+        settings |= {"model.settings.kernel": "channel"}
     run = nfsgeo.fit(nfsgeo.prepare(data, settings), Path("run")).root
     program = torch.export.load(nfsgeo.export(run, Path("run.pt2"))).module()
     forecaster, given = nfsgeo.load(run), dict[str, torch.Tensor]()

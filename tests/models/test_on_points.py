@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model, mixer
 from nfsgeo.models.settings import SpectralSettings
@@ -55,27 +54,6 @@ def test_every_point_has_neighbours_on_the_grid(name, num_points):
     wanted = 2.3 * math.log(min(math.prod(resampling.shape), num_points))
     assert graph.degree().double().mean() == pytest.approx(wanted, rel=0.1)
     assert graph.degree().min() >= 4
-
-
-@pytest.mark.parametrize("periodic", [True, False])
-def test_kernels_of_several_radii(periodic):
-    """Those among the nodes are trained, and the widest reaches all over the box."""
-    p = replace(problem(num_points=50), domain=Domain.unit(2, periodic=periodic))
-    settings = {"width": 8, "hidden": 8, "grid": 8, "radii": 3, "radius": 0.16}
-    model = build_model("nfs-vit", p, settings)
-    x, pos = torch.randn(100, 3, 1), torch.rand(100, 2)
-    model(x, pos, torch.arange(2).repeat_interleave(50)).square().mean().backward()
-    for kernel in (model.resampling.to_grid, *model.resampling.wider):
-        assert all(p.grad.isfinite().all() for p in kernel.parameters())
-    graphs = model.resampling.among_nodes(pos.device).values()
-    sizes = [graph.num_edges / 64 for graph in graphs]
-    assert 1 < sizes[0] < sizes[1] < sizes[2] == 64
-
-
-@pytest.mark.parametrize("clash", [{"kernel": "none"}, {"kernel_at": "points"}])
-def test_several_radii_need_a_kernel_at_the_nodes(clash):
-    with pytest.raises(UserError, match="radii 3 .* kernel"):
-        build_model("nfs-vit", problem(), {"radii": 3, **clash})
 
 
 @pytest.mark.parametrize("rows", [10, 70, 10**6], ids=["single", "some", "all"])

@@ -15,22 +15,19 @@ from nfsgeo.nn import (
 DOMAIN, RADIUS, CHANNELS = Domain.unit(2), 0.15, 4
 
 
-def resampling(
-    kernel_at: str, base: str = "spline", wider: tuple[float, ...] = ()
-) -> InterpolationResampling:
+def resampling(kernel_at: str, base: str = "spline") -> InterpolationResampling:
     torch.manual_seed(0)
     layers = []
-    for radius in (RADIUS, RADIUS, *wider):
-        network = EdgeNetwork(2, CHANNELS, 8, scale=radius)
+    for _ in range(2):
+        network = EdgeNetwork(2, CHANNELS, 8, scale=RADIUS)
         layers.append(KernelInterpolation(ChannelKernel(CHANNELS, network)))
     return InterpolationResampling(
-        *layers[:2],
+        *layers,
         DOMAIN,
         (16, 16),
         RADIUS,
         interpolation=base,
         kernel_at=kernel_at,
-        wider=list(zip(wider, layers[2:], strict=True)),
     )
 
 
@@ -94,20 +91,3 @@ def test_the_lift_at_the_nodes_is_given_their_own_positions():
 
     layer(*points, lift, torch.zeros(1))
     assert torch.equal(seen[0], layer.grid)
-
-
-@pytest.mark.parametrize("base", ["spline", "linear", "quadratic"])
-@torch.no_grad()
-def test_wider_kernels_add_to_the_field(base):
-    """Each adds as much as it does alone, whatever the others add."""
-    pos, radii = torch.rand(200, 2), (3 * RADIUS, 9 * RADIUS)
-    together, plain = resampling("nodes", base, radii), resampling("nodes", base)
-    plain.load_state_dict(together.state_dict(), strict=False)
-    narrow, added = on_grid(plain, pos), []
-    for number in range(2):
-        alone = resampling("nodes", base, radii)
-        for parameter in alone.wider[1 - number].parameters():
-            parameter.zero_()
-        added.append(on_grid(alone, pos) - narrow)
-    assert all(each.abs().max() > 0.01 for each in added)
-    torch.testing.assert_close(on_grid(together, pos), narrow + added[0] + added[1])

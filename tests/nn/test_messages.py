@@ -11,7 +11,6 @@ from nfsgeo.nn import (
     AdaptiveGRU,
     Attention,
     BipartiteMessages,
-    ChannelKernel,
     ChebConvGRU,
     ChebyshevConv,
     DiffusionConv,
@@ -21,7 +20,6 @@ from nfsgeo.nn import (
     GaussianKernel,
     GlobalFilter,
     InteractionLayer,
-    InterpolationResampling,
     KernelInterpolation,
     MPPDELayer,
     PatchEmbedding,
@@ -129,10 +127,6 @@ def test_of_a_hidden_state_in_the_place_of_weights(cell):
         cell(torch.rand(9, 3), EDGES, torch.rand(9, 5))
 
 
-KERNEL = KernelInterpolation(ChannelKernel(4, EdgeNetwork(2, 4, 8)))
-WIDER = partial(InterpolationResampling, KERNEL, KERNEL, TORUS, (4, 4), 0.1)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -142,7 +136,6 @@ WIDER = partial(InterpolationResampling, KERNEL, KERNEL, TORUS, (4, 4), 0.1)
         (partial(KernelInterpolation, 3, scale=-0.1), "positive"),
         (partial(EdgeNetwork, 2, 0, 8, scale=0.0), "positive"),
         (partial(GaussianKernel, 3, 2, scale=-1.0), "positive"),
-        (partial(WIDER, wider=[(0.3, KERNEL)]), "1 wider kernels with kernel_at='po"),
     ],
 )
 def test_of_settings(make, message):
