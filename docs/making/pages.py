@@ -99,7 +99,7 @@ def model_settings() -> str:
             ]
             for key, field in model.Settings.model_fields.items()
         ]
-        table = _table(["setting", "default", "the paper's"], rows)
+        table = _table(["setting", "default", "preset `paper`"], rows)
         summary = f'<details markdown="1">\n<summary>{name}</summary>'
         parts.append(f"{summary}\n\n{table}\n\n</details>")
     return "\n\n".join(parts)

@@ -103,7 +103,7 @@ def predict(
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
-        The predicted snapshots, with a parameter ``unlike``.
+        The predicted snapshots, with a parameter ``out_of_distribution``.
         Their ``provenance`` has the samples that are ``"not_finite"``, if any.
 
     Raises:

@@ -106,7 +106,7 @@ def evaluate_run(
         With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. Further
         entries are the scores of the run's
         :class:`~nfsgeo.evaluation.additions.Addition` objects: ``"bands"`` of error
-        bands, and ``"unlike"`` of samples that are unlike those of training.
+        bands, and ``"out_of_distribution"`` of samples unlike those of training.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it, or there are no

@@ -147,7 +147,7 @@ class InputsOfRun(Addition):
 
     def scores(self, scored: ScoredModel, references: References) -> dict[str, Any]:
         statistics = InputStatistics.of(scored.forecaster, scored.windows())
-        return {"unlike": statistics.unlike(self.training)[0]}
+        return {"out_of_distribution": statistics.out_of_distribution(self.training)[0]}
 
     def companion(
         self, forecaster: Forecaster, steps: int, level: float | None
@@ -167,4 +167,6 @@ class _Distances(Companion):
         return []
 
     def parameters(self) -> dict[str, Any]:
-        return {"unlike": self.statistics.unlike(self.training)[1]}
+        return {
+            "out_of_distribution": self.statistics.out_of_distribution(self.training)[1]
+        }

@@ -32,9 +32,9 @@ SCALES = [f"within {num} neighbouring points" for num in NEAREST[1:]]
 SCALES += [f"beyond {NEAREST[-1]} neighbouring points"]
 # Some statistics never vary in training, such as the spacing of one mesh.
 LEAST_STD, SHRINKAGE, QUANTILE, MARGIN = 0.1, 0.02, 0.99, 1.1
-TEXT = "%(samples)d of %(of)d samples are unlike those of training. "
+TEXT = "%(samples)d of %(total)d samples are unlike those of training. "
 TEXT += "In the sample that differs most, the %(statistic)s is "
-TEXT += "%(off).3g standard deviations from its mean in training"
+TEXT += "%(deviation).3g standard deviations from its mean in training"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,9 @@ class InputStatistics:
         values = torch.stack([torch.stack([*row.values()]) for row in self.rows])
         return [*self.rows[0]], values
 
-    def unlike(self, training: TrainingInputs) -> tuple[dict[str, Any], NDArray[Any]]:
+    def out_of_distribution(
+        self, training: TrainingInputs
+    ) -> tuple[dict[str, Any], NDArray[Any]]:
         """Compare the samples with those of training, and warn if any is unlike them.
 
         Args:
@@ -147,9 +149,9 @@ class InputStatistics:
         off = ((values[distance.argmax()] - training.mean) / training.std).abs()
         summary: dict[str, Any] = {
             "samples": int((distance > 1).sum()),
-            "of": len(values),
+            "total": len(values),
             "statistic": training.names[int(off.argmax())],
-            "off": float(off.max()),
+            "deviation": float(off.max()),
         }
         if summary["samples"]:
             logging.getLogger(__name__).warning(TEXT, summary)

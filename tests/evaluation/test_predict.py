@@ -161,15 +161,15 @@ def test_time_steps_without_values_are_not_observed(run, waves):
 def test_inputs_unlike_those_of_training_are_told(waves, tiny, caplog):
     chosen = tiny | {"trainer.epochs": 1, "data.window_stride": 1}
     run = nfsgeo.fit(nfsgeo.prepare(waves, chosen), "run")
-    usual = predict(run, waves, "usual.nc").dataset["unlike"].values
+    usual = predict(run, waves, "usual.nc").dataset["out_of_distribution"].values
     assert usual.shape == (20,) and (usual[:14] < 1).all()  # those of training
     other = part_of(waves, Path("other.nc"), offset=9)
-    found = predict(run, other, "out.nc").dataset["unlike"].values
+    found = predict(run, other, "out.nc").dataset["out_of_distribution"].values
     assert found.shape == (2,) and (found > 1).all()
     assert "2 of 2 samples are unlike" in caplog.text
-    summary = nfsgeo.evaluate(run, data=other)["unlike"]
-    assert (summary["samples"], summary["of"]) == (2, 2)
-    assert summary["off"] > 3 and "u" in summary["statistic"]
+    summary = nfsgeo.evaluate(run, data=other)["out_of_distribution"]
+    assert (summary["samples"], summary["total"]) == (2, 2)
+    assert summary["deviation"] > 3 and "u" in summary["statistic"]
 
 
 def test_query_points_in_blocks(run, waves, monkeypatch):

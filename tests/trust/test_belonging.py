@@ -81,7 +81,7 @@ def test_results_of_weights_that_are_no_longer_there(run, waves, command, caplog
     assert before["weights"] == open_run(run).forecaster.digest and run.unseen.exists()
     changed_weights(run.best)
     torch.save({"weights": before["weights"]}, run.inputs)
-    assert "unlike" not in nfsgeo.predict(run, waves, "a.nc").parameters
+    assert "out_of_distribution" not in nfsgeo.predict(run, waves, "a.nc").parameters
     info = command("info", run.root)
     assert info.exit_code == 0 and "relative L2" not in info.stdout
     for name in ("inputs.pt", "summary.json"):

@@ -78,7 +78,7 @@ def trained(forecaster_of: Make) -> Callable[[float], Trained]:
 
 def unlike(of: Trained, windows: WindowDataset) -> tuple[dict[str, Any], Any]:
     forecaster, known = of
-    return InputStatistics.of(forecaster, windows).unlike(known)
+    return InputStatistics.of(forecaster, windows).out_of_distribution(known)
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def test_samples_as_in_training_are_not_told_of(trained, caplog):
     of = trained(1.0)
     for usual in (waves(1), waves(2, gaps=0.2)):
         found = unlike(of, usual)[0]
-        assert found["of"] == 100 and found["samples"] <= 2
+        assert found["total"] == 100 and found["samples"] <= 2
     caplog.clear()
     found, distance = unlike(of, waves(3, noise=0.3))
     assert found["samples"] == 100 == (distance > 1).sum()

@@ -1,6 +1,6 @@
 """Which samples are found unlike those of training: ``docs/how-far-to-trust.md``.
 
-    python docs/making/unlike.py FOLDER
+    python docs/making/out_of_distribution.py FOLDER
 
 Data of ``nfsgeo generate`` and runs of one epoch go to the folder: weights do not
 matter. Prints the share that is warned of and the area under the ROC curve, by case.
