@@ -101,7 +101,7 @@ def remarks(
     Args:
         history: Rows of ``metrics.csv``.
         summary: Content of ``summary.json``.
-        config: The resolved configuration.
+        config: The complete configuration.
     """
     found: list[tuple[str, list[str], str]] = []
     if not history:

@@ -50,7 +50,7 @@ def perf(
     from nfsgeo.config import TrainerSection
     from nfsgeo.config.errors import unknown
     from nfsgeo.training.artifacts import write_rows
-    from nfsgeo.training.processes import check_device
+    from nfsgeo.training.lightning_setup import check_device
     from nfsgeo_benchmarks.perf.entries import ENTRIES
     from nfsgeo_benchmarks.perf.measure import measure
 

@@ -94,7 +94,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Print a summary of the training on stderr."""
     from nfsgeo.models import num_parameters
-    from nfsgeo.training.processes import device_of
+    from nfsgeo.training.lightning_setup import device_of
 
     config, file, task = experiment.config, experiment.file, experiment.task
     data, count = config.data, num_parameters(experiment.forecaster.model)

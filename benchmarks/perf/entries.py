@@ -24,8 +24,8 @@ from nfsgeo.geometry import Domain, equispaced_grid, radius_edges, radius_for
 from nfsgeo.models import MODELS, Model, Problem, build_model
 from nfsgeo.models.fourier import IN_MORE
 from nfsgeo.training import Experiment, load_config, prepare
+from nfsgeo.training.lightning_setup import quiet_lightning
 from nfsgeo.training.module import make_optimiser
-from nfsgeo.training.processes import quiet_lightning
 from nfsgeo_benchmarks.perf.measure import Entry, Work
 
 Search = Callable[[Tensor, float], Tensor]  # edges ``[2, E]`` within a radius

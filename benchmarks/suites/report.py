@@ -19,7 +19,7 @@ from PIL import Image
 
 from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.inside import PARTS
+from nfsgeo.evaluation.grid_states import PARTS
 from nfsgeo.measures import MEASURES
 from nfsgeo.report.curves import Curve, curves
 from nfsgeo.report.html import RUNS, template

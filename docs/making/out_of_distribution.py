@@ -22,7 +22,7 @@ from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import RunPaths
 from nfsgeo.uncertainty.additions import InputsOfRun
-from nfsgeo.uncertainty.training_inputs import InputStatistics, TrainingInputs
+from nfsgeo.uncertainty.out_of_distribution import InputStatistics, TrainingInputs
 
 STEPS = {"data.time_stride": 2, "data.n_in": 10}
 # Training data, settings of the run, and other data.

@@ -18,7 +18,7 @@
 """
 
 from nfsgeo.evaluation.export import export_run, program_inputs
-from nfsgeo.evaluation.inside import (
+from nfsgeo.evaluation.grid_states import (
     KeepStates,
     grid_states,
     interpolation_memory,

@@ -21,7 +21,7 @@ from nfsgeo.errors import UserError, require
 from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.files import check_target
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.arrays import example
+from nfsgeo.forecast.in_memory import example
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import pointers
 from nfsgeo.models import MixerOperator

@@ -20,7 +20,7 @@ from nfsgeo.evaluation.additions import Addition, additions_of
 from nfsgeo.forecast import Forecaster, matched, rollout
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.checkpoints import own_checkpoint
-from nfsgeo.training.processes import check_device, device_of
+from nfsgeo.training.lightning_setup import check_device, device_of
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
 from nfsgeo.training.source import open_source, relocated, with_parts
@@ -106,7 +106,7 @@ class LoadedRun:
     """A trained run.
 
     Attributes:
-        config: Its resolved configuration.
+        config: Its complete configuration.
         forecaster: Its best model.
         additions: Further parts that it has stored, by name.
     """

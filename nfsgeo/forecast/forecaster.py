@@ -14,7 +14,7 @@ from torch_geometric.data import Batch
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.extensions import load_extensions
-from nfsgeo.forecast.arrays import check_shapes, predict_samples
+from nfsgeo.forecast.in_memory import check_shapes, predict_samples
 from nfsgeo.forecast.transforms import (
     MissingValues,
     ModelInputs,

@@ -60,7 +60,7 @@ class StationReferences:
     - ``boosting``: gradient boosted trees on these, those of neighbours and the season
 
     Args:
-        used: Data of the run, resolved.
+        used: Data of the run, with a complete configuration.
         season: The climatology of the series.
         mesh: Points of the file where it is observed, with the unobserved ones of
             interest as queries.

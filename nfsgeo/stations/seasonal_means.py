@@ -202,7 +202,7 @@ def fitted_climatology(used: RunData) -> SeriesClimatology | None:
     """Fit the climatology of a series that is split in time; None for other data.
 
     Args:
-        used: Data of the run, resolved.
+        used: Data of the run, with a complete configuration.
     """
     return used.once("climatology", lambda: _fitted_climatology(used))
 

@@ -91,7 +91,7 @@ def base_forecast(used: RunData) -> BaseForecast | None:
     """Fit the climatology and the linear forecast that a network starts from.
 
     Args:
-        used: Data of the run, resolved.
+        used: Data of the run, with a complete configuration.
 
     Returns:
         The forecast, or ``None`` where :func:`fitted_series` fits none.
@@ -119,7 +119,7 @@ def fitted_series(used: RunData) -> SeriesFit | None:
     model is an autoregressive one, which predicts anomalies directly.
 
     Args:
-        used: Data of the run, resolved.
+        used: Data of the run, with a complete configuration.
     """
     data, model = used.config.data, used.config.model
     if model.prediction != "linear" and not MODELS[model.name].autoregressive:

@@ -93,7 +93,7 @@ def fitted_covariance(
     samples, at the first predicted time step.
 
     Args:
-        used: Data of the run, resolved.
+        used: Data of the run, with a complete configuration.
         mean: Mean of the fields ``[C]``.
         scale: Standard deviation of the predicted changes ``[C]``, the unit of errors.
         progress: Called as in :func:`covariance_of`.

@@ -27,12 +27,12 @@ from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.checkpoints import start_from
 from nfsgeo.training.cluster import check_started, on_first
+from nfsgeo.training.complete_config import complete_config, for_base_forecast
 from nfsgeo.training.covariance import fitted_covariance
+from nfsgeo.training.lightning_setup import check_device
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
-from nfsgeo.training.processes import check_device
 from nfsgeo.training.reading import read_windows
-from nfsgeo.training.resolution import for_base_forecast, resolved
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.source import files_as_they_are, open_source
 from nfsgeo.training.trainer import (
@@ -43,7 +43,7 @@ from nfsgeo.training.trainer import (
 
 __all__ = ["BASE_FORECASTS", "CHECKS", "Experiment", "prepare"]
 
-# Each is called before training with the resolved configuration, the task and the
+# Each is called before training with the complete configuration, the task and the
 # number of validation windows, and raises a UserError if they cannot be used.
 CHECKS: list[Callable[[RunConfig, Task, int], None]] = []
 # Each fits a forecast for the network to correct, or returns None for other data.
@@ -97,7 +97,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     configuration gives the same weights.
 
     Args:
-        config: Configuration of the user, or the resolved one of a run.
+        config: Configuration of the user, or the complete one of a run.
         progress: Called with the name of a stage, the number of steps done and in all.
 
     Raises:
@@ -109,7 +109,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     check_logger(config.trainer.logger)
     files, asked = files_as_they_are(config.data), config
     file = open_source(config.data, progress)
-    config = resolved(config, file)
+    config = complete_config(config, file)
     used, boundary = _with_boundary(RunData(config, file))
     if config.data.split_by != "time":
         warn_of_copies(used.file, {part: used.samples(part) for part in SPLITS})

@@ -85,7 +85,7 @@ def load_config(
 
 
 def read_config(file: Path) -> RunConfig:
-    """Read the resolved configuration of a run.
+    """Read the complete configuration of a run.
 
     Args:
         file: The ``config.yaml`` of the run folder.

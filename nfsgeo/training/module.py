@@ -34,7 +34,7 @@ class WindowData(LightningDataModule):
     Args:
         parts: The data sets ``"train"`` and ``"valid"``.
         connect: Method ``connect`` of the forecaster.
-        config: The resolved configuration.
+        config: The complete configuration.
     """
 
     trainer: Any
@@ -230,7 +230,7 @@ def make_optimiser(
 
     Args:
         parameters: The weights.
-        section: Settings of a resolved configuration.
+        section: Settings of a complete configuration.
     """
     assert section.lr is not None
     kind = {"adam": optim.Adam, "adamw": optim.AdamW}[section.name]

@@ -28,7 +28,7 @@ def read_windows(
     """Read all training and validation windows once, and check that a run can use them.
 
     Args:
-        used: Data of the run, resolved.
+        used: Data of the run, with a complete configuration.
         train: Training windows.
         valid: Validation windows.
         progress: Called with the name of the stage, the number of windows read and in

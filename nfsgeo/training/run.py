@@ -27,13 +27,13 @@ from nfsgeo.training.artifacts import read_json, write_json, write_yaml
 from nfsgeo.training.checkpoints import BestAndLast, own_checkpoint, restore
 from nfsgeo.training.cluster import cluster, is_first, joined, on_first
 from nfsgeo.training.experiment import Experiment, prepare
-from nfsgeo.training.loading import read_config
-from nfsgeo.training.processes import (
+from nfsgeo.training.lightning_setup import (
     SpawnedDDP,
     describe_environment,
     lost_process,
     quiet_lightning,
 )
+from nfsgeo.training.loading import read_config
 from nfsgeo.training.run_paths import RunPaths
 from nfsgeo.training.source import check_in_place, relocated
 from nfsgeo.training.trainer import LOGGERS, History, make_trainer

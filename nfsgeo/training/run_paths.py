@@ -36,7 +36,7 @@ class RunPaths:
 
     root: Path
 
-    config = _In("config.yaml")  # resolved
+    config = _In("config.yaml")  # complete
     environment = _In("environment.json")  # versions, device, seed and commit
     belongings = _In("belongings.json")  # what its checkpoints and data are known by
     metrics = _In("metrics.csv")  # one row for each epoch

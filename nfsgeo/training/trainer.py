@@ -28,8 +28,8 @@ from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.checkpoints import PlainCheckpoints
 from nfsgeo.training.cluster import cluster
+from nfsgeo.training.lightning_setup import device_of, quiet_lightning
 from nfsgeo.training.module import TrainingModule, WindowData, make_optimiser
-from nfsgeo.training.processes import device_of, quiet_lightning
 
 __all__ = ["COLUMNS", "LOGGERS", "History", "check_logger", "find_learning_rate"]
 __all__ += ["make_trainer", "progress_callback", "read_history"]
@@ -166,7 +166,7 @@ def make_trainer(
     """Make a trainer whose epochs depend only on the configuration.
 
     Args:
-        config: The resolved configuration.
+        config: The complete configuration.
         callbacks: Callbacks of Lightning.
         options: Further arguments of Lightning's trainer.
     """
@@ -214,7 +214,7 @@ def find_learning_rate(
     do not change.
 
     Args:
-        config: The resolved configuration.
+        config: The complete configuration.
         module: The module, which gets the rate.
         data: Training windows.
 
@@ -265,7 +265,7 @@ def with_epochs_in_budget(
     the first it takes the time of the second.
 
     Args:
-        config: The resolved configuration, with ``trainer.budget``.
+        config: The complete configuration, with ``trainer.budget``.
         module: The module, which does not change.
         data: Training and validation windows.
 

@@ -14,7 +14,7 @@ from nfsgeo.training.experiment import CHECKS
 from nfsgeo.uncertainty.additions import BandsOfRun, InputsOfRun, check_bands
 from nfsgeo.uncertainty.bands import Bands
 from nfsgeo.uncertainty.fitting import band_scores, fit_bands
-from nfsgeo.uncertainty.training_inputs import InputStatistics, TrainingInputs
+from nfsgeo.uncertainty.out_of_distribution import InputStatistics, TrainingInputs
 
 __all__ = ["Bands", "InputStatistics", "TrainingInputs", "band_scores", "fit_bands"]
 

@@ -24,7 +24,7 @@ from nfsgeo.training import RunPaths
 from nfsgeo.uncertainty.band_features import BandFeatures, with_nearest
 from nfsgeo.uncertainty.bands import Bands, needed
 from nfsgeo.uncertainty.fitting import LEVEL, band_scores, fit_bands
-from nfsgeo.uncertainty.training_inputs import InputStatistics, TrainingInputs
+from nfsgeo.uncertainty.out_of_distribution import InputStatistics, TrainingInputs
 
 __all__ = ["InputsOfRun", "BandsOfRun", "check_bands"]
 
@@ -39,7 +39,7 @@ def check_bands(config: RunConfig, task: Task, num: int) -> None:
     """Check before training that bands can be fitted.
 
     Args:
-        config: The resolved configuration.
+        config: The complete configuration.
         task: Task of the model.
         num: The number of validation windows.
 

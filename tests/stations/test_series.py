@@ -13,7 +13,7 @@ import nfsgeo
 from nfsgeo.stations.climatology import at_times
 from nfsgeo.stations.series_fit import SeriesFit, fitted_series
 from nfsgeo.training import load_config, prepare
-from nfsgeo.training.resolution import resolved
+from nfsgeo.training.complete_config import complete_config
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.source import open_source
 
@@ -38,7 +38,7 @@ def fitted(
     given = SIZES | {"data.file": path, **settings}
     config = load_config(overrides=given)
     file = open_source(config.data)
-    return fitted_series(RunData(resolved(config, file), file))
+    return fitted_series(RunData(complete_config(config, file), file))
 
 
 def climatology(found: SeriesFit, times: Any) -> torch.Tensor:

@@ -6,8 +6,8 @@ import pytest
 
 import nfsgeo.data
 from nfsgeo.training import load_config
+from nfsgeo.training.complete_config import complete_config
 from nfsgeo.training.experiment import prepare
-from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -27,7 +27,9 @@ def chosen(model: str) -> dict[str, Any]:
 
 def test_steps_beyond_are_as_many_as_there_are(waves):
     with nfsgeo.data.open(waves) as file:
-        used = RunData(resolved(load_config(overrides={"data.n_in": 5}), file), file)
+        used = RunData(
+            complete_config(load_config(overrides={"data.n_in": 5}), file), file
+        )
         # Of 24 time steps, 5 are observed and 10 predicted.
         lengths = [
             used.windows("train", beyond=beyond)[0].y.size(1) for beyond in (0, 4, 100)

@@ -16,7 +16,7 @@ from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.training import load_config, prepare
-from nfsgeo.training.resolution import resolved
+from nfsgeo.training.complete_config import complete_config
 from nfsgeo.training.run_data import RunData
 
 NAMES = {"mesh": "all", "n_in": 3, "n_out": 2}
@@ -72,7 +72,7 @@ def test_parts_in_time_share_no_time_step(num, n_in, n_out, apart, first, stride
 
 def used_of(file: Any, **settings: Any) -> RunData:
     chosen = {f"data.{k}": v for k, v in {**NAMES, **settings}.items()}
-    return RunData(resolved(load_config(overrides=chosen), file), file)
+    return RunData(complete_config(load_config(overrides=chosen), file), file)
 
 
 def test_windows_of_one_series_are_those_of_the_file(series):

@@ -14,7 +14,7 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.geometry import Domain
-from nfsgeo.uncertainty.training_inputs import InputStatistics, TrainingInputs
+from nfsgeo.uncertainty.out_of_distribution import InputStatistics, TrainingInputs
 
 Make = Callable[..., Forecaster]
 Trained = tuple[Forecaster, TrainingInputs]

@@ -18,7 +18,7 @@ from nfsgeo.models import MODELS, Model
 from nfsgeo.training.loading import paper_learning_rate
 from nfsgeo.training.run_data import samples_of, steps_of
 
-__all__ = ["for_base_forecast", "resolved"]
+__all__ = ["complete_config", "for_base_forecast"]
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ WINDOWS = 1000
 SUBSET = "random-subset"
 
 
-def resolved(config: RunConfig, file: Fields) -> RunConfig:
+def complete_config(config: RunConfig, file: Fields) -> RunConfig:
     """Complete a configuration, as it is saved in the run folder.
 
     Args:
@@ -73,11 +73,11 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
 def for_base_forecast(
     asked: RunConfig, config: RunConfig, base: BaseForecast | None
 ) -> RunConfig:
-    """Complete a resolved configuration by settings that suit a fitted forecast.
+    """Complete a complete configuration by settings that suit a fitted forecast.
 
     Args:
         asked: The configuration of the user, whose settings stay as they are.
-        config: The same, resolved.
+        config: The same, completed.
         base: The forecast that the network corrects; ``None`` if none could be fitted.
     """
     if base is None:

@@ -84,7 +84,7 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
     """Return versions, device, seed and, in a checkout, the commit.
 
     Args:
-        config: The resolved configuration.
+        config: The complete configuration.
     """
     packages: dict[str, str | None] = dict.fromkeys(PACKAGES)
     device = device_of(config.trainer)

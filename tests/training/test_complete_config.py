@@ -12,13 +12,15 @@ import nfsgeo.data
 from nfsgeo.config import RunConfig
 from nfsgeo.geometry import Domain
 from nfsgeo.training import load_config, parse_settings
-from nfsgeo.training.resolution import resolved
+from nfsgeo.training.complete_config import complete_config
 from nfsgeo.training.run_data import RunData
 
 
 def resolve(path: Path, given: str = "") -> RunConfig:
     with nfsgeo.data.open(path) as file:
-        return resolved(load_config(overrides=parse_settings(given.split())), file)
+        return complete_config(
+            load_config(overrides=parse_settings(given.split())), file
+        )
 
 
 @pytest.mark.parametrize(
