@@ -188,9 +188,9 @@ CHANGED = {
     "nfs-no-norm": "no Layer-Norm, `norm=none`",
     "nfs-mean": "the mean of the neighbours as base interpolation, `base=mean`",
     "nfs-all-points": "no subsets of the points in training, `data.least_fraction=1`",
-    "nfs-one-mesh": "no mesh augmentation: one point set, no query points, uniform "
+    "nfs-one-mesh": "no mesh augmentation: one sampled mesh, no query points, uniform "
     "weights",
-    "nfs-4-point-sets": "four point sets, `data.point_sets=4`",
+    "nfs-4-point-sets": "four sampled meshes, `data.point_sets=4`",
     "nfs-uniform": "uniform weights in the loss, `loss.weighting=uniform`",
     "nfs-direct": "`model.prediction=direct`",
     "nfs-damped": "`model.prediction=damped`",
