@@ -96,7 +96,7 @@ def _checked_file(file: Fields) -> dict[str, Any]:
         if file.path.is_file() and h5py.is_hdf5(file.path):
             with h5py.File(file.path) as content:
                 sets = [content[name] for name in names if name in content]
-                protected = all(each.fletcher32 or not each.shape for each in sets)
+                protected = all(array.fletcher32 or not array.shape for array in sets)
     which = "of all values" if protected else "none known to nfsgeo"
     return {"whole": str(file.path), "values_read": values, "checksums": which}
 
@@ -117,22 +117,26 @@ def _checked_run(source: Path) -> dict[str, Any]:
     weights: dict[Path, Any] = {paths.best: best.digest}
     weights[paths.summary] = read_json(paths.summary).get("weights")
     for path in filter(Path.exists, (paths.bands, paths.inputs)):
-        weights[path] = read_checkpoint(path, of_nfsgeo=False).get("weights")
+        weights[path] = read_checkpoint(path, check_model=False).get("weights")
     if paths.evaluation.exists():
         with np.load(paths.evaluation, allow_pickle=False) as arrays:
             weights[paths.evaluation] = str(arrays.get("weights", ""))
     elif "run" in checkpoint and paths.summary.exists():
         given, todo = f"{paths.evaluation}, which is gone", "evaluate the run again"
         raise UserError(given, "the predictions of summary.json", todo)
-    known = {path: digest for path, digest in weights.items() if digest}
-    if len({*known.values()}) > 1:
-        given = f"{', '.join(map(str, known))}, of different weights"
+    digests = {path: digest for path, digest in weights.items() if digest}
+    if len({*digests.values()}) > 1:
+        given = f"{', '.join(map(str, digests))}, of different weights"
         todo = f"evaluate the run again: nfsgeo evaluate {source}"
         raise UserError(given, "results of the same weights", todo)
     if "run" in checkpoint:  # which those of earlier versions lack
         _check_training(paths, checkpoint["run"], best.task.fingerprint)
     files = [path for path in sorted(source.rglob("*")) if path.is_file()]
-    return {"whole": str(source), "files": len(files), "weights": [*known.values()][:1]}
+    return {
+        "whole": str(source),
+        "files": len(files),
+        "weights": [*digests.values()][:1],
+    }
 
 
 def _check_training(paths: RunPaths, name: str, fingerprint: str) -> None:

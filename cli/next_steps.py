@@ -47,7 +47,7 @@ def next_steps(
     config, file, run = experiment.config, experiment.file, str(paths.root)
     data, name, task = config.data, config.model.name, experiment.task
     source, model = str(data.test_file or data.file or file.path), MODELS[name]
-    code = [word for each in config.imports for word in ("--import", each)]
+    code = [word for module in config.imports for word in ("--import", module)]
     target = f"{paths.root.resolve().name}-predicted.nc"
     words = ["--input", source, "--output", target, *code]
     words += ["--first", "0"] if file.forcing_names else []
@@ -103,9 +103,9 @@ def remarks(
         summary: Content of ``summary.json``.
         config: The complete configuration.
     """
-    found: list[tuple[str, list[str], str]] = []
+    suggestions: list[tuple[str, list[str], str]] = []
     if not history:
-        return found
+        return suggestions
     num, last = len(history), history[-1]
     late = min(num - 1, max(1, round(LATE * num)))
     before = history[-1 - late]["valid_rmse"]
@@ -116,13 +116,13 @@ def remarks(
         why += "Add training samples, or try a smaller network"
         sizes = {key: config.model.settings.get(key) or 1 for key in ("depth", "width")}
         halves = [f"model.settings.{k}={n // 2}" for k, n in sizes.items() if n > 1]
-        found += [(why, ["--set", halves[0]] if halves else [], "smaller")]
+        suggestions += [(why, ["--set", halves[0]] if halves else [], "smaller")]
     elif fall > FALL and not summary["stopped_early"]:
         epochs = LONGER * config.trainer.epochs
         minutes = max(1, round(epochs * summary["seconds_per_epoch"] / 60))
         why = f"The validation RMSE fell by {fall:.0%} after epoch {num - late}. "
         why += f"Train longer, for about {minutes} min"
-        found += [(why, ["--epochs", str(epochs)], "longer")]
+        suggestions += [(why, ["--epochs", str(epochs)], "longer")]
     test, maes = summary["test"]["mae"], dict[str, float]()
     for name, errors in summary["baselines"].items():
         maes |= {name: errors["mae"]} if errors["mae"] <= test else {}
@@ -130,15 +130,15 @@ def remarks(
         why = f"The baseline {best.replace('_', ' ')} has a test MAE of "
         why += f"{maes[best]:.3g}, the model {test:.3g}. "
         why += "Use the baseline, or search for better settings"
-        found += [(why, [], "tuned")]
+        suggestions += [(why, [], "tuned")]
     away, data = summary.get("unobserved", {}).get("mae", 0), config.data
     most, drawn = summary["scored"]["of_points"], data.points
     alike = data.mesh == "random-subset" and not data.hold_out
     if drawn and alike and isinstance(most, int) and away > GAP * test > 0:
         why = f"At points that are not observed the MAE is {away / test:.2g} times as "
         why += "large. Observe more points"
-        found += [(why, ["--points", str(min(2 * drawn, most))], "denser")]
-    return found
+        suggestions += [(why, ["--points", str(min(2 * drawn, most))], "denser")]
+    return suggestions
 
 
 def text_of(steps: Iterable[Mapping[str, str]]) -> list[str]:

@@ -75,10 +75,10 @@ def perf(
         rows = before.where(before.notna(), None).to_dict("records")
     names = [(name, where, points) for name in lacks]
     finished = {_key(row) for row in rows if row.get("status") in ("ok", "missed")}
-    kept = set() if only else finished.intersection(names)
+    measured = set() if only else finished.intersection(names)
     with progress_bar() as progress, tempfile.TemporaryDirectory() as folder:
         for key in names:
-            if key in kept:
+            if key in measured:
                 continue
             row, entry = dict(zip(KEY, key, strict=True)), ENTRIES[key[0]]
             entry = entry if points is None else entry.sized(points)
@@ -97,7 +97,7 @@ def perf(
                 row["status"] = "failed"
             rows = [other for other in rows if _key(other) != key] + [row]
             longest = sorted(rows, key=len, reverse=True)
-            columns = dict.fromkeys(column for each in longest for column in each)
+            columns = dict.fromkeys(column for record in longest for column in record)
             write_rows(path, list(columns), rows)
     rows = [row for row in rows if _key(row) in names]
     shown = {"ratio": "time", "bound": "bound", "memory_ratio": "memory"}
@@ -105,7 +105,7 @@ def perf(
     frame = pd.DataFrame(rows, columns=["name", *shown]).set_index("name")
     lines = [table("benchmark", frame.rename(columns=shown))]
     lines += [f"skipped  {n}, without {lack}" for n, lack in lacks.items() if lack]
-    lines += [f"kept     {len(kept)} measured before"] * bool(kept)
+    lines += [f"kept     {len(measured)} measured before"] * bool(measured)
     report(as_json, {"results": rows}, *lines, f"written  {path}")
     statuses = {row["status"] for row in rows}
     if "failed" in statuses or (check and "missed" in statuses):

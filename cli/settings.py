@@ -51,8 +51,8 @@ class SettingsCommand(GroupedCommand):
 
     groups = {head: set[str]() for head in ("Search", "Data", "Model", "Training")}
     for name, key in OPTIONS.items():
-        of_training = name in OF_TRAINING
-        head = "" if of_training else SECTIONS.get(key.partition(".")[0], "")
+        is_training = name in OF_TRAINING
+        head = "" if is_training else SECTIONS.get(key.partition(".")[0], "")
         groups[head or "Training"].add(name)
     groups |= {
         "Search": {"trials", "space", "jobs"},
@@ -71,8 +71,8 @@ class SettingsCommand(GroupedCommand):
         return [_option(name, key, kinds.get(name)) for name, key in OPTIONS.items()]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        own = super().get_params(ctx)
-        return [*{each.name: each for each in [*self.settings, *own]}.values()]
+        params = super().get_params(ctx)
+        return [*{param.name: param for param in [*self.settings, *params]}.values()]
 
 
 def _option(name: str, key: str, kind: click.ParamType | None) -> click.Option:

@@ -60,9 +60,11 @@ def _argument(match: re.Match[str]) -> str:
     if option == "columns" and "=" in value:
         names: dict[str, list[str]] = {}
         for pair in value.split(","):
-            key, _, of = pair.partition("=")
-            names.setdefault(key, []).append(of)
-        value = str({key: of if of[1:] else of[0] for key, of in names.items()})
+            key, _, column = pair.partition("=")
+            names.setdefault(key, []).append(column)
+        value = str(
+            {key: column if column[1:] else column[0] for key, column in names.items()}
+        )
     elif value == "none":
         value = "None"
     elif re.fullmatch("[a-z][a-z_-]*", value):

@@ -17,6 +17,6 @@ def commit() -> str | None:
     if (root / ".git").exists():
         command = ["git", "-C", str(root), "rev-parse", "HEAD"]
         with suppress(OSError):
-            found = subprocess.run(command, capture_output=True, text=True)
-            return found.stdout.strip() or None
+            result = subprocess.run(command, capture_output=True, text=True)
+            return result.stdout.strip() or None
     return None

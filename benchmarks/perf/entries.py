@@ -299,13 +299,15 @@ def _nfs(
 
 def _search(name: str, method: Search, requires: str | None = None) -> Entry:
     """A radius search, over that by SciPy."""
-    both = (partial(search, size=LARGE, method=each) for each in (method, by_scipy))
+    both = (
+        partial(search, size=LARGE, method=backend) for backend in (method, by_scipy)
+    )
     return Entry(f"search-{name}", *both, 1.0, device="cuda", requires=requires)
 
 
 def _growth(name: str, work: Work, points: int, over: int = 4096) -> Entry:
     """Work at many points over fewer, at most the power 1.1 of their number."""
-    both = (partial(work, size=Size(each, 1, 1)) for each in (points, over))
+    both = (partial(work, size=Size(num, 1, 1)) for num in (points, over))
     bound = round((points / over) ** 1.1, 1)
     return Entry(f"{name}-{points}", *both, bound, device="cuda")
 

@@ -91,7 +91,10 @@ def measure(
         if not card:
             begin_with("nfsgeo_benchmarks.perf.entries")
             both = [stack.enter_context(ProcessPoolExecutor(1, CONTEXT)) for _ in ROLES]
-            calls = [lambda *do, pool=each: pool.submit(*do).result() for each in both]
+            calls = [
+                lambda *do, pool=executor: pool.submit(*do).result()
+                for executor in both
+            ]
         lanes = list(zip(calls, ROLES, strict=True))
         warm_up, repeats = (CARD_WARM_UP, CARD_REPEATS) if card else (1, entry.repeats)
         try:
@@ -122,7 +125,7 @@ def measure(
     memory_ratio = peaks[0] / max(peaks[1], 1)
     bound = (card and entry.card_bound) or entry.bound
     well = ratio <= bound and (most is None or memory_ratio <= most)
-    rates = [entry.samples and entry.samples / float(each) for each in seconds]
+    rates = [entry.samples and entry.samples / float(duration) for duration in seconds]
     return {
         "name": entry.name,
         "ratio": float(ratio),

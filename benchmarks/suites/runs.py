@@ -225,8 +225,8 @@ class _AtScale:
         content = self.suite.problems[problem]
         if content.data:
             data = self.scale.data[content.data]
-            own = {"seed": seed} if self.suite.data_seeds else {}
-            return data.model_copy(update=own)
+            update = {"seed": seed} if self.suite.data_seeds else {}
+            return data.model_copy(update=update)
         if content.scenario:
             arguments = content.arguments.get(self.name, {})
             return Scenario(scenario=content.scenario, arguments=arguments)

@@ -217,7 +217,7 @@ def read_suite(path: Path) -> Suite:
     parts |= {"search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
     load_plugins()
-    with in_file(path), explained(known=keys):
+    with in_file(path), explained(keys=keys):
         suite = Suite.model_validate(read_yaml(path))
         return suite.model_copy(update={"path": path})
 
@@ -228,7 +228,7 @@ def read_scales(path: Path) -> dict[str, Scale]:
     keys += [f"*.data.*.{key}" for key in DataSet.model_fields]
     scales = {}
     for name, content in read_yaml(path).items():
-        with in_file(path), explained(str(name), known=keys):
+        with in_file(path), explained(str(name), keys=keys):
             scales[str(name)] = Scale.model_validate(content)
     return scales
 

@@ -85,9 +85,9 @@ class Tuning:
 
 def search_space(config: RunConfig, asked: Settings) -> Settings:
     """Return the values of each setting to try, first that of the configuration."""
-    own, space = by_key(config), dict[str, Any]()
+    settings, space = by_key(config), dict[str, Any]()
     for key in FACTORS | asked:
-        now = own.get(key)
+        now = settings.get(key)
         near = [type(now)(f * now) or now for f in FACTORS.get(key, []) if now]
         space[key] = [now, *(value for value in asked.get(key, near) if value != now)]
     return {key: values for key, values in space.items() if len(values) > 1}

@@ -17,12 +17,12 @@ FEW = 12  # names that a message lists
 
 
 @contextmanager
-def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
+def explained(section: str = "", keys: Iterable[str] = ()) -> Iterator[None]:
     """Re-raise the first error that pydantic finds inside the block.
 
     Args:
         section: Dotted name of the section that is checked.
-        known: Dotted names of all keys, to name the nearest one.
+        keys: Dotted names of all keys, to name the nearest one.
 
     Raises:
         UserError: In place of a ``ValidationError``.
@@ -38,16 +38,16 @@ def explained(section: str = "", known: Iterable[str] = ()) -> Iterator[None]:
         if first["type"] == "extra_forbidden":
             if isinstance(first["input"], dict):  # a section that does not exist
                 key = ".".join([key, *map(str, list(first["input"])[:1])])
-            raise unknown(key, "a known key", key, known) from None
-        wanted = first["msg"].removeprefix("Input should be ")
-        wanted = wanted.removeprefix("Value error, ")
+            raise unknown(key, "a known key", key, keys) from None
+        expected = first["msg"].removeprefix("Input should be ")
+        expected = expected.removeprefix("Value error, ")
         if first["type"] == "missing":
-            wanted, key = f"{key} as well", key.rpartition(".")[0]
+            expected, key = f"{key} as well", key.rpartition(".")[0]
         came = f"{key}={first['input']!r}".lstrip("=")  # no key for all settings
-        raise UserError(came, wanted, "change it") from None
+        raise UserError(came, expected, "change it") from None
 
 
-def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserError:
+def unknown(given: str, expected: str, name: str, choices: Iterable[str]) -> UserError:
     """Make the error for a name that does not exist, which names similar ones.
 
     Dotted names are compared by their last part, and by the section if the last parts
@@ -57,10 +57,10 @@ def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserE
         given: The text that came, for the message.
         expected: The text that was expected, for the message.
         name: The name that does not exist.
-        known: The names that exist.
+        choices: The names that exist.
     """
     section, _, last = name.rpartition(".")
-    names = sorted(known)
+    names = sorted(choices)
     siblings = [key for key in names if section and key.rpartition(".")[0] == section]
     parts = {key.rpartition(".")[2]: key for key in [*names, *siblings]}
     near = [last] if last in parts else get_close_matches(last, parts, n=1)

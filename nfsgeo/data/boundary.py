@@ -71,13 +71,13 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
     names, ways = boundary_names(file.domain, kinds), _Ways(file, tuple(kinds))
     dataset = file.dataset.drop_vars(names, errors="ignore")
     ragged = "obs" in file.places
-    own = ragged or bool(file.sample_geometry.any())
+    varies = ragged or bool(file.sample_geometry.any())
     for number, name in enumerate(names):
-        samples = range(file.num_samples if own else 1)
+        samples = range(file.num_samples if varies else 1)
         parts = [ways.variable(sample, number) for sample in samples]
-        if own and not ragged:
+        if varies and not ragged:
             parts = [spread(part, {"sample": 1, **part.sizes}) for part in parts]
-        column = stacked(parts, "obs" if ragged else "sample") if own else parts[0]
+        column = stacked(parts, "obs" if ragged else "sample") if varies else parts[0]
         column.attrs["role"] = STATIC
         dataset = dataset.assign({name: column})
     return file.with_dataset(dataset)

@@ -62,7 +62,7 @@ UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg
 def role_of(name: str) -> str:
     """Return the role that a name tells, "" if none; ``T`` may be a temperature."""
     bare = bare_name(name)
-    fits = (role for role, known in COLUMN_NAMES.items() if bare in known)
+    fits = (role for role, names in COLUMN_NAMES.items() if bare in names)
     return "" if bare == "t" and name.strip()[0] == "T" else next(fits, "")
 
 
@@ -77,8 +77,8 @@ def field_name(name: str) -> tuple[str, str]:
     ``u [m/s]`` gives ``u`` and ``m/s``, since no name has a slash; ``z``, the name of
     an axis, gives ``z_field``.
     """
-    found = re.fullmatch(r"(.*\S)\s*[\[(](.*)[\])]", name) if "/" in name else None
-    name, unit = found.groups() if found else (name, "")
+    match = re.fullmatch(r"(.*\S)\s*[\[(](.*)[\])]", name) if "/" in name else None
+    name, unit = match.groups() if match else (name, "")
     return "z_field" if name == "z" else name, unit
 
 

@@ -282,8 +282,8 @@ class Fields(Layout):
 
     def holds(self, fingerprint: str) -> bool:
         """Return whether these are the data of a fingerprint, be it an earlier one."""
-        of = former_fingerprint_of if len(fingerprint) == FORMER else fingerprint_of
-        return of(self) == fingerprint
+        digest = former_fingerprint_of if len(fingerprint) == FORMER else fingerprint_of
+        return digest(self) == fingerprint
 
     def write(self, path: str | Path, *, progress: Progress = silent) -> Path:
         """Write the fields in the format of the target's ending.

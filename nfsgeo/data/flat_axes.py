@@ -53,11 +53,11 @@ def without_flat_axes(fields: Fields) -> Fields:
         return fields
     if fields.shape is not None:
         return _without_single_nodes(fields, fields.shape)
-    if (kept := has_extent(fields.extent)).all():
+    if (wide := has_extent(fields.extent)).all():
         return fields
     dataset, middle = fields.dataset, fields.extent.mean(axis=0)
     flat = {
-        a: float(m) for a, m, k in zip(fields.space, middle, kept, strict=True) if not k
+        a: float(m) for a, m, k in zip(fields.space, middle, wide, strict=True) if not k
     }
     left = [axis for axis in fields.space if axis not in flat]
     dataset = dataset.drop_vars([*flat]).rename(

@@ -150,8 +150,8 @@ class Layout:
         for variable in self.dataset.variables.values():
             if along := variable.attrs.get("sample_dimension"):
                 ends = np.cumsum([0, *variable.values])
-                each = [np.arange(ends[i], ends[i + 1]) for i in samples]
-                entries[along] = np.concatenate(each)
+                ranges = [np.arange(ends[i], ends[i + 1]) for i in samples]
+                entries[along] = np.concatenate(ranges)
         return entries
 
     def meshes(self) -> Iterator[Doubles]:
@@ -197,7 +197,7 @@ class Layout:
         cells = {}
         for name in self.names_of("cells"):
             kind, variable = name.removeprefix("cells_"), self.dataset[name].variable
-            variable = variable[self._own_rows(f"row_size_{kind}", sample)]
+            variable = variable[self._sample_rows(f"row_size_{kind}", sample)]
             if len(variable):
                 cells[kind] = variable.values.astype(np.int64)
         return cells
@@ -213,14 +213,14 @@ class Layout:
         Returns:
             Sources and targets ``[2, E]``, and weights ``[E]``, None for 1.
         """
-        rows = self._own_rows(EDGE_ROWS, sample)
+        rows = self._sample_rows(EDGE_ROWS, sample)
         edges = self.dataset[EDGES].variable[rows].values.astype(np.int64)
         if EDGE_WEIGHT not in self.names_of("edges"):
             return np.ascontiguousarray(edges.T), None
         weights = self.dataset[EDGE_WEIGHT].variable[rows].values
         return np.ascontiguousarray(edges.T), weights.astype(np.float64)
 
-    def _own_rows(self, name: str, sample: int) -> slice:
+    def _sample_rows(self, name: str, sample: int) -> slice:
         """Return the rows of a sample; all of them if samples share them."""
         if name not in self.dataset:
             return slice(None)
@@ -245,18 +245,18 @@ class Layout:
         """Number of the mesh of each sample with its cells, its graph and a category
         of its points; equal numbers mean that all of these are equal.
         """
-        own = category is not None and self._varies(category)
-        own |= (own_graphs := EDGE_ROWS in self.dataset)
+        varies = category is not None and self._varies(category)
+        varies |= (graphs_vary := EDGE_ROWS in self.dataset)
         for name in self.names_of("cells"):
-            own |= name.replace("cells", "row_size", 1) in self.dataset.variables
-        if not own:
+            varies |= name.replace("cells", "row_size", 1) in self.dataset.variables
+        if not varies:
             return self.sample_mesh
         digests = []
         for sample, mesh in enumerate(self.sample_mesh):
             digest = hashlib.blake2b(int(mesh).to_bytes(8, "little"))
             for kind, nodes in self.cells(sample).items():
                 digest.update(f"{kind} {len(nodes)}".encode() + nodes.tobytes())
-            for array in self.graph(sample) if own_graphs else ():
+            for array in self.graph(sample) if graphs_vary else ():
                 digest.update(b"" if array is None else array.tobytes())
             if category is not None:
                 digest.update(self.read_values([category], sample).tobytes())
@@ -316,11 +316,11 @@ class Layout:
             index: Any = slice(None) if points is None else points
             if (exists := self.existing(sample)) is not None:
                 index = np.flatnonzero(exists)[index]
-            wanted = range(len(self.times))[steps]
-            result = np.empty((num, len(wanted), len(names)), self._precision(names))
-            at_once = max(self._steps_at_once(names, len(wanted)), 1)
-            for start in range(0, len(wanted), at_once):
-                some = wanted[start : start + at_once]
+            selected = range(len(self.times))[steps]
+            result = np.empty((num, len(selected), len(names)), self._precision(names))
+            at_once = max(self._steps_at_once(names, len(selected)), 1)
+            for start in range(0, len(selected), at_once):
+                some = selected[start : start + at_once]
                 stop = some.stop if some.stop >= 0 else None
                 part = slice(some.start, stop, some.step)
                 for c, name in enumerate(names):
@@ -366,8 +366,8 @@ class Layout:
             if not finite.all():
                 exists = np.asarray(finite.all(axis=1))
                 if np.isinf(points).any() or not exists.any():
-                    wanted = "finite coordinates"
-                    raise self._refused(f"points of sample {sample}", wanted)
+                    expected = "finite coordinates"
+                    raise self._refused(f"points of sample {sample}", expected)
             self._cached_points.clear()
             self._cached_points[sample] = points, exists
         return self._cached_points[sample]

@@ -127,18 +127,18 @@ def check_hdf5(path: Path, *, whole: bool = False) -> None:
             part, bare = beside(file, name), Path(name)
             # HDF5 looks in the current folder too, and there alone for raw values.
             looked = [bare] if raw else [file.parent / name, bare, part]
-            found = next(filter(Path.exists, looked), None)
-            same = found and part.exists() and found.samefile(part)
+            existing = next(filter(Path.exists, looked), None)
+            same = existing and part.exists() and existing.samefile(part)
             needed = whole or mixed or file != path.absolute()
-            if not same and (found or needed):
+            if not same and (existing or needed):
                 given = f"{file}, which takes values from {name}"
                 todo = f"put it there, and run the command in {part.parent}"
                 raise UserError(given, "a file beside it", todo)
-            if found and h5py.is_hdf5(found) and not raw:
+            if existing and h5py.is_hdf5(existing) and not raw:
                 waiting.append(part)
                 if kind == "virtual":
                     takes.add(file.resolve(), part.resolve())
-            elif found:
+            elif existing:
                 stored[part.resolve()] = part.stat().st_size
     try:
         takes.prepare()
@@ -176,18 +176,18 @@ def _described(path: Path, *version: int) -> tuple[int, list[tuple[str, str, boo
                 names.update((other, "raw", False) for other, *_ in raw)
                 virtual = array.virtual_sources() if array.is_virtual else ()
                 sources = {source.file_name for source in virtual}
-                own = {".", path.name}
+                aliases = {".", path.name}
                 for source in virtual:
                     if "%" in source.file_name + source.dset_name:  # counts parts
                         given = f"{path}, which takes values from {source.file_name}"
                         todo = "rename the parts, or write the values into one file"
                         raise UserError(given, "names without %", todo)
-                    if source.file_name in own:
+                    if source.file_name in aliases:
                         inside = file.get(source.dset_name)
                         if getattr(inside, "is_virtual", True):
                             raise _leads_back(path)
-                mixed = bool(sources & own)
-                names.update((other, "virtual", mixed) for other in sources - own)
+                mixed = bool(sources & aliases)
+                names.update((other, "virtual", mixed) for other in sources - aliases)
 
         def note_link(name: bytes, about: h5py.h5l.LinkInfo) -> None:
             if about.type == h5py.h5l.TYPE_EXTERNAL:

@@ -4,8 +4,8 @@ A stream is a function of the run's seed and a few numbers. Points of meshes dra
 Philox generators of the words ``[seed, stream, sample, ...]`` with a :class:`Stream`.
 Training draws the order of its samples from :func:`epoch_order`, and seeds all global
 generators with :func:`derived_seed` of ``(seed, epoch, device)`` in every epoch.
-Noise on the inputs is seeded by ``(sample, turn)``, and the number of the window for
-all but the first of a sample, pairs for lead times by ``[sample, turn, window]``,
+Noise on the inputs is seeded by ``(sample, epoch)``, and the number of the window for
+all but the first of a sample, pairs for lead times by ``[sample, epoch, window]``,
 whatever the run's seed. Initial weights follow from ``torch.manual_seed(seed)``, and
 generated samples from :func:`nfsgeo.data.pde.random_fields.sample_rng`.
 """

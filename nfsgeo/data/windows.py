@@ -85,11 +85,11 @@ class WindowDataset(Dataset[Data]):
             forcings then; on access, as :func:`~nfsgeo.data.samples.read_sample`.
 
     Attributes:
-        turn: How far samples have cycled through the point sets of ``mesh``.
+        epoch: How far samples have cycled through the point sets of ``mesh``.
         noise: Standard deviation of Gaussian noise on each component of ``x``, ``[F]``
             in the units of the data; None for no noise. It depends on the number of
-            the sample, that of the window in it and ``turn`` alone.
-        pairs: Whether an item is a pair within its window, drawn anew in every turn
+            the sample, that of the window in it and ``epoch`` alone.
+        pairs: Whether an item is a pair within its window, drawn anew in every epoch
             from the same numbers: one target, ``y [n, 1, C]``, and ``n_in`` time steps
             in a row before it. It is equally likely to be 1 to ``n_out`` of them ahead.
     """
@@ -125,7 +125,7 @@ class WindowDataset(Dataset[Data]):
         self.mesh = mesh if isinstance(mesh, Observation) else MeshBySample(mesh)
         self.samples = [int(sample) for sample in samples]
         self.n_in, self.n_out = n_in, n_out
-        self.turn = 0
+        self.epoch = 0
         self.noise: Tensor | None = None
         self.pairs = False
         self.volumes, self.drop_absent = volumes, drop_absent
@@ -159,14 +159,14 @@ class WindowDataset(Dataset[Data]):
         pos, volume, a, num = read.pos, read.volume, read.a, read.num_observed
         point, index = np.arange(len(pos)), read.numbers
         if self.drop_absent and n_in:
-            kept = ~np.isnan(u).all(axis=(1, 2))
-            if kept[:num].any() and not kept.all():
-                key = mesh, np.packbits(kept).tobytes()
+            mask = ~np.isnan(u).all(axis=(1, 2))
+            if mask[:num].any() and not mask.all():
+                key = mesh, np.packbits(mask).tobytes()
                 mesh = self._left.setdefault(key, -1 - len(self._left))
                 arrays = (u, a, pos, volume, point)
-                u, a, pos, volume, point = (values[kept] for values in arrays)
-                f = f[kept[:num]]
-                index = None if index is None else index[kept]
+                u, a, pos, volume, point = (values[mask] for values in arrays)
+                f = f[mask[:num]]
+                index = None if index is None else index[mask]
                 num = len(f)
         # Copies, so that nothing done to an item reaches the cache.
         everywhere, places = torch.from_numpy(u), torch.tensor(pos)
@@ -220,22 +220,24 @@ class WindowDataset(Dataset[Data]):
         place[item.numbers[: len(item.pos)]] = torch.arange(len(item.pos))
         edges, weights = self.file.graph(sample)
         index = place[torch.from_numpy(edges)]
-        there = (index >= 0).all(dim=0)
-        kept = {} if weights is None else {EDGES[1]: torch.from_numpy(weights)[there]}
-        return {EDGES[0]: index[:, there], **kept}
+        observed = (index >= 0).all(dim=0)
+        edge_weight = (
+            {} if weights is None else {EDGES[1]: torch.from_numpy(weights)[observed]}
+        )
+        return {EDGES[0]: index[:, observed], **edge_weight}
 
     def _drawn(self, number: int, shape: Sequence[int]) -> Tensor:
         """Standard normal noise on the inputs of a window, none on static ones."""
         sample, rank = self.samples[number], self._ranks[number]
-        seed = derived_seed(sample, self.turn, *[rank] * (rank > 0))
+        seed = derived_seed(sample, self.epoch, *[rank] * (rank > 0))
         drawn = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
         if self.n_in:
             drawn[..., self.file.components :] = 0  # static inputs are not measured
         return drawn
 
     def _pair(self, number: int) -> Indices:
-        """Return the time steps of inputs and target of a window in this turn."""
-        words = self.samples[number], self.turn, self._ranks[number]
+        """Return the time steps of inputs and target of a window in this epoch."""
+        words = self.samples[number], self.epoch, self._ranks[number]
         random = np.random.default_rng(words)
         ahead = int(random.integers(1, self.n_out + 1))
         end = self.n_in + int(random.integers(self.n_out - ahead + 1))
@@ -265,12 +267,12 @@ class WindowDataset(Dataset[Data]):
         return samples * values * self.file.dtype.itemsize <= self.cache.max_bytes
 
     def _mesh_of(self, number: int) -> Mesh:
-        return self.mesh(self.samples[number], self.turn + self._ranks[number])
+        return self.mesh(self.samples[number], self.epoch + self._ranks[number])
 
     def _mesh_number(self, number: int) -> int:
         """Return a number that only equal points, and edges if any, share."""
-        sample, turn = self.samples[number], self.turn + self._ranks[number]
-        mesh, edges = self.mesh.number(sample, turn), self.file.sample_geometry
+        sample, epoch = self.samples[number], self.epoch + self._ranks[number]
+        mesh, edges = self.mesh.number(sample, epoch), self.file.sample_geometry
         if not (self.cells or self.graph):
             return mesh
         return mesh * int(edges.max() + 1) + int(edges[sample])

@@ -110,7 +110,7 @@ class Addition(ABC):
         """Return the part that a run has stored for weights of a digest, if any."""
         if not (path := cls.path(paths)).exists():
             return None
-        content = read_checkpoint(path, of_nfsgeo=False)
+        content = read_checkpoint(path, check_model=False)
         if content.pop("weights", weights) != weights:
             text = "%s is of other weights and left out until the run is evaluated"
             logger.warning(text, path)
@@ -131,7 +131,7 @@ class Addition(ABC):
         paths: RunPaths,
         references: References | None = None,
         *,
-        own: bool = True,
+        own_data: bool = True,
         calibrate: bool = False,
     ) -> Self | None:
         """Return the stored part, or fit and store it; ``None`` where a run has none.
@@ -140,14 +140,14 @@ class Addition(ABC):
             scored: The model and its data.
             paths: The folder of the run.
             references: References on these data, where they have been fitted already.
-            own: Whether these are the data that the run was trained on.
+            own_data: Whether these are the data that the run was trained on.
             calibrate: Whether to fit the stored part anew to the scored samples.
         """
         stored = cls.load(paths, scored.forecaster.digest)
         if calibrate:
             part = stored and stored.calibrated(scored, references)
         else:
-            part = stored or (cls.fit(scored, references) if own else None)
+            part = stored or (cls.fit(scored, references) if own_data else None)
         if part is not None and part is not stored:
             with keeping(paths, scored.forecaster.digest) as current:
                 if current:

@@ -96,8 +96,10 @@ def export_run(
     pos = torch.rand(1000 * num, domain.dim, dtype=torch.float64)
     pos = pos.new_tensor(domain.lower) + pos.new_tensor(domain.lengths) * pos
     pos, query_pos = pos[domain.contains(pos)][:num].tensor_split([EXAMPLE_POINTS])
-    known = example(forecaster.task, EXAMPLE_POINTS)
-    inputs = _inputs(forecaster, known.pop("x"), pos, query_pos, known)
+    example_inputs = example(forecaster.task, EXAMPLE_POINTS)
+    inputs = _inputs(
+        forecaster, example_inputs.pop("x"), pos, query_pos, example_inputs
+    )
     program = _Program(forecaster, model.resampling, list(inputs))
     sizes = [_sizes(*argument) for argument in inputs.items()]
     with torch.no_grad():
@@ -119,7 +121,7 @@ def program_inputs(
     x: Tensor,
     pos: Tensor,
     query_pos: Tensor | None = None,
-    **known: Tensor,
+    **covariates: Tensor,
 ) -> tuple[Tensor, ...]:
     """The arguments of an exported program, for one sample.
 
@@ -129,7 +131,7 @@ def program_inputs(
             trained with them.
         pos: Where they were observed ``[n, d]``.
         query_pos: Where to predict ``[m, d]``; None for ``pos``.
-        known: Forcings and times by the names that
+        covariates: Forcings and times by the names that
             :meth:`nfsgeo.forecast.Forecaster.forward` gives them.
 
     Returns:
@@ -141,12 +143,12 @@ def program_inputs(
         values; among the points, with gaps in the data; from the stations of a
         climatology to the points and the queries. Then, where the model has them, the
         boundary inputs ``[n, 1 + d]``, the nodes of the grid, the latent coordinates of
-        the points and of the queries, and ``known``.
+        the points and of the queries, and ``covariates``.
 
     Raises:
         UserError: A point is outside the domain.
     """
-    return tuple(_inputs(forecaster, x, pos, query_pos, known).values())
+    return tuple(_inputs(forecaster, x, pos, query_pos, covariates).values())
 
 
 def _inputs(
@@ -154,10 +156,10 @@ def _inputs(
     x: Tensor,
     pos: Tensor,
     query_pos: Tensor | None,
-    known: dict[str, Tensor],
+    covariates: dict[str, Tensor],
 ) -> dict[str, Tensor]:
     """The arguments by name, see :func:`program_inputs`."""
-    if "query_static" in known:
+    if "query_static" in covariates:
         raise UserError(
             "query_static for an exported program",
             "static inputs at the observed points alone, which it interpolates",
@@ -165,14 +167,14 @@ def _inputs(
         )
     graphs = forecaster.connect(pos, query_pos=query_pos)
     edges = dict(graphs.edges)
-    names = [*ENDS, *_own_ends(forecaster)]
+    names = [*ENDS, *_transform_ends(forecaster)]
     if query_pos is None:
         # Without queries, the only neighbour of every point is itself.
         itself = torch.arange(len(graphs.pos)).expand(2, -1)
         identity = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
-        own = ["own"] * ("near" in edges)
+        point_edges = ["own"] * ("near" in edges)
         needed = (name for step in forecaster.transforms for name in step.query_edges)
-        edges |= dict.fromkeys([*needed, *own], identity)
+        edges |= dict.fromkeys([*needed, *point_edges], identity)
         for name in names:
             if (observed := name.removesuffix("_queries")) in edges:
                 edges.setdefault(name, edges[observed])
@@ -181,7 +183,9 @@ def _inputs(
         edges["last"] = replace(edges["last"], base_weight=weight)
     # A program takes numbers of the types that it was exported with.
     inputs = {"x": x.float(), "pos": graphs.pos, "query_pos": graphs.queries}
-    known = {k: v.double() if k == "times" else v.float() for k, v in known.items()}
+    covariates = {
+        k: v.double() if k == "times" else v.float() for k, v in covariates.items()
+    }
     for name in (name for name in names if name in edges):
         for part, attribute in PARTS.items():
             inputs[f"{name}_{part}"] = getattr(edges[name], attribute)
@@ -192,7 +196,7 @@ def _inputs(
         inputs["query_latent"] = inputs["latent"]
     # One tensor for two arguments would be one argument of the program.
     inputs = {name: tensor.clone() for name, tensor in inputs.items()}
-    return inputs | dict(sorted(known.items()))
+    return inputs | dict(sorted(covariates.items()))
 
 
 class _Program(nn.Module):
@@ -208,30 +212,30 @@ class _Program(nn.Module):
         self.fixed = {"nodes": nodes.grid.size(0)}
         for transform in forecaster.transforms:
             self.fixed |= {name: num for name, (num, _) in transform.sources.items()}
-        self.ends = ENDS | _own_ends(forecaster)
+        self.ends = ENDS | _transform_ends(forecaster)
 
     def forward(
         self, x: Tensor, pos: Tensor, query_pos: Tensor, *rest: Tensor
     ) -> Tensor:
-        known = dict(zip(self.names[3:], rest, strict=True))
+        tensors = dict(zip(self.names[3:], rest, strict=True))
         sizes = {"points": pos.size(0), "queries": query_pos.size(0)}
         sizes |= self.fixed
         edges = dict(self.nodes)
         for name, (source, target) in self.ends.items():
-            if f"{name}_edges" in known:
-                index, delta, weight = (known.pop(f"{name}_{part}") for part in PARTS)
+            if f"{name}_edges" in tensors:
+                index, delta, weight = (tensors.pop(f"{name}_{part}") for part in PARTS)
                 ptr, num = pointers(index[1], sizes[target]), sizes[source]
                 edges[name] = BipartiteGraph(
                     index, ptr, delta, weight, num, sizes[target]
                 )
         nums = (sizes["points"],), (sizes["queries"],)
-        places: dict[str, Any] = {name: known.pop(name, None) for name in PLACES}
+        places: dict[str, Any] = {name: tensors.pop(name, None) for name in PLACES}
         graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, **places)
-        prediction: Tensor = self.forecaster(x, graphs=graphs, **known)
+        prediction: Tensor = self.forecaster(x, graphs=graphs, **tensors)
         return prediction.to(x.dtype)
 
 
-def _own_ends(forecaster: Forecaster) -> dict[str, tuple[str, str]]:
+def _transform_ends(forecaster: Forecaster) -> dict[str, tuple[str, str]]:
     """Return the ends of graphs from points that transforms keep, by name."""
     sources = (transform.sources.items() for transform in forecaster.transforms)
     return {name: (name, end) for name, (_, end) in chain.from_iterable(sources)}

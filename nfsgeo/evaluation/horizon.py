@@ -42,12 +42,12 @@ def observed_steps(task: Task, stride: int, file: Fields, first: int | None) -> 
     if task.any_time:
         numbers = stride * np.arange(n_in)
         numbers += num - 1 - numbers[-1] if first is None else first
-        wanted, fits = f"{numbers[-1] - numbers[0] + 1}", numbers[0] >= 0
+        expected, fits = f"{numbers[-1] - numbers[0] + 1}", numbers[0] >= 0
     else:
         begin = times[num - 1] + usual[0] if first is None else times[first]
         numbers, off = _nearest(times, begin + usual - usual[0])
         step = step_text(task.step, task.units.get("time", ""))
-        wanted, fits = f"{n_in}, {step} apart", off.max() <= 1e-3 * task.step * n_in
+        expected, fits = f"{n_in}, {step} apart", off.max() <= 1e-3 * task.step * n_in
     if not fits or numbers[-1] >= num:
         apart = spacing_text(file.times[first or 0 :], file.time_unit)
         raise UserError(
@@ -55,7 +55,7 @@ def observed_steps(task: Task, stride: int, file: Fields, first: int | None) -> 
             + f", {apart} apart" * bool(apart)
             + ", and time steps "
             f"{max(0, numbers[0])} to {numbers[-1]} to predict from",
-            f"at least {wanted}, as in training",
+            f"at least {expected}, as in training",
             "use a file with such snapshots at its end, or choose others by the number "
             "of the first, --first",
         )

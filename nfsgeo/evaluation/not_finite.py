@@ -23,12 +23,14 @@ class NotFinite:
             step = int((~finite).any(-1).any(0).float().argmax()) + 1
             self._first[sample] = min(step, self._first.get(sample, step))
 
-    def told(self, what: str) -> list[dict[str, int]]:
+    def report(self, what: str) -> list[dict[str, int]]:
         """Warn of ``what`` they are; return ``sample`` and ``time_step`` of each."""
-        found = [{"sample": s, "time_step": t} for s, t in sorted(self._first.items())]
-        if found:
-            first, more = found[0], len(found) - 1
+        samples = [
+            {"sample": s, "time_step": t} for s, t in sorted(self._first.items())
+        ]
+        if samples:
+            first, more = samples[0], len(samples) - 1
             line = "%s: not finite in sample %d from time step %d on"
             line += f", and in {more} other samples" * bool(more)
             logger.warning(line, what, first["sample"], first["time_step"])
-        return found
+        return samples

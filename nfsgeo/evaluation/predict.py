@@ -148,8 +148,8 @@ def predict(
         ]
         if level and not any(companion.suffixes for companion in companions):
             given = f"level {level:g} of {len(ahead)} time steps without error bands"
-            wanted = f"a run with bands, and its {task.n_out} time steps"
-            raise UserError(given, wanted, "leave it out, or train with --bands")
+            expected = f"a run with bands, and its {task.n_out} time steps"
+            raise UserError(given, expected, "leave it out, or train with --bands")
         further = {
             f"{name}_{suffix}": (companion.attributes, file.units.get(name, ""))
             for companion in companions
@@ -157,10 +157,10 @@ def predict(
         }
         fields = [*file.component_names, *further]
         joined = any(companion.needs_observed for companion in companions)
-        bytes_of_point = 4 * len(ahead) * len(fields) + 8 * domain.dim
-        check_room(target or folder, num * most * bytes_of_point)
-        values_of_point = len(ahead) * len(fields)
-        block = max(1024, POINTS * VALUES // max(VALUES, values_of_point))
+        bytes_per_point = 4 * len(ahead) * len(fields) + 8 * domain.dim
+        check_room(target or folder, num * most * bytes_per_point)
+        values_per_point = len(ahead) * len(fields)
+        block = max(1024, POINTS * VALUES // max(VALUES, values_per_point))
         forcings = known_steps(file, ahead)
         windows = WindowDataset(
             file,
@@ -191,13 +191,13 @@ def predict(
             column, rows = len(task.components) * task.has_time, list[Tensor]()
             inputs = batch.x[:, 0, column : column + len(task.static)]
             here = {k: v[first : first + len(queries)] for k, v in static.items()}
-            for sample, own in zip(
+            for sample, sample_inputs in zip(
                 batch.sample.tolist(), inputs.split(batch.graphs.sizes), strict=True
             ):
                 mesh_number = int(file.sample_geometry[sample])
                 make = partial(_static_at, file, task, sample, queries, here)
                 values = cache.get(mesh_number, make).to(inputs)
-                rows += [own, values] if joined else [values]
+                rows += [sample_inputs, values] if joined else [values]
             return torch.cat(rows)
 
         staged, where, odd = list[tuple[Any, ...]](), list[Doubles](), NotFinite()
@@ -214,7 +214,11 @@ def predict(
                 ahead=torch.from_numpy(ahead),
                 query_static=partial(static_at_queries, part, start, Cache(2**28)),
             ):
-                more = [of for c in companions for of in c.components(u, batch)]
+                more = [
+                    component
+                    for c in companions
+                    for component in c.components(u, batch)
+                ]
                 u = torch.cat([u, *more], dim=-1).cpu()
                 for values in u.split(batch.graphs.predicted_sizes):
                     values = values if part is None else values[-size:]
@@ -233,7 +237,9 @@ def predict(
         scratch.flush()
         provenance: dict[str, Any] = {"model": config.model.name}
         provenance["predicted_from"] = source.name
-        if not_finite := odd.told(f"predictions, missing in {target or 'the result'}"):
+        if not_finite := odd.report(
+            f"predictions, missing in {target or 'the result'}"
+        ):
             provenance["not_finite"] = not_finite
         dims = ("point", "time", "component")
         values = [Variable(dims, np.memmap(scratch, *place)) for place in staged]

@@ -118,8 +118,8 @@ def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
         pos = arrays[name]
         for odd in sorted({*arrays.files} - {name, *values}):
             if arrays[odd].shape == pos.shape[:1]:  # a value for each point
-                told = f"pos and {', '.join(static)}" if static else "pos"
-                raise ValueError(f"array {odd}, which is none of {told}")
+                expected = f"pos and {', '.join(static)}" if static else "pos"
+                raise ValueError(f"array {odd}, which is none of {expected}")
         return QueryPoints(pos, [], values)
 
 
@@ -135,7 +135,9 @@ def _table(path: Path, static: Sequence[str]) -> QueryPoints:
     for name in others:
         numeric = others[name].map(is_number).all()
         if numeric and bare_name(name) not in STATIONS:
-            told = ", ".join(["coordinates", "names of the points", *static])
-            raise ValueError(f"columns {[*others]}, of which {name} is none of {told}")
+            expected = ", ".join(["coordinates", "names of the points", *static])
+            raise ValueError(
+                f"columns {[*others]}, of which {name} is none of {expected}"
+            )
     names = [*others.iloc[:, 0]] if len(others.columns) else []
     return QueryPoints(places.to_numpy(np.float64), names, values)

@@ -99,10 +99,10 @@ class References:
         fits = (fit(used, train.n_out, boosting) for fit in SERIES_REFERENCES)
         self.series = next((series for series in fits if series is not None), None)
         if self.series is not None:
-            own = self.series.predictors()
-            self.predictors |= own
-            self.tied |= {*own}
-            for name in ("persistence", "mean", *own):
+            predictors = self.series.predictors()
+            self.predictors |= predictors
+            self.tied |= {*predictors}
+            for name in ("persistence", "mean", *predictors):
                 self.at_queries[name] = partial(self._extended, name)
 
     def _extended(self, name: str, batch: Batch) -> Tensor:

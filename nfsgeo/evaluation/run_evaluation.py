@@ -121,19 +121,19 @@ def evaluate_run(
             raise UserError(f"{name} {choice!r}", " or ".join(names), "choose one")
     if steps is not None and steps < 1:
         raise UserError(f"steps {steps}", "1 or more", "change it or leave it out")
-    paths, own = find_run(run), data is None
+    paths, own_data = find_run(run), data is None
     if calibrate:
         with only_here(paths.root, "a run"):
             pass  # not in training, whose end makes bands of its own
     loaded = open_run(paths, device)
     trained, forecaster = loaded.config, loaded.forecaster
-    if own and trained.data.file is None:
+    if own_data and trained.data.file is None:
         raise UserError(
             f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
         )
     task = forecaster.task
-    of_run: RunData | None = None
-    if own and experiment is not None:
+    run_data: RunData | None = None
+    if own_data and experiment is not None:
         used = experiment.used
     elif data is None:
         check_in_place(trained.data, paths.root)
@@ -141,15 +141,17 @@ def evaluate_run(
     else:
         file = open_as(trained.data, saved_path(data))
         try:
-            of_run = loaded.data_of_run(file)
+            run_data = loaded.data_of_run(file)
         except UserError:  # its test file is gone
             if part is None:
                 raise
-        part = part or ("test" if of_run else None)
+        part = part or ("test" if run_data else None)
         # A model that comes with nfsgeo has no data, and its folder is not written to.
-        own = part == "test" and of_run is not None and trained.data.file is not None
-        used = of_run if own and of_run is not None else loaded.data(file)
-    if own and data is None and task.fingerprint:
+        own_data = (
+            part == "test" and run_data is not None and trained.data.file is not None
+        )
+        used = run_data if own_data and run_data is not None else loaded.data(file)
+    if own_data and data is None and task.fingerprint:
         files = read_json(paths.belongings).get("files")
         unchanged = files and files == files_as_they_are(trained.data)
         if not (unchanged or used.file.holds(task.fingerprint)):
@@ -162,13 +164,15 @@ def evaluate_run(
     # Bands are to hold for predictions, whose inputs are at the points of the run where
     # the file is a grid.
     around = bool(factors) or (calibrate and used.file.shape is not None)
-    used, part = scoped(used, task.num_points, own=own, part=part, around=around)
+    used, part = scoped(
+        used, task.num_points, own_data=own_data, part=part, around=around
+    )
     scored = ScoredModel(forecaster, used)
     references = References(scored, boosting=boosting)
     scores = score(scored, references, progress=progress)
     summary = _costs(paths, scored) | {"weights": forecaster.digest}
     summary["scored"] = describe_scored(
-        named, scores.windows, part, scores.points, of_run
+        named, scores.windows, part, scores.points, run_data
     )
     summary |= scores.summary()
     summary |= unobserved_errors(scored, references)
@@ -177,7 +181,9 @@ def evaluate_run(
         further = score(scored, ahead, steps=steps, progress=progress)
         summary["rollout"] = further.rollout()
     for kind in ADDITIONS.values():
-        added = kind.of_run(scored, paths, references, own=own, calibrate=calibrate)
+        added = kind.of_run(
+            scored, paths, references, own_data=own_data, calibrate=calibrate
+        )
         summary |= {} if added is None else added.scores(scored, references)
     if calibrate and "bands" not in summary:
         raise UserError(
@@ -191,7 +197,7 @@ def evaluate_run(
             scored, factors, repeats, at=unseen_at, progress=progress
         )
         summary |= {"unseen": spread(rows), "unseen_points": points}
-    if own and not calibrate:
+    if own_data and not calibrate:
         shown = {**_examples(scored, scores), **_station_series(scored)}
         with keeping(paths, forecaster.digest) as current:
             if current:

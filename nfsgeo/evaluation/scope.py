@@ -25,7 +25,7 @@ def scoped(
     used: RunData,
     num_points: int,
     *,
-    own: bool,
+    own_data: bool,
     part: Part | None,
     around: bool,
 ) -> tuple[RunData, Part]:
@@ -38,7 +38,7 @@ def scoped(
     Args:
         used: The file with the configuration of the run.
         num_points: Number of points of a training sample.
-        own: Whether the file is that of the run.
+        own_data: Whether the file is that of the run.
         part: The part to score; None for the usual one.
         around: Whether meshes are around the points of the run.
 
@@ -48,8 +48,8 @@ def scoped(
     """
     config, file = used.config, used.file
     info, data = MODELS[config.model.name], config.data
-    part = part or ("test" if own else "all")
-    if part == "all" and own:
+    part = part or ("test" if own_data else "all")
+    if part == "all" and own_data:
         raise UserError(
             "--part all of the data of the run",
             "the test part, since the model was trained on the others",
@@ -61,7 +61,7 @@ def scoped(
             "at least one to score",
             "give --part all with --data FILE",
         )
-    if own:
+    if own_data:
         return used, part
     # Measurements have noise of their own.
     changes: dict[str, Any] = {"max_test": None, "max_train": None, "input_noise": 0.0}
@@ -85,7 +85,7 @@ def describe_scored(
     test: WindowDataset,
     part: Part,
     points: tuple[int, int],
-    of_run: RunData | None = None,
+    run_data: RunData | None = None,
 ) -> dict[str, Any]:
     """Return the entry ``"scored"`` of a summary.
 
@@ -100,17 +100,17 @@ def describe_scored(
         test: The windows that were scored.
         part: The part of the file.
         points: Smallest and largest number of points of a sample.
-        of_run: The data of the run, where the file was named and holds them.
+        run_data: The data of the run, where the file was named and holds them.
     """
     file, samples = test.file, np.unique(test.samples).tolist()
     scored: dict[str, Any] = {"part": part, "samples": len(samples)}
     scored |= {"of_samples": file.num_samples, "points": _span(points)}
     between, trained = test.mesh(samples[0]).index is None, 0
     scored["of_points"] = None if between else _span(map(file.num_points, samples))
-    if part == "all" and of_run is not None:
-        parts = [of_run.samples(name) for name in ("train", "valid")]
+    if part == "all" and run_data is not None:
+        parts = [run_data.samples(name) for name in ("train", "valid")]
         trained = len(np.unique(np.concatenate(parts)))
-    scored |= {"trained_on": trained} | ({"data_of_run": True} if of_run else {})
+    scored |= {"trained_on": trained} | ({"data_of_run": True} if run_data else {})
     scored["tied"] = not MODELS[used.config.model.name].unseen_meshes
     return scored | ({"windows": len(test)} if len(test) > len(samples) else {})
 

@@ -84,7 +84,9 @@ class ScoredModel:
             nums = batch.graphs.sizes
             if num_first is not None:
                 nums = tuple(map(num_first, batch.sample.tolist()))
-            sample, first = (of.to(truth.device) for of in points_of(sizes, nums))
+            sample, first = (
+                tensor.to(truth.device) for tensor in points_of(sizes, nums)
+            )
             for errors, at in zip(parts, (first | True, first, ~first), strict=True):
                 errors.update(prediction[at], truth[at], sample[at])
         return tuple(errors.compute() for errors in parts)
@@ -204,8 +206,8 @@ def predictions(
             yield batch, forecaster.predict_batch(batch)
             continue
         inputs = forecaster.inputs_of(batch)
-        known: dict[str, Any] = {"forcing": inputs.forcing, "times": inputs.times}
+        arguments: dict[str, Any] = {"forcing": inputs.forcing, "times": inputs.times}
         if (graphs := batch.graphs).query_pos is not None:
-            known["query_static"] = batch.get("query_static")
-        u = rollout(forecaster, batch.x, batch.pos, steps, graphs=graphs, **known)
+            arguments["query_static"] = batch.get("query_static")
+        u = rollout(forecaster, batch.x, batch.pos, steps, graphs=graphs, **arguments)
         yield batch, u

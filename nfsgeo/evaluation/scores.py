@@ -206,7 +206,7 @@ def score(
         torch.cat(mae),
         (min(sizes), max(sizes)),
         _named(file, by_type),
-        odd.told("rollouts" if steps else "predictions"),
+        odd.report("rollouts" if steps else "predictions"),
     )
 
 
@@ -249,15 +249,19 @@ def unobserved_errors(scored: ScoredModel, references: References) -> dict[str, 
         fields = {"model": prediction}
         fields |= {name: at(filled) for name, at in references.at_queries.items()}
         sizes = batch.graphs.query_sizes or (len(batch.query_y),), batch.graphs.sizes
-        sample, observed = (of.to(prediction.device) for of in points_of(*sizes))
+        sample, observed = (
+            tensor.to(prediction.device) for tensor in points_of(*sizes)
+        )
         for name, field in fields.items():
             errors[name].update(
                 field[~observed], batch.query_y[~observed], sample[~observed]
             )
     scores = {name: metric.compute() for name, metric in errors.items()}
-    own = scores.pop("model") | ({} if series is None else {"kriging": not able})
+    model_scores = scores.pop("model") | (
+        {} if series is None else {"kriging": not able}
+    )
     baselines = {"baselines": scores} if scores else {}
-    return {"unobserved": {"num_points": num, **own, **baselines}}
+    return {"unobserved": {"num_points": num, **model_scores, **baselines}}
 
 
 def with_given(scored: ScoredModel, batch: Batch) -> Batch:

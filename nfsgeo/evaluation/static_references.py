@@ -66,11 +66,11 @@ class StaticReferences:
         self.neighbours: list[tuple[cKDTree, Doubles]] = []
         self.trees: list[Any] = []
         for target in y.T:
-            known = np.flatnonzero(~np.isnan(target))
-            some = known[:POINTS]
+            observed = np.flatnonzero(~np.isnan(target))
+            some = observed[:POINTS]
             self.neighbours.append((cKDTree(x[some]), target[some]))
             if find_spec("sklearn"):
-                some = known[: max(1, POINTS // y.shape[1])]
+                some = observed[: max(1, POINTS // y.shape[1])]
                 self.trees.append(_trees(x[some], target[some]))
 
     def predictors(self, *, queries: bool = False) -> dict[str, Any]:
@@ -80,9 +80,11 @@ class StaticReferences:
         nearest observed point.
         """
         names = ["nearest_neighbours", *["boosted_trees"] * bool(self.trees)]
-        return {name: partial(self._of_batch, name, queries=queries) for name in names}
+        return {
+            name: partial(self._predict_batch, name, queries=queries) for name in names
+        }
 
-    def _of_batch(self, name: str, batch: Batch, *, queries: bool) -> Tensor:
+    def _predict_batch(self, name: str, batch: Batch, *, queries: bool) -> Tensor:
         x, pos = batch.x.cpu(), batch.pos.cpu()
         if queries:
             near = cKDTree(self._places(pos)).query(self._places(batch.query_pos.cpu()))

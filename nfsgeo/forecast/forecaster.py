@@ -318,9 +318,9 @@ class Forecaster(nn.Module):
                 in training; values are not finite; times are further ahead than in
                 training.
         """
-        known = {"query_pos": query_pos, "forcing": forcing, "times": times}
-        known["query_static"] = query_static
-        return predict_samples(self, data, pos, known)
+        arguments = {"query_pos": query_pos, "forcing": forcing, "times": times}
+        arguments["query_static"] = query_static
+        return predict_samples(self, data, pos, arguments)
 
     @property
     def prediction(self) -> str:

@@ -46,30 +46,30 @@ def check_shapes(
         steps = max(n_in + 1, (0, *shapes.get("times", ()))[-1])
     names = [*task.components] * task.has_time + [*task.static, *task.scalars]
     text = f"x [points, {n_in}, {task.num_inputs}] ({', '.join(names)})"
-    wanted: dict[str, tuple[str, list[tuple[int, ...]]]]
-    wanted = {"x": (text, [(points, n_in, task.num_inputs)])}
+    expected: dict[str, tuple[str, list[tuple[int, ...]]]]
+    expected = {"x": (text, [(points, n_in, task.num_inputs)])}
     if "pos" in shapes:
-        wanted["pos"] = f"pos [points, {dim}]", [(points or 1, dim)]
+        expected["pos"] = f"pos [points, {dim}]", [(points or 1, dim)]
     if "query_pos" in shapes:
         num = (*shapes["query_pos"], 0)[0] or 1
-        wanted["query_pos"] = f"query_pos [queries, {dim}]", [(num, dim)]
+        expected["query_pos"] = f"query_pos [queries, {dim}]", [(num, dim)]
     if "query_static" in shapes:
         num = (*shapes.get("query_pos", ()), num_queries or 0)[0]
         static = len(task.static)
         text = f"query_static [queries, {static}] ({', '.join(task.static)})"
-        wanted["query_static"] = text, [(num, static)]
+        expected["query_static"] = text, [(num, static)]
     if task.needs_times:
         text = f"times of the inputs and of what is asked for [{n_in} + {asked}]"
-        wanted["times"] = text, [(steps,), (1, steps), (num_samples, steps)]
+        expected["times"] = text, [(steps,), (1, steps), (num_samples, steps)]
     if forcings:
         text = f"forcing [points, {n_in} + {asked}, {forcings}]"
         text += f" ({', '.join(task.forcings)})"
-        wanted["forcing"] = text, [(points, steps, forcings)]
-    same = wanted.keys() == shapes.keys()
-    if not same or any(shapes[name] not in fit for name, (_, fit) in wanted.items()):
+        expected["forcing"] = text, [(points, steps, forcings)]
+    same = expected.keys() == shapes.keys()
+    if not same or any(shapes[name] not in fit for name, (_, fit) in expected.items()):
         raise UserError(
             " and ".join(f"{name} of shape {[*size]}" for name, size in shapes.items()),
-            " and ".join(text for text, _ in wanted.values()) + ", as in training",
+            " and ".join(text for text, _ in expected.values()) + ", as in training",
             "give these, with static inputs repeated over the time steps",
         )
 

@@ -122,8 +122,8 @@ def matched(file: Fields, task: Task) -> Fields:
             advice = "add it to the file, or train without data.boundary_inputs"
             wrong[f"no {source}"] = f"{source}, that tells the boundary", advice
     asked_static = [name for name in task.static if name not in made]
-    fields = _found(task.components, file.component_names, "u")
-    static = _found(asked_static, file.static_names, "a")
+    fields = _matching_names(task.components, file.component_names, "u")
+    static = _matching_names(asked_static, file.static_names, "a")
     for kind, matching, came, asked in (
         ("component", fields, file.component_names, task.components),
         ("static input", static, file.static_names, asked_static),
@@ -146,10 +146,10 @@ def matched(file: Fields, task: Task) -> Fields:
         advice += "--sphere, --obstacles or --region"
         wrong[f"the domain {_box(file.domain)}"] = _box(task.domain), advice
     if wrong:
-        wanted, advices = zip(*wrong.values(), strict=True)
+        expected, advices = zip(*wrong.values(), strict=True)
         raise UserError(
             f"{file.path} with {', and '.join(wrong)}",
-            f"{', and '.join(wanted)}, as in training",
+            f"{', and '.join(expected)}, as in training",
             "; ".join(dict.fromkeys(advices)),
         )
     assert fields is not None and static is not None
@@ -255,7 +255,9 @@ def same_names(one: Sequence[str], other: Sequence[str], stem: str) -> bool:
     return [*one] == [*other] or (unnamed and len(one) == len(other))
 
 
-def _found(trained: Sequence[str], names: Sequence[str], stem: str) -> list[str] | None:
+def _matching_names(
+    trained: Sequence[str], names: Sequence[str], stem: str
+) -> list[str] | None:
     """Return the names in a file of trained ones, or ``None`` if some are missing."""
     if set(trained) <= set(names):
         return list(trained)

@@ -113,21 +113,21 @@ class Statistics:
         if self.n_in == 0:
             self.fields.add(window.y)
         else:
-            own = window.x[..., : window.y.size(-1)]
-            fields = torch.cat([own, window.y], dim=1)
+            observed = window.x[..., : window.y.size(-1)]
+            fields = torch.cat([observed, window.y], dim=1)
             self.fields.add(fields)
             steps = fields.double().diff(dim=1)
             pairs = steps[:, 1:] * steps[:, :-1]
             squares = steps[:, :-1].square().where(~pairs.isnan(), 0)
             self._product = self._product + pairs.nansum((0, 1))
             self._square = self._square + squares.sum((0, 1))
-            change = window.y[:, : self.n_out] - own[:, -1:]
+            change = window.y[:, : self.n_out] - observed[:, -1:]
             self.changes.add(change)
             leads = window.times - window.times[self.n_in - 1]
             self.longest_lead = max(self.longest_lead, float(leads[-1]))
             if self.any_time:
                 self.rates.add(change.double() / leads[self.n_in :, None])
-                time = leads[:, None].expand(len(own), -1, -1)
+                time = leads[:, None].expand(len(observed), -1, -1)
                 forcing = time if forcing is None else torch.cat([forcing, time], -1)
         if forcing is not None:
             self.forcings.add(forcing)

@@ -121,15 +121,15 @@ def boundary_sides(cells: Mapping[str, Indices], pos: Tensor) -> list[Indices]:
     typed = _typed(cells)
     highest = max((kind.dim for kind, _ in typed), default=0)
     _, place = np.unique(pos.numpy().round(DIGITS), axis=0, return_inverse=True)
-    place, sides_of_cells = place.reshape(-1), list[Indices]()
+    place, cell_sides = place.reshape(-1), list[Indices]()
     for kind, nodes in typed:
         if kind.dim == highest:
-            sides_of_cells += [nodes[:, list(side)] for side in kind.sides]
-    if not sides_of_cells:
+            cell_sides += [nodes[:, list(side)] for side in kind.sides]
+    if not cell_sides:
         return []
-    widest = max(side.shape[1] for side in sides_of_cells)
+    widest = max(side.shape[1] for side in cell_sides)
     sorted_places, padded = [], []
-    for side in sides_of_cells:
+    for side in cell_sides:
         pad = ((0, 0), (0, widest - side.shape[1]))
         sorted_places.append(
             np.pad(np.sort(place[side], axis=1), pad, constant_values=-1)

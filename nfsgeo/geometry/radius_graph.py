@@ -242,8 +242,8 @@ def widened(edges: Tensor, search: Search) -> Tensor:
     )
     # A target behind a corner takes the source of another target.
     asking = empty if search.domain.walls is None else torch.ones_like(empty)
-    search_of_empty = search.among(search.source, search.target[asking])
-    nearest, targets = search_of_empty.nearest(1)[:, 0], asking.nonzero().squeeze(1)
+    empty_search = search.among(search.source, search.target[asking])
+    nearest, targets = empty_search.nearest(1)[:, 0], asking.nonzero().squeeze(1)
     added = torch.stack([nearest, targets])[:, empty[asking] & (nearest >= 0)]
     edges = torch.cat([edges, added], dim=1)
     return edges[:, edges[1].argsort(stable=True)]

@@ -341,8 +341,8 @@ class Search:
             UserError: The backend is unknown or not installed.
         """
         pairs = len(self.source) * len(self.target)
-        wanted = self.device.type == "cuda" and pairs <= MAX_PAIRS
-        if backend == "scipy" or (backend == "auto" and not wanted):
+        use_cluster = self.device.type == "cuda" and pairs <= MAX_PAIRS
+        if backend == "scipy" or (backend == "auto" and not use_cluster):
             return None
         cuda = cuda_version() if backend in BACKENDS else None
         if backend == "auto":

@@ -46,8 +46,10 @@ def triangulation(pos: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
     # The first images are the points themselves.
     corners = corners[(corners < len(pos)).any(1)]
     away = points[corners] - points[corners].mean(1, keepdims=True)
-    own, radii = corners < len(pos), np.zeros(len(pos))
-    np.maximum.at(radii, number[corners[own]], np.linalg.norm(away, axis=2)[own])
+    original, radii = corners < len(pos), np.zeros(len(pos))
+    np.maximum.at(
+        radii, number[corners[original]], np.linalg.norm(away, axis=2)[original]
+    )
     both = number[corners][:, list(permutations(range(corners.shape[1]), 2))]
     edges = torch.from_numpy(both.reshape(-1, 2)).unique(dim=0).t()
     edges, pos = edges[:, edges[0] != edges[1]], pos.detach().cpu()

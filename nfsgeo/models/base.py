@@ -353,12 +353,12 @@ class Model(nn.Module, ABC):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         # double() skips complex weights, and to(torch.float64) drops imaginary parts.
-        def of_parts(t: Tensor) -> Tensor:
+        def convert(t: Tensor) -> Tensor:
             if not t.is_complex():
                 return fn(t)
             return torch.view_as_complex(fn(torch.view_as_real(t)))
 
-        return super()._apply(of_parts, recurse)
+        return super()._apply(convert, recurse)
 
     def _normalised(self, pos: Tensor) -> Tensor:
         kind = torch.float64 if self.precise_positions else self._precision

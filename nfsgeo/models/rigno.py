@@ -129,17 +129,17 @@ class RIGNO(Model):
         radius = scatter(away, into.edge_index[1], 0, len(chosen), reduce="max")
         points = self.point_embedding(torch.cat([x.flatten(1), place], dim=1))
         nodes = self.node_embedding(torch.cat([place[chosen], radius], dim=1))
-        edges, index = self.kept("into", graphs)
+        edges, index = self.embedded_edges("into", graphs)
         nodes = self.encoder(edges, points, nodes, index)[1]
-        edges, index = self.kept("among", graphs)
+        edges, index = self.embedded_edges("among", graphs)
         for layer in self.processor:
             edges, nodes = layer(edges, nodes, nodes, index)
-        edges, index = self.kept("back", graphs)
+        edges, index = self.embedded_edges("back", graphs)
         points = self.decoder(edges, nodes, points + self.own(points), index)[1]
         result: Tensor = self.projector(points)
         return result.unflatten(1, (self.problem.n_out, self.problem.out_components))
 
-    def kept(self, name: str, graphs: Graphs) -> tuple[Tensor, Tensor]:
+    def embedded_edges(self, name: str, graphs: Graphs) -> tuple[Tensor, Tensor]:
         """Return embedded edges and their ends ``[2, E]``, with dropout in training."""
         graph = graphs.edges[name]
         offset = graph.offset(self.lengths.dtype) / self.spacing

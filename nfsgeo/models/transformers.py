@@ -220,8 +220,8 @@ class LatentAttention(MultiHead):
     def _mixed(self, key: Tensor, value: Tensor) -> Tensor:
         """Attend from keys and values ``[B, n, C]`` to ``[B, n, C]``."""
         key, value = (
-            tokens_of_points.unflatten(2, (self.heads, -1)).transpose(1, 2)
-            for tokens_of_points in (key, value)
+            points.unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for points in (key, value)
         )
         query = self.latents.expand(len(key), -1, -1, -1)
         tokens = self.attend(query, key, value, scale=1.0)

@@ -241,7 +241,7 @@ class _EdgeSum(torch.autograd.Function):
         source, target, place, matrix, weight = ctx.saved_tensors
         graph, grad, ones = ctx.graph, grad.contiguous(), torch.ones_like(weight)
         grad_target, grad_matrix = torch.zeros_like(target), torch.zeros_like(matrix)
-        of_edges = source.new_empty(graph.num_edges, source.size(1))
+        grad_edges = source.new_empty(graph.num_edges, source.size(1))
         ends = torch.cat([source, target])
         for rows, edges in _blocks(graph, source):
             hidden = _hidden(ends, place, matrix, graph, edges)
@@ -250,10 +250,10 @@ class _EdgeSum(torch.autograd.Function):
             some = torch.ops.aten.gelu_backward(arrived, hidden)
             grad_target[rows].addmm_(_sums(graph, rows, edges, ones), some)
             grad_matrix.addmm_(some.t(), place[edges])
-            of_edges[edges] = some
+            grad_edges[edges] = some
         order, ptr = graph.transpose
         by_source = sparse_matrix(sparse_rows(ptr, order), ones, graph.num_edges)
-        return by_source @ of_edges, grad_target, None, grad_matrix, None, None
+        return by_source @ grad_edges, grad_target, None, grad_matrix, None, None
 
 
 def _hidden(
@@ -289,5 +289,5 @@ def _blocks(graph: BipartiteGraph, source: Tensor) -> Iterator[tuple[slice, slic
     cuts = torch.searchsorted(graph.ptr, ends, right=True) - 1
     rows = sorted({0, *cuts.tolist(), num})
     edges = graph.ptr[rows].tolist()
-    for of_rows, of_edges in zip(pairwise(rows), pairwise(edges), strict=True):
-        yield slice(*of_rows), slice(*of_edges)
+    for row_ends, edge_ends in zip(pairwise(rows), pairwise(edges), strict=True):
+        yield slice(*row_ends), slice(*edge_ends)

@@ -113,10 +113,10 @@ def axis_sum_reference(nodes: Tensor, *weights: Tensor) -> Tensor:
     mixed = []
     for line, weight in zip(lines, weights, strict=True):
         real, imaginary = line.modes(nodes, line.forward)
-        of_real, of_imaginary = weight[: line.kept].unbind(-1)
+        weight_real, weight_imaginary = weight[: line.num_modes].unbind(-1)
         turned = [
-            real @ of_real - imaginary @ of_imaginary,
-            real @ of_imaginary + imaginary @ of_real,
+            real @ weight_real - imaginary @ weight_imaginary,
+            real @ weight_imaginary + imaginary @ weight_real,
         ]
         along = line.add(None, torch.stack(turned), line.inverse)
         mixed.append(along.view(*nodes.shape[:-1], -1))
@@ -131,28 +131,28 @@ class _Axis(NamedTuple):
 
     before: int  # numbers of nodes, samples included, before and after the axis
     after: int
-    kept: int
+    num_modes: int
     forward: Tensor  # [2 k, n]
     inverse: Tensor  # [n, 2 k]
 
     @classmethod
     def of(cls, nodes: Tensor, axis: int, weight: Tensor) -> _Axis:
         size = nodes.size(axis)
-        kept = min(len(weight), size // 2 + 1)
-        forward, inverse = real_waves(size, kept, nodes)
+        num_modes = min(len(weight), size // 2 + 1)
+        forward, inverse = real_waves(size, num_modes, nodes)
         return cls(
             nodes.shape[:axis].numel(),
             nodes.shape[axis + 1 : -1].numel(),
-            kept,
-            forward.T.unflatten(0, (kept, 2)).transpose(0, 1).flatten(0, 1),
-            inverse.T.unflatten(1, (kept, 2)).transpose(1, 2).flatten(1),
+            num_modes,
+            forward.T.unflatten(0, (num_modes, 2)).transpose(0, 1).flatten(0, 1),
+            inverse.T.unflatten(1, (num_modes, 2)).transpose(1, 2).flatten(1),
         )
 
     def modes(self, nodes: Tensor, matrix: Tensor) -> Tensor:
         """Multiply the nodes along the axis by ``[2 k, n]``, to ``[2, k, P, C]``."""
         num = matrix.size(1)
         modes = matrix.expand(self.before, -1, -1) @ nodes.view(self.before, num, -1)
-        by_mode = modes.view(self.before, 2, self.kept, self.after, -1)
+        by_mode = modes.view(self.before, 2, self.num_modes, self.after, -1)
         return by_mode.permute(1, 2, 0, 3, 4).flatten(2, 3)
 
     def add(self, total: Tensor | None, modes: Tensor, matrix: Tensor) -> Tensor:
@@ -160,7 +160,9 @@ class _Axis(NamedTuple):
 
         The field ``[before, n, after C]`` is overwritten.
         """
-        lines = modes.view(2 * self.kept, self.before, -1).transpose(0, 1).contiguous()
+        lines = (
+            modes.view(2 * self.num_modes, self.before, -1).transpose(0, 1).contiguous()
+        )
         matrix = matrix.expand(self.before, -1, -1)
         if total is None:
             return matrix @ lines
@@ -174,7 +176,7 @@ class _AxisSum(torch.autograd.Function):
         lines = [_Axis.of(nodes, axis, w) for axis, w in enumerate(weights, 1)]
         for line, weight in zip(lines, weights, strict=True):
             modes = line.modes(nodes, line.forward)
-            parts = weight[: line.kept].movedim(-1, 0).contiguous()
+            parts = weight[: line.num_modes].movedim(-1, 0).contiguous()
             total = line.add(total, _products(modes, parts), line.inverse)
             saved.append(modes)
         ctx.save_for_backward(*saved)
@@ -187,21 +189,21 @@ class _AxisSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         num, grad, total = len(ctx.lines), grad.contiguous(), None
         nodes, weights = ctx.saved_tensors[0], ctx.saved_tensors[1 : num + 1]
-        of_weights = []
+        grad_weights = []
         rows = zip(ctx.lines, weights, ctx.saved_tensors[num + 1 :], strict=True)
         for line, weight, modes in rows:
             # The adjoint of a complex product is that by the conjugate.
             arrived = line.modes(grad, line.inverse.T)
-            of_weight = torch.zeros_like(weight)
+            grad_weight = torch.zeros_like(weight)
             product = _products(modes.transpose(-1, -2), arrived, sign=-1)
-            of_weight[: line.kept] = product.movedim(0, -1)
-            of_weights.append(of_weight)
-            real, imaginary = weight[: line.kept].unbind(-1)
+            grad_weight[: line.num_modes] = product.movedim(0, -1)
+            grad_weights.append(grad_weight)
+            real, imaginary = weight[: line.num_modes].unbind(-1)
             conjugate = torch.stack([real, -imaginary])
-            of_modes = _products(arrived, conjugate.transpose(-1, -2))
-            total = line.add(total, of_modes, line.forward.T)
+            grad_modes = _products(arrived, conjugate.transpose(-1, -2))
+            total = line.add(total, grad_modes, line.forward.T)
         assert total is not None
-        return total.view_as(nodes), *of_weights
+        return total.view_as(nodes), *grad_weights
 
 
 def _products(a: Tensor, b: Tensor, sign: int = 1) -> Tensor:

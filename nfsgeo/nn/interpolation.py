@@ -188,8 +188,8 @@ class KernelInterpolation(MessagePassing):
                 f"pos has shape {tuple(ends[0].shape)}; expected the positions of the "
                 f"graph's {sources} sources, [{sources}, d]"
             )
-        wanted = torch.is_grad_enabled() and any(end.requires_grad for end in ends)
-        if wanted and not graph.differentiable:
+        needs_grad = torch.is_grad_enabled() and any(end.requires_grad for end in ends)
+        if needs_grad and not graph.differentiable:
             raise ValueError(
                 "positions require gradients and the graph is a constant; expected a "
                 "graph that bipartite_graph makes of these positions while gradients "

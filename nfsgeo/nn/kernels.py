@@ -82,7 +82,7 @@ class InterpolationKernel(nn.Module, ABC):
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Return the mean of the neighbours under the kernel, ``[m, T, C]``."""
-        weight = self._of_edges(weight.to(x), graph)
+        weight = self._edge_weights(weight.to(x), graph)
         # Channels of a group stay adjacent in memory, which speeds up copies.
         groups = x.unflatten(2, (len(weight), -1)).permute(2, 0, 1, 3)
         sums = neighbour_sum(groups.flatten(2), weight, graph)
@@ -94,11 +94,11 @@ class InterpolationKernel(nn.Module, ABC):
 
         The products with the sources add up to the result of :meth:`forward`.
         """
-        weight = self._of_edges(weight, graph).t()
+        weight = self._edge_weights(weight, graph).t()
         repeats = self.channels // weight.size(1)
         return torch.diag_embed(weight.repeat_interleave(repeats, 1))
 
-    def _of_edges(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+    def _edge_weights(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Return the terms ``[R, E]`` by which sources contribute to the mean."""
         mean_weight = graph.mean_weight(weight.dtype)
         if not self.adds_to_base:

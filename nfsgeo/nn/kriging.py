@@ -136,28 +136,30 @@ def kriging_graph(
     seen = seen_points(covariance.domain, pos, query_pos) if seen is None else seen
     num = len(pos) if seen is None and len(pos) <= ONE_SYSTEM else NEIGHBOURS
     num = min(len(pos), num)
-    own, others = covariance.matrices(len(pos), pos, query_pos)
-    own = own + covariance.noise.to(own.device) * torch.eye(len(pos)).to(own)
+    gram, others = covariance.matrices(len(pos), pos, query_pos)
+    gram = gram + covariance.noise.to(gram.device) * torch.eye(len(pos)).to(gram)
     if num == len(pos) and seen is None:
         near = torch.arange(num, device=pos.device).expand(len(query_pos), -1)
-        weight = torch.linalg.solve(own, others.T).T
+        weight = torch.linalg.solve(gram, others.T).T
     else:
         if seen is not None:
             others = others.where(seen, -torch.inf)
         near = others.topk(num, dim=1).indices.sort(dim=1).values
         pairs = zip(near.split(ROWS), others.split(ROWS), strict=True)
-        weight = torch.cat([_solved(own, k.gather(1, some), some) for some, k in pairs])
+        weight = torch.cat(
+            [_solved(gram, k.gather(1, some), some) for some, k in pairs]
+        )
     count = len(query_pos)
     target = torch.arange(count, device=pos.device).repeat_interleave(num)
     edges, domain = torch.stack([near.flatten(), target]), covariance.domain
     graph = BipartiteGraph.from_edges(edges, (pos, query_pos), domain)
     here = (graph.displacement == 0).all(1).view(count, num)
     here = here & (here.cumsum(1) == 1)
-    alone, own = here.any(1, keepdim=True), here.to(weight)
+    alone, one_hot = here.any(1, keepdim=True), here.to(weight)
     if weight.requires_grad:  # Queries at points have the derivatives nearby.
-        weight = weight + torch.where(alone, own - weight.detach(), 0)
+        weight = weight + torch.where(alone, one_hot - weight.detach(), 0)
     else:
-        weight = torch.where(alone, own, weight)
+        weight = torch.where(alone, one_hot, weight)
     return replace(graph, base_weight=weight.flatten())
 
 
@@ -170,12 +172,12 @@ def seen_points(domain: Domain, pos: Tensor, query_pos: Tensor) -> Tensor | None
     return domain.visible(*pairs)
 
 
-def _solved(own: Tensor, others: Tensor, near: Tensor) -> Tensor:
+def _solved(gram: Tensor, others: Tensor, near: Tensor) -> Tensor:
     """Solve for the weights ``[m, k]`` of ``near``; 0 where ``others`` is infinite."""
-    systems = own[near[:, :, None], near[:, None]]
+    systems = gram[near[:, :, None], near[:, None]]
     hidden = others == -torch.inf
     if hidden.any():
-        one = torch.eye(near.size(1)).to(own)
+        one = torch.eye(near.size(1)).to(gram)
         systems = torch.where(hidden[:, :, None] | hidden[:, None], one, systems)
         others = others.masked_fill(hidden, 0)
     return torch.linalg.solve(systems, others)

@@ -91,9 +91,11 @@ class MPPDELayer(MessagePassing):
             ("variables", variables, h.size(0), self.parts[4]),
         ):
             check_shape(name, tensor, num, size)
-        own, other, field, place, rest = self.message_in.weight.split(self.parts, 1)
+        target_weight, other, field, place, rest = self.message_in.weight.split(
+            self.parts, 1
+        )
         difference = linear(u, field)
-        target = linear(h, own, self.message_in.bias) + difference
+        target = linear(h, target_weight, self.message_in.bias) + difference
         message = self.propagate(
             edge_index,
             target=target + linear(variables, rest),

@@ -249,9 +249,9 @@ class _MatrixSum(torch.autograd.Function):
         ctx.inputs = lambda *saved: (*saved, graph)
         source, target = graph.edge_index
         out = x.new_zeros(graph.num_target, x.size(1), matrix.size(2))
-        for edges, of_edge in _blocks(x, weight, matrix):
+        for edges, edge_matrices in _blocks(x, weight, matrix):
             field = x.index_select(0, source[edges])
-            out.index_add_(0, target[edges], torch.bmm(field, of_edge))
+            out.index_add_(0, target[edges], torch.bmm(field, edge_matrices))
         return out
 
     @staticmethod
@@ -261,14 +261,14 @@ class _MatrixSum(torch.autograd.Function):
         source, target = ctx.graph.edge_index
         grad_x, grad_matrix = torch.zeros_like(x), torch.zeros_like(matrix).flatten(1)
         grad_weight, flat = torch.empty_like(weight), matrix.flatten(1)
-        for edges, of_edge in _blocks(x, weight, matrix):
+        for edges, edge_matrices in _blocks(x, weight, matrix):
             arrived = grad.index_select(0, target[edges])
-            back = torch.bmm(arrived, of_edge.transpose(1, 2))
+            back = torch.bmm(arrived, edge_matrices.transpose(1, 2))
             grad_x.index_add_(0, source[edges], back)
             field = x.index_select(0, source[edges])
-            of_matrix = torch.bmm(field.transpose(1, 2), arrived).flatten(1)
-            torch.mm(flat, of_matrix.t(), out=grad_weight[:, edges])
-            grad_matrix.addmm_(weight[:, edges], of_matrix)
+            grad_edges = torch.bmm(field.transpose(1, 2), arrived).flatten(1)
+            torch.mm(flat, grad_edges.t(), out=grad_weight[:, edges])
+            grad_matrix.addmm_(weight[:, edges], grad_edges)
         return grad_x, grad_weight, grad_matrix.view_as(matrix), None
 
 
@@ -280,5 +280,5 @@ def _blocks(
     size = max(1, (BLOCK_CUDA if x.is_cuda else BLOCK_CPU) // an_edge)
     for begin in range(0, num_edges, size):
         edges = slice(begin, min(begin + size, num_edges))
-        of_edge = weight[:, edges].t() @ matrix.flatten(1)
-        yield edges, of_edge.unflatten(1, matrix.shape[1:])
+        edge_matrices = weight[:, edges].t() @ matrix.flatten(1)
+        yield edges, edge_matrices.unflatten(1, matrix.shape[1:])

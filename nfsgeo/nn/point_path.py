@@ -125,13 +125,13 @@ class PointPath(nn.Module):
             some: range of query points; ``None`` for all.
         """
         if graphs.query_pos is None:
-            own, near = encoded.mixed, _rows(graphs.edges["near"], some)
-            own = own if some is None else own[some]
+            features, near = encoded.mixed, _rows(graphs.edges["near"], some)
+            features = features if some is None else features[some]
         else:
             near = _rows(graphs.edges["near_queries"], some)
-            own = self._at_queries(encoded, graphs, near, some)
-        own = own[:, None].expand(-1, back.size(1), -1)
-        field = torch.cat([back, own], dim=-1)
+            features = self._at_queries(encoded, graphs, near, some)
+        features = features[:, None].expand(-1, back.size(1), -1)
+        field = torch.cat([back, features], dim=-1)
         if self.behind is not None:
             # Messages do not depend on time.
             target = field[:, 0] if field.size(1) == 1 else field.mean(1)
@@ -143,13 +143,13 @@ class PointPath(nn.Module):
         self, encoded: Encoded, graphs: Graphs, near: BipartiteGraph, some: slice | None
     ) -> Tensor:
         """Return the point features at the query points ``[M, channels]``."""
-        own, query_x = graphs.edges["own"], graphs.query_x
+        to_queries, query_x = graphs.edges["own"], graphs.query_x
         pos, latent = graphs.queries, graphs.query_latent
         if some is not None:
-            own, pos = _rows(own, some), pos[some]
+            to_queries, pos = _rows(to_queries, some), pos[some]
             query_x = None if query_x is None else query_x[some]
             latent = None if latent is None else latent[some]
-        inputs = interpolate_along(encoded.inputs[:, None], own)[:, 0]
+        inputs = interpolate_along(encoded.inputs[:, None], to_queries)[:, 0]
         if query_x is not None:
             near_x, spacing = inputs[:, :-1], inputs[:, -1:]
             query_x = query_x.repeat(1, near_x.size(1) // query_x.size(1))

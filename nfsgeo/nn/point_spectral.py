@@ -110,11 +110,11 @@ class PointSpectralConv(nn.Module):
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
         self.modes, self.time_modes = tuple(modes), time_modes
-        kept = list(itertools.product(*self.frequencies()))
-        shape = len(kept), time_modes or 1, in_channels, out_channels
+        frequencies = list(itertools.product(*self.frequencies()))
+        shape = len(frequencies), time_modes or 1, in_channels, out_channels
         self.weight = nn.Parameter(torch.empty(*shape, 2))
         # The conjugate half of a spectrum contributes equally to the real part.
-        alone = [time_modes is not None or mode[-1] == 0 for mode in kept]
+        alone = [time_modes is not None or mode[-1] == 0 for mode in frequencies]
         factor = 2.0 - torch.tensor(alone, dtype=torch.float32)
         self.register_buffer("factor", factor, persistent=False)
         self.reset_parameters()
@@ -145,15 +145,15 @@ class PointSpectralConv(nn.Module):
     def _convolve(self, x: Tensor, waves: PointWaves) -> Tensor:
         steps = x.size(1)
         if self.time_modes is not None:
-            kept = min(self.time_modes, steps // 2 + 1)
-            spectrum = torch.fft.rfft(x, dim=1, norm="forward")[:, :kept]
+            num_modes = min(self.time_modes, steps // 2 + 1)
+            spectrum = torch.fft.rfft(x, dim=1, norm="forward")[:, :num_modes]
         else:
-            kept, spectrum = 1, x
-        modes = waves.analyse(spectrum.flatten(1)).unflatten(2, (kept, -1))
-        weight = torch.view_as_complex(self.weight[:, :kept].to(modes.real.dtype))
+            num_modes, spectrum = 1, x
+        modes = waves.analyse(spectrum.flatten(1)).unflatten(2, (num_modes, -1))
+        weight = torch.view_as_complex(self.weight[:, :num_modes].to(modes.real.dtype))
         mixed = torch.einsum("bktc,ktco->bkto", modes, weight)
         mixed = mixed * self.factor[:, None, None].to(modes.real.dtype)
-        out = waves.synthesise(mixed.flatten(2)).unflatten(1, (kept, -1))
+        out = waves.synthesise(mixed.flatten(2)).unflatten(1, (num_modes, -1))
         if self.time_modes is None:
             return out.real
         return torch.fft.irfft(out, n=steps, dim=1, norm="forward")

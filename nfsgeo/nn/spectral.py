@@ -60,9 +60,9 @@ class SpectralConv(nn.Module):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.modes = tuple(modes)
-        kept = [2 * m for m in self.modes[:-1]] + [self.modes[-1]]
+        sizes = [2 * m for m in self.modes[:-1]] + [self.modes[-1]]
         # Modes lead: the product is then one batched matrix product.
-        self.weight = nn.Parameter(torch.empty(*kept, in_channels, out_channels, 2))
+        self.weight = nn.Parameter(torch.empty(*sizes, in_channels, out_channels, 2))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -87,31 +87,35 @@ class SpectralConv(nn.Module):
 
     def _convolve(self, x: Tensor) -> Tensor:
         """Convolve, with complex numbers as pairs of real ones for export."""
-        sizes, kept = x.shape[2:], self._kept(x.shape[2:])
-        others = range(len(kept) - 1)
+        sizes, num_modes = x.shape[2:], self._num_modes(x.shape[2:])
+        others = range(len(num_modes) - 1)
         # The last axis comes first, since it keeps the fewest frequencies.
-        parts = _real_transform(x, kept[-1])
+        parts = _real_transform(x, num_modes[-1])
         for axis in reversed(others):
-            parts = _transform(parts, axis + 2, kept[axis])
+            parts = _transform(parts, axis + 2, num_modes[axis])
         modes = parts.movedim((0, 1), (-3, -2)).flatten(0, -4)
-        weight = self._weight(kept).to(x.dtype).flatten(0, -4)
-        parts = mixed_modes(modes, weight).unflatten(0, kept).movedim((-3, -2), (0, 1))
+        weight = self._weight(num_modes).to(x.dtype).flatten(0, -4)
+        parts = (
+            mixed_modes(modes, weight).unflatten(0, num_modes).movedim((-3, -2), (0, 1))
+        )
         for axis in others:
             parts = _inverse(parts, axis + 2, sizes[axis])
         return _real_inverse(parts, sizes[-1])
 
-    def _kept(self, sizes: Sequence[int]) -> list[int]:
+    def _num_modes(self, sizes: Sequence[int]) -> list[int]:
         """Return the number of frequencies on every axis of a grid."""
-        kept = [min(2 * m, n) for m, n in zip(self.modes[:-1], sizes[:-1], strict=True)]
-        return [*kept, min(self.modes[-1], sizes[-1] // 2 + 1)]
+        num_modes = [
+            min(2 * m, n) for m, n in zip(self.modes[:-1], sizes[:-1], strict=True)
+        ]
+        return [*num_modes, min(self.modes[-1], sizes[-1] // 2 + 1)]
 
-    def _weight(self, kept: list[int]) -> Tensor:
+    def _weight(self, num_modes: list[int]) -> Tensor:
         """Return the weights of the frequencies of a grid, ``[*k, C, C', 2]``."""
         weight: Tensor = self.weight
-        for axis, size in enumerate(kept):
+        for axis, size in enumerate(num_modes):
             if size < weight.size(axis):
                 high, low = (size + 1) // 2, size // 2
-                if axis == len(kept) - 1:
+                if axis == len(num_modes) - 1:
                     high, low = size, 0
                 ends = (weight.narrow(axis, 0, high), weight.narrow(axis, -low, low))
                 weight = torch.cat(ends, dim=axis)
@@ -135,61 +139,66 @@ def mixed_modes(modes: Tensor, weight: Tensor) -> Tensor:
         return torch.view_as_real(torch.bmm(modes, weight))
     real, imaginary = weight.unbind(-1)
     # Complex multiplication as a real 2x2 matrix.
-    turn = torch.stack([real, imaginary, -imaginary, real], dim=-1)
-    turn = turn.unflatten(-1, (2, 2)).transpose(2, 3).flatten(3, 4).flatten(1, 2)
-    return torch.bmm(modes.flatten(2), turn).unflatten(2, (-1, 2))
+    matrix = torch.stack([real, imaginary, -imaginary, real], dim=-1)
+    matrix = matrix.unflatten(-1, (2, 2)).transpose(2, 3).flatten(3, 4).flatten(1, 2)
+    return torch.bmm(modes.flatten(2), matrix).unflatten(2, (-1, 2))
 
 
-def _real_transform(x: Tensor, kept: int) -> Tensor:
-    """Transform the last axis to frequencies 0 to ``kept - 1``, over its length."""
-    if by_product(kept):
-        return (x @ real_waves(x.size(-1), kept, x)[0]).unflatten(-1, (kept, 2))
-    return torch.view_as_real(torch.fft.rfft(x, norm="forward")[..., :kept])
+def _real_transform(x: Tensor, num_modes: int) -> Tensor:
+    """Transform the last axis to the lowest ``num_modes`` frequencies, from 0."""
+    if by_product(num_modes):
+        return (x @ real_waves(x.size(-1), num_modes, x)[0]).unflatten(
+            -1, (num_modes, 2)
+        )
+    return torch.view_as_real(torch.fft.rfft(x, norm="forward")[..., :num_modes])
 
 
 def _real_inverse(parts: Tensor, size: int) -> Tensor:
     """Transform the lowest frequencies of the last axis back to a real field."""
-    kept = parts.size(-2)
-    if by_product(kept):
-        return parts.flatten(-2) @ real_waves(size, kept, parts)[1]
+    num_modes = parts.size(-2)
+    if by_product(num_modes):
+        return parts.flatten(-2) @ real_waves(size, num_modes, parts)[1]
     spectrum = torch.view_as_complex(parts.contiguous())
     return torch.fft.irfft(spectrum, n=size, norm="forward")
 
 
-def _transform(parts: Tensor, axis: int, kept: int) -> Tensor:
-    """Transform an axis to its lowest ``kept`` frequencies, over its length.
+def _transform(parts: Tensor, axis: int, num_modes: int) -> Tensor:
+    """Transform an axis to its lowest ``num_modes`` frequencies, over its length.
 
-    The first ``ceil(kept / 2)`` are 0, 1, ... and the others ..., -2, -1.
+    The first ``ceil(num_modes / 2)`` are 0, 1, ... and the others ..., -2, -1.
     """
-    size, low = parts.size(axis), kept // 2
+    size, low = parts.size(axis), num_modes // 2
     if torch.compiler.is_exporting():
-        waves = _turns(kept, size, parts, -1).transpose(0, 2)
+        waves = _rotations(num_modes, size, parts, -1).transpose(0, 2)
         return _along(axis, parts, waves / size)
     spectrum = torch.view_as_complex(parts.contiguous())
     spectrum = torch.fft.fft(spectrum, dim=axis, norm="forward")
-    ends = spectrum.narrow(axis, 0, kept - low), spectrum.narrow(axis, size - low, low)
+    ends = (
+        spectrum.narrow(axis, 0, num_modes - low),
+        spectrum.narrow(axis, size - low, low),
+    )
     return torch.view_as_real(torch.cat(ends, dim=axis))
 
 
 def _inverse(parts: Tensor, axis: int, size: int) -> Tensor:
     """Transform the lowest frequencies of an axis back to ``size`` nodes."""
-    kept = parts.size(axis)
-    low = kept // 2
+    num_modes = parts.size(axis)
+    low = num_modes // 2
     if torch.compiler.is_exporting():
-        return _along(axis, parts, _turns(kept, size, parts))
+        return _along(axis, parts, _rotations(num_modes, size, parts))
     spectrum = torch.view_as_complex(parts.contiguous())
-    shape = [*spectrum.shape[:axis], size - kept, *spectrum.shape[axis + 1 :]]
-    ends = spectrum.split([kept - low, low], dim=axis)
+    shape = [*spectrum.shape[:axis], size - num_modes, *spectrum.shape[axis + 1 :]]
+    ends = spectrum.split([num_modes - low, low], dim=axis)
     spectrum = torch.cat([ends[0], spectrum.new_zeros(shape), ends[1]], dim=axis)
     return torch.view_as_real(torch.fft.ifft(spectrum, dim=axis, norm="forward"))
 
 
-def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
+def real_waves(size: int, num_modes: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Return the real Fourier transform of few frequencies and its inverse.
 
     Args:
         size: nodes of the axis, :math:`n`.
-        kept: frequencies 0 to :math:`k - 1`.
+        num_modes: frequencies 0 to :math:`k - 1`.
         like: tensor whose type and device the result has.
 
     Returns:
@@ -199,7 +208,7 @@ def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
     # Made on the device, so that a step copies nothing from the host.
     place, frequency = (
         torch.arange(num, dtype=torch.float64, device=like.device)
-        for num in (size, kept)
+        for num in (size, num_modes)
     )
     angle = torch.outer(place, frequency) * (2 * math.pi / size)
     waves = torch.stack([angle.cos(), -angle.sin()], dim=-1)
@@ -209,17 +218,19 @@ def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
     return (waves.flatten(1) / size).to(like), inverse.to(like)
 
 
-def _turns(kept: int, size: int, like: Tensor, sign: int = 1) -> Tensor:
+def _rotations(num_modes: int, size: int, like: Tensor, sign: int = 1) -> Tensor:
     """Return complex waves at the nodes as real matrices ``[k, 2, n, 2]``."""
     places, frequency = (
         torch.arange(num, dtype=torch.float64, device=like.device)
-        for num in (size, kept)
+        for num in (size, num_modes)
     )
-    frequency = torch.where(frequency < kept - kept // 2, frequency, frequency - kept)
+    frequency = torch.where(
+        frequency < num_modes - num_modes // 2, frequency, frequency - num_modes
+    )
     angle = torch.outer(frequency, places) * (sign * 2 * math.pi / size)
     cosine, sine = angle.cos(), angle.sin()
-    turn = torch.stack([cosine, sine, -sine, cosine], dim=-1)
-    return turn.unflatten(-1, (2, 2)).transpose(1, 2).to(like)
+    rotations = torch.stack([cosine, sine, -sine, cosine], dim=-1)
+    return rotations.unflatten(-1, (2, 2)).transpose(1, 2).to(like)
 
 
 def _along(axis: int, parts: Tensor, matrix: Tensor) -> Tensor:
@@ -229,7 +240,7 @@ def _along(axis: int, parts: Tensor, matrix: Tensor) -> Tensor:
     return mapped.unflatten(-1, (-1, 2)).movedim(-2, axis)
 
 
-def by_product(kept: int) -> bool:
+def by_product(num_modes: int) -> bool:
     """Return whether to transform by a matrix product instead of an FFT.
 
     It is faster for few frequencies, above all in the backward pass, because the
@@ -237,4 +248,4 @@ def by_product(kept: int) -> bool:
     """
     if torch.compiler.is_compiling() or torch.compiler.is_exporting():
         return torch.compiler.is_exporting()
-    return torch.get_float32_matmul_precision() == "highest" and kept <= FEW
+    return torch.get_float32_matmul_precision() == "highest" and num_modes <= FEW

@@ -175,8 +175,8 @@ class GlobalFilter(nn.Module):
         super().__init__()
         self.sizes = tuple(sizes)
         # Half of the last axis suffices, since the spectrum is Hermitian.
-        kept = (*self.sizes[:-1], self.sizes[-1] // 2 + 1)
-        self.weight = nn.Parameter(torch.empty(channels, *kept))
+        shape = (*self.sizes[:-1], self.sizes[-1] // 2 + 1)
+        self.weight = nn.Parameter(torch.empty(channels, *shape))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

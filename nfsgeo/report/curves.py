@@ -41,11 +41,11 @@ UNSEEN = {
 def error_pictures(run: RunFolder) -> Iterator[Picture]:
     """Draw errors in time and by sample, error bands, losses, and unseen meshes."""
     e = run.predictions
-    if e and (known := np.sort(e.mae[np.isfinite(e.mae)])).size > 1:
+    if e and (maes := np.sort(e.mae[np.isfinite(e.mae)])).size > 1:
         pooled = "pooled " * (len(e.quantities) > 1)
         caption = "The curve shows the share of test samples up to each error."
-        look, share = {"color": COLOURS["model"]}, np.arange(1, len(known) + 1)
-        lines: dict[str, Curve] = {"samples": (known, share / len(e.mae), look)}
+        look, share = {"color": COLOURS["model"]}, np.arange(1, len(maes) + 1)
+        lines: dict[str, Curve] = {"samples": (maes, share / len(e.mae), look)}
         draw = partial(curves, {"share of samples": lines}, f"{pooled}MAE", "linear")
         yield Picture("errors-by-sample", "errors", caption, draw)
     if e and e.moving and "model" in e.error_by_time_step:
@@ -106,13 +106,13 @@ def curves(
         for name, (x, y, look) in lines.items():
             marker = "o" if len(x) < 30 else None
             ax.errorbar(x, y, label=name, **{"marker": marker, "ms": 2.5, **look})
-        known = np.concatenate([np.asarray(y, float) for _, y, _ in lines.values()])
-        known = known[np.isfinite(known) & (known > 0)]
+        ordinates = np.concatenate([np.asarray(y, float) for _, y, _ in lines.values()])
+        ordinates = ordinates[np.isfinite(ordinates) & (ordinates > 0)]
         if all((np.asarray(y) > 0).any() for _, y, _ in lines.values()):
-            ax.set_yscale(scale if known.max() > 5 * known.min() else "linear")
+            ax.set_yscale(scale if ordinates.max() > 5 * ordinates.min() else "linear")
         if ax.get_yscale() == "log":
             # Matplotlib's own labels are formulas, which the style does not allow.
-            subs = (1, 2, 5) if known.max() < 100 * known.min() else (1,)
+            subs = (1, 2, 5) if ordinates.max() < 100 * ordinates.min() else (1,)
             ax.yaxis.set_major_locator(LogLocator(subs=subs))
             ax.yaxis.set_major_formatter("{x:g}")
             ax.yaxis.set_minor_formatter("")

@@ -60,7 +60,7 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
     out_dir.mkdir(parents=True, exist_ok=True)
     written = []
     for sample in range(min(SAMPLES_FILE, file.num_samples)):
-        for picture in _pictures_of_sample(file, sample):
+        for picture in _sample_pictures(file, sample):
             if content := picture.png:
                 written.append(out_dir / f"{picture.name}.png")
                 write_bytes(written[-1], content)
@@ -89,15 +89,13 @@ def plot(fields: Fields, *, sample: int = 0, name: str | None = None) -> Figure:
     if name not in names:
         expected = f"one of {', '.join(names)}"
         raise UserError(f"name {name!r} of {fields.path}", expected, "change it")
-    pictures = {
-        picture.about: picture for picture in _pictures_of_sample(fields, sample)
-    }
+    pictures = {picture.about: picture for picture in _sample_pictures(fields, sample)}
     with styled():
         figure: Figure = pictures[name].draw().figure
     return figure
 
 
-def _pictures_of_sample(file: Fields, sample: int) -> Iterator[Picture]:
+def _sample_pictures(file: Fields, sample: int) -> Iterator[Picture]:
     """Yield a picture of each static input and component, in that order.
 
     Its name is that of its file, ``about`` that of the variable.
@@ -277,8 +275,8 @@ def compared_fields(runs: Mapping[str, RunFolder]) -> dict[str, list[Picture]]:
             about = (
                 f"The rows show {quantity} of test {x.name}{' over time' * e.moving}."
             )
-            of = e, x, c, rows
-            draw = partial(times_figure, *of, errors=np.concatenate(errors))
+            arguments = e, x, c, rows
+            draw = partial(times_figure, *arguments, errors=np.concatenate(errors))
             number = f"{[*given].index(name)}-{c}"
             pictures[name].append(Picture(f"fields-{number}", "fields", about, draw))
     return pictures

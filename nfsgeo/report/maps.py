@@ -126,11 +126,11 @@ class FieldFigure:
         label = f"{name} = {level:.3g} {unit.rstrip(')')}".rstrip()
         ends = domain.lower[:2], domain.upper[:2], domain.periodic[:2]
 
-        def of(fields: Sequence[Doubles]) -> list[Doubles]:
+        def select(fields: Sequence[Doubles]) -> list[Doubles]:
             return [field[at] for field, at in zip(fields, near, strict=True)]
 
-        self.domain, self.pos = Domain(*ends), [pos[:, :2] for pos in of(self.pos)]
-        self.columns = [replace(c, values=of(c.values)) for c in self.columns]
+        self.domain, self.pos = Domain(*ends), [pos[:, :2] for pos in select(self.pos)]
+        self.columns = [replace(c, values=select(c.values)) for c in self.columns]
         self.labels = [f"{text}\n{label}".strip() for text in self.labels]
 
     def _curves(self, rows: Sequence[int]) -> None:

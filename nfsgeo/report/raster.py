@@ -94,8 +94,8 @@ def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:
     low, lengths = np.array(domain.lower), np.array(domain.lengths)
     copies = [pos]
     if domain.curved:  # across a pole, the map goes on half a turn away
-        turn, poles = lengths[0] / 2, (low[1], low[1] + lengths[1])
-        copies += [pos * [1, -1] + [turn, 2 * pole] for pole in poles]
+        half_circle, poles = lengths[0] / 2, (low[1], low[1] + lengths[1])
+        copies += [pos * [1, -1] + [half_circle, 2 * pole] for pole in poles]
     steps = product(*((-1, 0, 1) if periodic else (0,) for periodic in domain.periodic))
     moved = [copy + lengths * step for step in steps for copy in copies]
     points, origin = np.concatenate(moved), np.tile(np.arange(len(pos)), len(moved))

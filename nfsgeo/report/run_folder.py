@@ -94,15 +94,20 @@ class Predictions:
     def _example(self, arrays: Mapping[str, Any], k: int, rank: str) -> Example:
         """Read a sample, of a mesh that may have fewer points than others."""
         # Earlier versions had one mesh and the same times for all samples.
-        own = {n: arrays[n][k] for n in ("x", "truth", "prediction")}
+        sample_arrays = {n: arrays[n][k] for n in ("x", "truth", "prediction")}
         for name, ndim in {"times": 2, "pos": 3, "triangles": 3}.items():
             if (array := arrays.get(name)) is not None:
-                own[name] = array[k] if array.ndim == ndim else array
-        times, mesh = own.pop("times"), own.pop("triangles", np.empty((0, 3)))
-        mesh, there = mesh[mesh[:, 0] >= 0], ~np.isnan(own["pos"]).any(axis=1)
-        fields = {name: field[there].astype(float) for name, field in own.items()}
+                sample_arrays[name] = array[k] if array.ndim == ndim else array
+        times, mesh = (
+            sample_arrays.pop("times"),
+            sample_arrays.pop("triangles", np.empty((0, 3))),
+        )
+        mesh, valid = mesh[mesh[:, 0] >= 0], ~np.isnan(sample_arrays["pos"]).any(axis=1)
+        fields = {
+            name: field[valid].astype(float) for name, field in sample_arrays.items()
+        }
         samples: list[int] = arrays["sample"].tolist()
-        when = time_texts(times[-own["truth"].shape[1] :], self.time_unit)
+        when = time_texts(times[-sample_arrays["truth"].shape[1] :], self.time_unit)
         name, key = f"sample {samples[k]}", (samples[k], float(times[0]))
         name += f", {when[0]}" * (samples.count(key[0]) > 1)  # windows of a series
         triangles = mesh if len(mesh) else None

@@ -28,13 +28,13 @@ UNKNOWN = "–"
 SPANS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 
 
-def _known(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
 def error_text(value: Any) -> str:
     """Format an error with three digits."""
-    return f"{value:#.3g}".rstrip(".") if _known(value) else UNKNOWN
+    return f"{value:#.3g}".rstrip(".") if _is_finite(value) else UNKNOWN
 
 
 def mae_text(error: Doubles) -> str:
@@ -45,12 +45,12 @@ def mae_text(error: Doubles) -> str:
 
 def count_text(value: Any) -> str:
     """Format a whole number with its thousands separated."""
-    return f"{value:,.0f}".replace(",", "\u202f") if _known(value) else UNKNOWN
+    return f"{value:,.0f}".replace(",", "\u202f") if _is_finite(value) else UNKNOWN
 
 
 def bytes_text(value: Any) -> str:
     """Format an amount of memory."""
-    if not _known(value):
+    if not _is_finite(value):
         return UNKNOWN
     power = min(3, int(math.log(max(value, 1), 1024)))
     return f"{value / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
@@ -58,7 +58,7 @@ def bytes_text(value: Any) -> str:
 
 def seconds_text(value: Any) -> str:
     """Format a time span, above 100 seconds as hours, minutes and seconds."""
-    if not _known(value):
+    if not _is_finite(value):
         return UNKNOWN
     return f"{value:.3g} s" if value < 100 else f"{timedelta(seconds=round(value))}"
 

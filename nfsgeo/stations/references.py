@@ -101,7 +101,11 @@ class StationReferences:
         # Weights [1 or points, n_out, n_in, C] of the lags.
         last = np.zeros((1, n_out, self.n_in, components))
         last[:, :, -1] = 1
-        damped, common, own = last.copy(), last.copy(), last.repeat(points, axis=0)
+        damped, common, point_weights = (
+            last.copy(),
+            last.copy(),
+            last.repeat(points, axis=0),
+        )
         one = np.eye(self.n_in)
         for t, c in np.ndindex(n_out, components):
             x, y = lags[..., c], targets[:, :, t, c]
@@ -115,13 +119,13 @@ class StationReferences:
             shrunk = np.linalg.solve(
                 gram + pull * one, (right + pull * ridge)[..., None]
             )
-            common[0, t, :, c], own[:, t, :, c] = ridge, shrunk[..., 0]
+            common[0, t, :, c], point_weights[:, t, :, c] = ridge, shrunk[..., 0]
         self.weights = {
             "climatology": 0 * last,
             "anomaly_persistence": last,
             "damped_anomaly": damped,
             "ridge": common,
-            "ridge_each": own,
+            "ridge_each": point_weights,
         }
         if boosting and find_spec("sklearn"):
             from sklearn.ensemble import HistGradientBoostingRegressor as Trees

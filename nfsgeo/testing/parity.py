@@ -45,7 +45,7 @@ def assert_same(
         t.detach().clone().requires_grad_(t.is_floating_point() or t.is_complex())
         for t in inputs
     ]
-    wanted = [t for t in (*leaves, *parameters) if t.requires_grad]
+    differentiable = [t for t in (*leaves, *parameters) if t.requires_grad]
     results, gradients = [], []
     cotangent: Tensor | None = None
     for function in (fast, plain):
@@ -54,7 +54,9 @@ def assert_same(
             cotangent = torch.randn_like(result)
         results.append(result)
         gradients.append(
-            torch.autograd.grad(result, wanted, cotangent, materialize_grads=True)
+            torch.autograd.grad(
+                result, differentiable, cotangent, materialize_grads=True
+            )
         )
     for a, b in ((results[0], results[1]), *zip(*gradients, strict=True)):
         tolerance = TOLERANCES[a.dtype]

@@ -31,12 +31,12 @@ __all__ = ["BestAndLast", "PlainCheckpoints", "own_checkpoint", "read_checkpoint
 __all__ += ["restore", "start_from", "weights_digest"]
 
 
-def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
+def read_checkpoint(path: Path, *, check_model: bool = True) -> dict[str, Any]:
     """Load a checkpoint without running any code that it may hold.
 
     Args:
         path: The file.
-        of_nfsgeo: Whether it has to describe a model, unlike those by which processes
+        check_model: Whether it has to describe a model, unlike those by which processes
             of Lightning exchange weights.
 
     Raises:
@@ -55,7 +55,7 @@ def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
             raise ValueError("a wrong checksum")
         raw.seek(0)
         content = torch.load(raw, map_location="cpu", weights_only=True)
-        if of_nfsgeo:
+        if check_model:
             dict(content["nfsgeo"])
             if not all(isinstance(v, Tensor) for v in content["state_dict"].values()):
                 raise ValueError("weights that are no tensors")
@@ -76,7 +76,7 @@ def own_checkpoint(paths: RunPaths, path: Path) -> dict[str, Any]:
     Raises:
         UserError: There is no such file, it is damaged or of another run.
     """
-    if content := _own(paths, path):
+    if content := _matching_checkpoint(paths, path):
         return content
     run = shlex.quote(str(paths.root))
     if not (path.exists() or paths.trained()):
@@ -84,17 +84,19 @@ def own_checkpoint(paths: RunPaths, path: Path) -> dict[str, Any]:
         raise UserError(f"{path}, which is not there yet", "a checkpoint", todo)
     todo = f"put it back, or train again: nfsgeo train --config {run}/config.yaml"
     todo += " --out NEW"
-    if path == paths.best and _own(paths, paths.last):
+    if path == paths.best and _matching_checkpoint(paths, paths.last):
         names = " ".join(shlex.quote(str(name)) for name in (paths.last, path))
         todo = f"put it back, or take the last epoch for the best: cp {names}"
     what = "is of another run" if path.exists() else "is gone"
     raise UserError(f"{path}, which {what}", "the checkpoint of this run", todo)
 
 
-def _own(paths: RunPaths, path: Path) -> dict[str, Any]:
+def _matching_checkpoint(paths: RunPaths, path: Path) -> dict[str, Any]:
     """A checkpoint, empty where there is none or one that another run has named."""
     content = read_checkpoint(path) if path.exists() else {}
-    names = {str(of.get("run", "")) for of in (read_json(paths.belongings), content)}
+    names = {
+        str(entry.get("run", "")) for entry in (read_json(paths.belongings), content)
+    }
     names -= {""}
     return content if len(names) < 2 else {}  # earlier versions gave no names
 
@@ -120,7 +122,7 @@ class PlainCheckpoints(TorchCheckpointIO):
         write_tensors(Path(path), checkpoint)
 
     def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
-        return read_checkpoint(Path(path), of_nfsgeo=False)
+        return read_checkpoint(Path(path), check_model=False)
 
 
 class BestAndLast(ModelCheckpoint):
@@ -246,17 +248,17 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
     paths = find_run(run)
     saved = own_checkpoint(paths, paths.best)
     other = restore(paths.best, read_config(paths.config), saved)
-    weights, own = other.model.state_dict(), forecaster.model.state_dict()
-    new = [n for n in own if n not in weights or weights[n].shape != own[n].shape]
-    if other.name != forecaster.name or len(new) == len(own):
+    weights, state = other.model.state_dict(), forecaster.model.state_dict()
+    new = [n for n in state if n not in weights or weights[n].shape != state[n].shape]
+    if other.name != forecaster.name or len(new) == len(state):
         raise UserError(
             f"{run} of {other.name} to start {forecaster.name} from",
             "a run of the same model, with tensors of the same shapes",
             "start from a run of the same model with the same model.settings",
         )
-    taken = {name: weights[name] for name in own if name not in new}
-    forecaster.model.load_state_dict(own | taken)
-    lines = [f"{len(taken)} of {len(own)} tensors taken from {run}"]
+    taken = {name: weights[name] for name in state if name not in new}
+    forecaster.model.load_state_dict(state | taken)
+    lines = [f"{len(taken)} of {len(state)} tensors taken from {run}"]
     lines += [f"new: {', '.join(new)}"] if new else []
     kinds = {"components": "u", "static": "a", "scalars": "", "forcings": ""}
     for kind, stem in kinds.items():
@@ -270,15 +272,15 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
 
 def _take_scales(forecaster: Forecaster, other: Forecaster) -> None:
     """Scale fields as another forecaster of the same components does."""
-    for number, own in enumerate(forecaster.transforms):
-        theirs, settings = other.find(type(own)), dict(own.settings)
+    for number, transform in enumerate(forecaster.transforms):
+        theirs, settings = other.find(type(transform)), dict(transform.settings)
         form = settings.get("form")
-        if not own.fitted or not theirs or theirs.settings.get("form") != form:
+        if not transform.fitted or not theirs or theirs.settings.get("form") != form:
             continue
-        settings |= {key: theirs.settings[key] for key in own.fitted}
+        settings |= {key: theirs.settings[key] for key in transform.fitted}
         for key in settings.keys() & {"std", "out_std"}:
             # Their standard deviation is 0 of a component that is constant there.
-            pairs = zip(settings[key], own.settings[key], strict=True)
+            pairs = zip(settings[key], transform.settings[key], strict=True)
             settings[key] = [std or here for std, here in pairs]
-        forecaster.transforms[number] = made = type(own)(**settings)
+        forecaster.transforms[number] = made = type(transform)(**settings)
         made.sizes(forecaster.model.problem)

@@ -232,9 +232,9 @@ def _with_points(data: DataSection, file: Fields, model: type[Model]) -> DataSec
     elif kind.size is not None:
         points = data.points or max(1, file.num_points() // 4)
     data = data.changed(mesh=name, point_sets=sets, points=points, grid=grid)
-    fraction, own = data.least_fraction, file.sample_mesh.any()
+    fraction, meshes_differ = data.least_fraction, file.sample_mesh.any()
     if fraction is None:
-        fraction = model.least_fraction if name == "all" and own else 1.0
+        fraction = model.least_fraction if name == "all" and meshes_differ else 1.0
     elif fraction < 1 and not (name == "all" and model.any_mesh):
         raise UserError(
             f"data.least_fraction={fraction:g} with --mesh {name} and a model that "
@@ -279,8 +279,8 @@ def _points_per_axis(data: DataSection, file: Fields) -> int:
     side = data.grid or round((data.points or 0) ** (1 / dim))
     if side in fitting and data.points in (None, side**dim):
         return side
-    wanted = data.points or side**dim
-    near = sorted(fitting, key=lambda size: abs(size**dim - wanted))[:FEW]
+    requested = data.points or side**dim
+    near = sorted(fitting, key=lambda size: abs(size**dim - requested))[:FEW]
     asked = {"--grid {}": data.grid, "--points {} on a grid": data.points}
     raise UserError(
         " with ".join(name.format(size) for name, size in asked.items() if size),

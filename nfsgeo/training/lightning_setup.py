@@ -48,8 +48,8 @@ def device_of(section: TrainerSection) -> torch.device:
     Args:
         section: Settings of the trainer.
     """
-    found = section.device == "auto" and torch.cuda.is_available()
-    return torch.device("cuda" if found or section.device == "cuda" else "cpu")
+    auto_cuda = section.device == "auto" and torch.cuda.is_available()
+    return torch.device("cuda" if auto_cuda or section.device == "cuda" else "cpu")
 
 
 def check_device(section: TrainerSection) -> None:

@@ -48,7 +48,7 @@ def load_config(
     load_plugins()
     settings = {} if file is None else read_yaml(file)
     settings["imports"] = imported() or settings.get("imports", ())
-    of_file: Any = settings.get("model")
+    file_model: Any = settings.get("model")
     for key, value in (overrides or {}).items():
         section = RunConfig.model_fields.get(key)
         names = [*getattr(section and section.annotation, "model_fields", ())]
@@ -68,8 +68,8 @@ def load_config(
             model = merged(shared, model)
             settings = settings | {"model": model}
     name = str(model.get("name", "nfs"))
-    in_file = of_file.get("name", name) if isinstance(of_file, dict) else name
-    if in_file != name and of_file.get("settings"):
+    in_file = file_model.get("name", name) if isinstance(file_model, dict) else name
+    if in_file != name and file_model.get("settings"):
         what = f"model {name} with the settings of {in_file} in {file}"
         todo = f"take them out of the file, or train {in_file}"
         raise UserError(what, f"settings of {name}", todo)
@@ -79,7 +79,7 @@ def load_config(
             preset["trainer"].pop("epochs")
         settings = merged(preset, settings)
     fields = MODELS[name].Settings.model_fields if name in MODELS else ()
-    with explained(known=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
+    with explained(keys=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
         config = RunConfig.model_validate(settings)
     return _checked(config)
 
@@ -112,19 +112,19 @@ def _checked(config: RunConfig) -> RunConfig:
         ("loss.name=", config.loss.name, LOSSES),
     ):
         if name not in names and config.imports:
-            named = " ".join(f"--import {each}" for each in config.imports)
+            named = " ".join(f"--import {module}" for module in config.imports)
             given = f"{key}{name}, of a run that was made with {named}"
-            files = [each for each in config.imports if each.endswith(".py")]
+            files = [module for module in config.imports if module.endswith(".py")]
             todo = f"give {named}, or import it in Python"
-            if gone := [each for each in files if not Path(each).is_file()]:
+            if gone := [module for module in files if not Path(module).is_file()]:
                 todo = f"{', '.join(gone)} is gone; give --import with its new place"
             raise UserError(given, "that code", todo)
         if name not in names:
             few = "a known model" if names is MODELS else f"one of {', '.join(names)}"
             raise unknown(f"{key}{name}", few, name, names)
     kind = MODELS[config.model.name].Settings
-    known = [f"model.settings.{key}" for key in kind.model_fields]
-    with explained("model.settings", known):
+    keys = [f"model.settings.{key}" for key in kind.model_fields]
+    with explained("model.settings", keys):
         checked = kind.model_validate(config.model.settings)
     settings = checked.model_dump(mode="json")
     return config.changed(model=config.model.changed(settings=settings))
@@ -159,7 +159,7 @@ def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, 
 
 def _paper_preset(model: str) -> dict[str, Any]:
     """Return the training protocol of the paper, for MPPDE that of its authors."""
-    own = dict(MODELS[model].paper) if model in MODELS else {}
+    settings = dict(MODELS[model].paper) if model in MODELS else {}
     adam = ADAM_OF_MPPDE if model == "mppde" else ADAM
     return {
         "data": {
@@ -168,7 +168,7 @@ def _paper_preset(model: str) -> dict[str, Any]:
             "query_points": 0,
             "least_fraction": 1.0,
         },
-        "model": {"prediction": "direct", "settings": own},
+        "model": {"prediction": "direct", "settings": settings},
         "loss": {"name": "mse", "weighting": "uniform"},
         "optimiser": adam | STEPS | {"gradient_clip": 5.0},
         "trainer": {"epochs": 500, "patience": 100},

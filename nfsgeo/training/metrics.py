@@ -66,9 +66,9 @@ def errors_by_sample(
         "rel_l2": ((square / energy).sqrt(), energetic),
         "rel_l1": (absolute / total(truth.abs()), energetic),
     }
-    kept = points > 0
+    nonempty = points > 0
     return {
-        name: (values.masked_fill(~mask, torch.nan)[kept], mask[kept])
+        name: (values.masked_fill(~mask, torch.nan)[nonempty], mask[nonempty])
         for name, (values, mask) in errors.items()
     }
 
@@ -113,8 +113,8 @@ class FieldErrors(Metric):
         if (mean is None) != (std is None):
             raise ValueError("mean and std of the components: give both or none")
         for name, values in (("mean", mean), ("std", std)):
-            known = None if values is None else torch.tensor(values, dtype=DOUBLE)
-            self.register_buffer(name, known, persistent=False)
+            buffer = None if values is None else torch.tensor(values, dtype=DOUBLE)
+            self.register_buffer(name, buffer, persistent=False)
         shape = (len(MEASURES), *(() if std is None else (len(std),)))
         for name in ("total", "count"):
             zeros = torch.zeros(shape, dtype=DOUBLE)

@@ -51,7 +51,7 @@ class WindowData(LightningDataModule):
     def train_dataloader(self) -> DataLoader:
         train, running = self.parts["train"], self.trainer
         # Worker processes know it as well: they are started in every epoch.
-        train.turn = running.current_epoch
+        train.epoch = running.current_epoch
         order = epoch_order(self.seed, running.current_epoch).permutation(len(train))
         step = self.batch_size * running.world_size
         steps = (order[first : first + step] for first in range(0, len(order), step))
@@ -62,8 +62,8 @@ class WindowData(LightningDataModule):
         # Whole batches: losses at points of several meshes depend on their mixture.
         num, size = len(self.parts["valid"]), self.batch_size
         batches = [[*range(k, min(k + size, num))] for k in range(0, num, size)]
-        own = batches[self.trainer.global_rank :: self.trainer.world_size]
-        return self._loader("valid", own)
+        device_batches = batches[self.trainer.global_rank :: self.trainer.world_size]
+        return self._loader("valid", device_batches)
 
     def num_samples(self, part: str, batch_idx: int) -> tuple[int, int]:
         """Return how many samples of a batch count, on this device and on all.
@@ -78,8 +78,10 @@ class WindowData(LightningDataModule):
         size = self.batch_size
         left = len(self.parts[part]) - batch_idx * size * num
         step = range(max(0, min(left, size * num)))
-        own = step[device::num] if part == "train" else step[device * size :][:size]
-        return len(own), len(step)
+        device_step = (
+            step[device::num] if part == "train" else step[device * size :][:size]
+        )
+        return len(device_step), len(step)
 
     def _loader(self, part: str, batches: list[list[int]]) -> DataLoader:
         return DataLoader(
@@ -128,9 +130,9 @@ class TrainingModule(LightningModule):
             words = self.seed, self.current_epoch, self.global_rank
             seed_everything(derived_seed(*words), verbose=False)
         if self.trainer.world_size > 1 and self.trainer.datamodule is not None:
-            own, whole = self.trainer.datamodule.num_samples("train", batch_idx)
+            num, total = self.trainer.datamodule.num_samples("train", batch_idx)
             # Lightning averages gradients over devices, each with the same weight.
-            batch.counted, batch.share = own, own * self.trainer.world_size / whole
+            batch.counted, batch.share = num, num * self.trainer.world_size / total
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         loss = self.forecaster.loss(batch, self._criterion(batch))

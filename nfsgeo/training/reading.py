@@ -46,8 +46,8 @@ def read_windows(
     parts = {"train": train, "valid": valid}
     if len(used.samples("test")):
         parts["test"] = used.windows("test")
-    one_each = np.unique(file.sample_mesh, return_index=True)[1]
-    places = map(file.coordinates, one_each)
+    first_samples = np.unique(file.sample_mesh, return_index=True)[1]
+    places = map(file.coordinates, first_samples)
     check_within(file.domain, places, file.path, axes=file.axes)
     n_in, first = data.n_in or 0, file.components if data.n_in else 0
     inputs = enumerate(file.input_names, first)

@@ -61,13 +61,13 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
     data = experiment.file.equation or memory or source.stem
     paths = RunPaths.new(out, f"{config.model.name}-{data}")
     if memory:  # The user may empty the cache, and has no other file.
-        kept = paths.root.resolve() / source.name
+        saved_path = paths.root.resolve() / source.name
         try:
-            os.link(source, kept)
+            os.link(source, saved_path)
         except OSError:  # on another file system, or one without links
-            with growing(kept) as part:
+            with growing(saved_path) as part:
                 shutil.copyfile(source, part)
-        config = config.changed(data=config.data.changed(file=kept))
+        config = config.changed(data=config.data.changed(file=saved_path))
     write_yaml(paths.config, config.model_dump(mode="json"))
     return paths
 
@@ -112,14 +112,14 @@ def resume_run(
                 f"--start-from {run} --epochs {epochs} --out {run}-longer",
             )
         config = config.changed(trainer=config.trainer.changed(epochs=epochs))
-    kept = config
+    saved_config = config
     if paths.last.exists():  # whose weights are later than those of start_from
         config = config.changed(model=config.model.changed(start_from=None))
     experiment = prepare(config, progress)
     # A damaged checkpoint is refused before anything is announced.
     _last_checkpoint(experiment, paths)
-    if kept != before and is_first():
-        write_yaml(paths.config, kept.model_dump(mode="json"))
+    if saved_config != before and is_first():
+        write_yaml(paths.config, saved_config.model_dump(mode="json"))
     return experiment, paths
 
 
@@ -159,13 +159,13 @@ def fit(
             write_json(paths.environment, describe_environment(config))
         name = read_json(paths.belongings).get("run") or (checkpoint or {}).get("run")
         experiment.module.run = name = name or secrets.token_hex(8)
-        known = {
+        belongings = {
             "run": name,
             "config": paths.config_digest(),
             "files": experiment.files,
         }
         if is_first():
-            write_json(paths.belongings, known)
+            write_json(paths.belongings, belongings)
         logger = _logger(config, paths)
         trainer = make_trainer(
             config,

@@ -99,10 +99,10 @@ def relocated(
     places = data.columns or {}
     changes: dict[str, Any] = {"test_file": test_file or data.test_file}
     table = str(places.get("points", ""))
-    found = _beside(Path(table), file) if table else None
+    points_path = _beside(Path(table), file) if table else None
     if test_file is None and data.test_file is not None:
         changes["test_file"] = _beside(data.test_file, file)
-    columns = {**places, "points": str(found)} if found else data.columns
+    columns = {**places, "points": str(points_path)} if points_path else data.columns
     graph = data.graph
     if graph is not None:
         edges = table_of(graph)
@@ -122,7 +122,7 @@ def files_as_they_are(data: DataSection) -> dict[str, Any] | None:
 
     The result is None where a file may name others, as those of ParaView do.
     """
-    paths, found = [data.file, data.test_file], dict[str, Any]()
+    paths, file_stats = [data.file, data.test_file], dict[str, Any]()
     if table := (data.columns or {}).get("points"):
         paths.append(Path(str(table)))
     paths += [table_of(data.graph)] if data.graph else []
@@ -133,8 +133,8 @@ def files_as_they_are(data: DataSection) -> dict[str, Any] | None:
                 return None
             at = file.stat()
             about = at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino, at.st_dev
-            found[str(file.resolve())] = [*about]
-    return found
+            file_stats[str(file.resolve())] = [*about]
+    return file_stats
 
 
 def check_in_place(data: DataSection, run: Path) -> None:

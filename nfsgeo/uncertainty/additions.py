@@ -49,9 +49,9 @@ def check_bands(config: RunConfig, task: Task, num: int) -> None:
     if config.model.bands and (task.any_time or num < needed(LEVEL)):
         given = f"--bands with {num} validation windows"
         given += ", of lead times" * task.any_time
-        wanted = f"at least {needed(LEVEL)}, without lead times"
+        expected = f"at least {needed(LEVEL)}, without lead times"
         advice = "leave out lead times" if task.any_time else "use more samples"
-        raise UserError(given, wanted, f"{advice}, or leave out --bands")
+        raise UserError(given, expected, f"{advice}, or leave out --bands")
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Errors(NamedTuple):
     window: Tensor
     condition: Tensor
 
-    def of(self, name: str) -> Tensor:
+    def get(self, name: str) -> Tensor:
         """Errors that bands of this name are about; those of the model by default."""
         return self.errors.get(name, self.errors["model"])
 
@@ -81,7 +81,7 @@ class Errors(NamedTuple):
 
     def ratio(self, name: str, scale: Scale) -> Tensor:
         """Return absolute errors over a scale on their side ``[R, T, C]``."""
-        error = self.of(name)
+        error = self.get(name)
         below, above = scale.sides(self.features.features)
         return torch.where(error < 0, -error / below, error / above)
 
@@ -129,9 +129,9 @@ def errors_of(
             graphs = (batch := batch.to(forecaster.device)).graphs
             u = forecaster.predict_batch(batch)
             # No band holds a prediction that is not finite.
-            inputs, known = forecaster.inputs_of(batch), u.isfinite()
-            features = BandFeatures.of(forecaster, u.where(known, 0), inputs)
-            predicted = [u.where(known, torch.inf).cpu()]
+            inputs, finite = forecaster.inputs_of(batch), u.isfinite()
+            features = BandFeatures.of(forecaster, u.where(finite, 0), inputs)
+            predicted = [u.where(finite, torch.inf).cpu()]
             filled = with_given(scored, batch)
             for name, predict in predictors.items():
                 field = torch.full_like(features.unit, torch.nan)
@@ -153,7 +153,7 @@ def errors_of(
                     if number is not None:
                         facts = (torch.full_like(at, fact) for fact in (window, number))
                         rows.append([*(value[at] for value in sample), *facts])
-    odd.told(f"predictions of {part} samples, on which bands are tried")
+    odd.report(f"predictions of {part} samples, on which bands are tried")
     table = [torch.cat(column) for column in zip(*rows, strict=True)]
     by_name = dict(zip(("model", *predictors), table[4:-2], strict=True))
     return Errors(BandFeatures(*table[:4]), by_name, *table[-2:])
@@ -190,20 +190,20 @@ def _conditions(scored: ScoredModel, part: str) -> Iterator[Condition]:
 def _left_out(mesh: Observation, part: int) -> Observation:
     """Return meshes with a fifth of the observed points as unobserved query points."""
 
-    def of_sample(sample: int) -> Mesh:
+    def sample_mesh(sample: int) -> Mesh:
         whole = mesh(sample)
-        kept = np.random.default_rng(0).permutation(len(whole)) % PARTS != part
+        mask = np.random.default_rng(0).permutation(len(whole)) % PARTS != part
         index = np.arange(len(whole)) if whole.index is None else whole.index
-        observed, queries = (Mesh(whole.pos[at], index[at]) for at in (kept, ~kept))
+        observed, queries = (Mesh(whole.pos[at], index[at]) for at in (mask, ~mask))
         return replace(observed, queries=queries)
 
-    return of_sample(0) if isinstance(mesh, Mesh) else MeshBySample(of_sample)
+    return sample_mesh(0) if isinstance(mesh, Mesh) else MeshBySample(sample_mesh)
 
 
 def fit_bands(
     scored: ScoredModel,
     references: References,
-    known: Mapping[str, Bands] | None = None,
+    bands: Mapping[str, Bands] | None = None,
 ) -> dict[str, Bands]:
     """Fit bands of the model and of references.
 
@@ -215,19 +215,19 @@ def fit_bands(
     Args:
         scored: The model and its data.
         references: References on these data.
-        known: Bands whose scales stay, and whose factors are fitted to the samples
+        bands: Bands whose scales stay, and whose factors are fitted to the samples
             that are scored.
     """
-    errors = errors_of(scored, "test" if known else "valid", references)
-    if known:
-        names = [name for name in known if name in ("constant", *errors.errors)]
-        return {n: errors.bands(n, known[n].scale, known[n].gaps) for n in names}
+    errors = errors_of(scored, "test" if bands else "valid", references)
+    if bands:
+        names = [name for name in bands if name in ("constant", *errors.errors)]
+        return {n: errors.bands(n, bands[n].scale, bands[n].gaps) for n in names}
     plain = errors.condition == 0
     maes = {name: e[plain].abs().nanmean() for name, e in errors.errors.items()}
     best = min((name for name in maes if name != "model"), key=maes.__getitem__)
     train = errors_of(scored, "train")
-    constant = Scale.constant(errors.of("model").shape[1:])
-    scales = {"model": Scale.fit(train.features.features, train.of("model"))}
+    constant = Scale.constant(errors.get("model").shape[1:])
+    scales = {"model": Scale.fit(train.features.features, train.get("model"))}
     scales |= {"constant": constant, best: constant}
     gaps = float(errors.features.gaps[plain].mean()) + GAPS / 2
     return {name: errors.bands(name, scale, gaps) for name, scale in scales.items()}
@@ -251,16 +251,16 @@ def band_scores(
         ``references`` by their name.
     """
     errors, scores = errors_of(scored, "test", references), dict[str, Any]()
-    for name, of_name in bands.items():
+    for name, band in bands.items():
         if name in ("constant", *errors.errors):
-            scores[name] = _scores(errors, name, of_name)
+            scores[name] = _scores(errors, name, band)
     about = {"level": LEVEL, "samples": bands["model"].samples}
     return about | scores.pop("model") | {"references": scores}
 
 
 def _scores(errors: Errors, name: str, bands: Bands) -> dict[str, Any]:
     """Scores of the bands of one name."""
-    error, features, where = errors.of(name), errors.features, errors.condition
+    error, features, where = errors.get(name), errors.features, errors.condition
     unit = features.unit if error.size(-1) == 1 else torch.ones_like(error)
     ratio = errors.ratio(name, bands.scale)
     sides = bands.scale.sides(features.features) * unit

@@ -126,7 +126,7 @@ class InputStatistics:
         x = inputs.x.cpu()
         sizes = batch.graphs.sizes
         parts = zip(x.split(sizes), batch.pos.cpu().split(sizes), strict=True)
-        self.rows += [self._of_sample(*part) for part in parts]
+        self.rows += [self._sample_statistics(*part) for part in parts]
 
     def table(self) -> tuple[list[str], Tensor]:
         """Return the names of the statistics, and their values ``[S, K]``."""
@@ -157,7 +157,7 @@ class InputStatistics:
             logging.getLogger(__name__).warning(TEXT, summary)
         return summary, distance.numpy()
 
-    def _of_sample(self, x: Tensor, pos: Tensor) -> dict[str, Tensor]:
+    def _sample_statistics(self, x: Tensor, pos: Tensor) -> dict[str, Tensor]:
         self._search(pos)
         task, statistics = self.task, dict[str, Tensor]()
         moving = task.components if task.has_time else ()

@@ -106,10 +106,10 @@ def test_windows_that_do_not_fit_are_refused(file, point_case, one_line):
 def test_in_every_turn_a_sample_is_on_another_mesh(grid_case, file):
     meshes = [random_subset(file, 9, 0, each) for each in range(3)]
     dataset = WindowDataset(file, [5, 1], 2, 2, MeshesInTurn(tuple(meshes)))
-    for turn in (0, 1, 2, 4, 0):
-        dataset.turn = turn
+    for epoch in (0, 1, 2, 4, 0):
+        dataset.epoch = epoch
         for item, sample in enumerate((5, 1)):
-            mesh = meshes[(sample + turn) % 3]
+            mesh = meshes[(sample + epoch) % 3]
             u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
             data = dataset[item]
             assert data.x.dtype == torch.float32
@@ -124,10 +124,10 @@ def test_items_of_equal_mesh_numbers_have_equal_points(grid_case, file):
     observed = SubsetsInTurn(lambda sample: meshes[numbers[sample]], numbers, 0.3, 0)
     dataset = WindowDataset(file, range(7), 2, 2, observed)
     points: dict[int, np.ndarray] = {}
-    for turn in range(12):
-        dataset.turn = turn
+    for epoch in range(12):
+        dataset.epoch = epoch
         for sample, data in enumerate(dataset):
-            mesh = observed(sample, turn)
+            mesh = observed(sample, epoch)
             u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
             np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
             np.testing.assert_array_equal(data.y, u[:, 2:4])
@@ -176,7 +176,7 @@ def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file):
     assert (added[..., 0] != 0).all() and (added[..., 1:] == 0).all()
     assert not torch.equal(added[0], added[1])
     drawn = []
-    for noisy.turn in range(1, 200):
+    for noisy.epoch in range(1, 200):
         drawn.append(noisy[0].x - clean[0].x)
     std = torch.stack([added[0], *drawn]).std(dim=(0, 1, 2))
     torch.testing.assert_close(std, torch.tensor([0.5, 0, 0]), rtol=0.05, atol=0)
@@ -231,7 +231,7 @@ def test_batches_carry_the_graphs_of_their_points(long_file):
     windows = WindowDataset(long_file, range(6), 2, 2, MeshesInTurn(tuple(meshes)))
     connect = Connect()
     for epoch in range(2):
-        windows.turn = epoch
+        windows.epoch = epoch
         for batch in batches(windows, 4, connect):
             assert torch.equal(batch.graphs.pos, batch.pos.float())
             assert torch.equal(batch.graphs.batch, batch.batch)

@@ -60,7 +60,7 @@ def places(pos: Any) -> set[tuple[float, ...]]:
 def trained_on(experiment: Experiment) -> set[tuple[float, ...]]:
     """Every point of every sample that training sees in an endless run."""
     samples, found = experiment.data.parts["train"], set()
-    for samples.turn in range(16):  # as many point sets, or sets of query points
+    for samples.epoch in range(16):  # as many point sets, or sets of query points
         for number in range(len(samples)):
             item = samples[number]
             found |= places(item.pos)

@@ -45,9 +45,9 @@ def test_training_leaves_edges_out_and_prediction_none():
     graphs = model.connect(pos)
     for name in ("into", "among", "back"):
         whole = graphs.edges[name].num_edges
-        edges, index = model.train().kept(name, graphs)
+        edges, index = model.train().embedded_edges(name, graphs)
         assert len(edges) == index.size(1) == -(-whole // 2)
-        assert len(model.eval().kept(name, graphs)[0]) == whole
+        assert len(model.eval().embedded_edges(name, graphs)[0]) == whole
     assert torch.equal(model(x, pos), model(x, pos))
     assert not torch.equal(model.train()(x, pos), model(x, pos))
 

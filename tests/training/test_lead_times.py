@@ -37,11 +37,11 @@ def unequal(samples: int = 10, times: Any = UNEQUAL, **more: Any) -> Fields:
 
 
 @settings(max_examples=30, deadline=None)
-@given(n_in=st.integers(1, 4), n_out=st.integers(1, 6), turn=st.integers(0, 99))
-def test_a_pair_is_inputs_in_a_row_and_a_later_time(n_in, n_out, turn):
+@given(n_in=st.integers(1, 4), n_out=st.integers(1, 6), epoch=st.integers(0, 99))
+def test_a_pair_is_inputs_in_a_row_and_a_later_time(n_in, n_out, epoch):
     file = unequal()
     windows = WindowDataset(file, [0, 3, 3], n_in, n_out, MeshOfFile(file))
-    windows.pairs, windows.turn = True, turn
+    windows.pairs, windows.epoch = True, epoch
     for number in range(3):
         item = windows[number]
         at = np.searchsorted(file.times, item.times.numpy())
@@ -59,8 +59,8 @@ def test_all_pairs_come_with_equally_likely_leads():
     windows = WindowDataset(file, range(10), 2, 3, MeshOfFile(file))
     windows.pairs = True
     counted: dict[tuple[int, ...], int] = {}
-    for turn in range(60):
-        windows.turn = turn
+    for epoch in range(60):
+        windows.epoch = epoch
         for item in range(10):
             at = np.searchsorted(file.times, windows[item].times.numpy())
             counted[tuple(at.tolist())] = counted.get(tuple(at.tolist()), 0) + 1

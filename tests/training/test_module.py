@@ -177,7 +177,7 @@ def test_betas_are_those_asked_for():
 
 
 class Numbers(list[int]):
-    turn = 0
+    epoch = 0
 
 
 def steps(part: str, num: int, devices: int = 1, **seeds: int) -> list[list[list[int]]]:

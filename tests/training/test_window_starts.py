@@ -173,7 +173,7 @@ def test_windows_of_a_sample_cycle_through_the_point_sets(waves):
     train = prepare(load_config(overrides=chosen)).data.parts["train"]
     assert len(train) == 14 * 3
     assert [train[number].mesh for number in range(6)] == [0, 1, 2, 1, 2, 3]
-    train.turn = 1
+    train.epoch = 1
     assert [train[number].mesh for number in range(6)] == [1, 2, 3, 2, 3, 4]
 
 

@@ -38,7 +38,7 @@ def test_bands_cover_exchangeable_samples(num, points):
     for seed in range(300):
         known, new = errors(num, points, seed), errors(1, points, seed + 1000)
         below, above = known.bands("model", scale, 1.0).ends(new.features, 0.9)
-        inside = (-below <= new.of("model")) & (new.of("model") <= above)
+        inside = (-below <= new.get("model")) & (new.get("model") <= above)
         covered.append(inside.double().mean())
     share, spread = np.mean(covered), np.std(covered) / math.sqrt(300)
     assert 0.9 - 3 * spread <= share <= 0.9 + 1 / (num + 1) + 3 * spread
@@ -50,7 +50,7 @@ def test_a_constant_band_is_of_one_width():
     around = BandFeatures(
         features.expand(-1, 2, -1, -1), unit.expand(-1, 2, -1), *others
     )
-    grown = of._replace(features=around, errors={"model": of.of("model") * growth})
+    grown = of._replace(features=around, errors={"model": of.get("model") * growth})
     scale = Scale.constant(torch.Size([2, 1]))
     one, each = (grown.bands(k, scale, 1.0).factors for k in ("constant", "model"))
     assert torch.equal(one[:, 0], one[:, 1])

@@ -66,7 +66,7 @@ def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
 
         def add(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset) and item.dtype.kind in NUMBERS:
-                arrays[name] = _of_hdf5(path, read, item)
+                arrays[name] = _hdf5_variable(path, read, item)
 
         with h5py.File(path, "r") as file:
             file.visititems(add)
@@ -114,13 +114,13 @@ def _loaded(path: Path) -> dict[str, NDArray[Any]]:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             saved = any(n.endswith("/data.pkl") for n in archive.namelist())
-        return _of_torch(path, mmap=True) if saved else {}
+        return _torch_arrays(path, mmap=True) if saved else {}
     if head.startswith(TORCH):
-        return _of_torch(path, mmap=False)
+        return _torch_arrays(path, mmap=False)
     return arrays_of_pickle(path) if re.match(PICKLE, head, re.S) else {}
 
 
-def _of_torch(path: Path, mmap: bool) -> dict[str, NDArray[Any]]:
+def _torch_arrays(path: Path, mmap: bool) -> dict[str, NDArray[Any]]:
     """The tensors of a dictionary that PyTorch saved."""
     try:
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
@@ -216,8 +216,8 @@ def with_default_fill(variable: Variable) -> Variable:
     """
     about, done = variable.attrs, variable.encoding  # by xarray
     stored, kind = np.dtype(done.get("dtype") or variable.dtype), variable.dtype.kind
-    told = {*about, *done} & {"_FillValue", "_Unsigned"}
-    if told or stored.kind not in "iuf" or kind not in "iuf" or stored.itemsize == 1:
+    fills = {*about, *done} & {"_FillValue", "_Unsigned"}
+    if fills or stored.kind not in "iuf" or kind not in "iuf" or stored.itemsize == 1:
         return variable
     fill, unpacked = default_fill(stored), {*done} & {"scale_factor", "add_offset"}
     if unpacked:
@@ -286,7 +286,7 @@ def check_filters(path: Path, arrays: Sequence[h5py.Dataset]) -> None:
             raise UserError(given, "the package hdf5plugin, which reads it", todo)
 
 
-def _of_hdf5(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
+def _hdf5_variable(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
     check_filters(path, [source])
     about = {k: source.attrs[k] for k in (*FILLS, *RANGE) if k in source.attrs}
     if source.dtype.kind in "iuf" and source.fillvalue == default_fill(source.dtype):

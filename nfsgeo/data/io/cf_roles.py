@@ -74,11 +74,11 @@ def coordinate_roles(
     # A single level is no axis, nor is a dimension without a coordinate.
     fitting["z"] = [n for n in axes if dataset[n].size > 1 or dataset[n].dims != (n,)]
     fields = [n for n, kind in kinds.items() if kind == "field"] or [*dataset]
-    told = {n for f in fields for n in _coordinates_of(dataset[f])} | {*dataset.dims}
+    named = {n for f in fields for n in _coordinates_of(dataset[f])} | {*dataset.dims}
     for role in SPACE:
         several = [n for n in fitting[role] if roles[n] == role]
-        best = [n for n in several if n in told] or several
-        fitting[role] = best if told.isdisjoint(user_roles.values()) else several
+        best = [n for n in several if n in named] or several
+        fitting[role] = best if named.isdisjoint(user_roles.values()) else several
     roles = {n: role for n, role in roles.items() if n in fitting.get(role, ())}
     bare = [str(d) for d in dataset.dims if d not in {*dataset.variables, *roles}]
     if "x" not in {*roles.values(), *user_roles} and bare:
@@ -95,9 +95,9 @@ def coordinate_roles(
 
 def is_coordinate(values: DataArray) -> bool:
     """Return whether attributes mark a variable as a coordinate."""
-    told = values.attrs.get("axis") in ("X", "Y", "Z", "T")
-    told |= values.attrs.get("standard_name") in STANDARD
-    return bool(values.ndim) and (told or _is_degrees(values, "en"))
+    marked = values.attrs.get("axis") in ("X", "Y", "Z", "T")
+    marked |= values.attrs.get("standard_name") in STANDARD
+    return bool(values.ndim) and (marked or _is_degrees(values, "en"))
 
 
 def _role(name: str, dataset: Dataset) -> str:
@@ -211,10 +211,10 @@ def without_repeats(
     where = np.unique(points[hidden], axis=0).tolist()
     some = ", ".join("({:g}, {:g})".format(*place[:2]) for place in where)
     left_out(path, [f"{hidden.sum()} of {hidden.size} points, which share {some}"])
-    kept = {}
+    axes = {}
     for axis, at in space.items():
-        kept[axis] = at.copy(data=np.where(hidden.reshape(at.shape), np.nan, at.values))
-    return kept, hidden
+        axes[axis] = at.copy(data=np.where(hidden.reshape(at.shape), np.nan, at.values))
+    return axes, hidden
 
 
 def closed(path: Path, axis: DataArray, fields: list[DataArray]) -> Any:
@@ -286,8 +286,8 @@ def check_dims(
     or some of them lack the dimension that a user has named as that of samples.
     """
     moving = [n for n, values in data.items() if not time or time in values.dims]
-    found = dict.fromkeys(d for values in data.values() for d in values.dims)
-    for dim in dict.fromkeys([*samples, *(d for d in found if d not in dims)]):
+    field_dims = dict.fromkeys(d for values in data.values() for d in values.dims)
+    for dim in dict.fromkeys([*samples, *(d for d in field_dims if d not in dims)]):
         along = [name for name, values in data.items() if dim in values.dims]
         without = [name for name in moving if dim not in data[name].dims]
         if along and without:

@@ -53,26 +53,26 @@ def times_of(path: Path, variable: Variable) -> tuple[Any, dict[str, str]]:
             return dates + pandas.to_timedelta(np.round(share * 86400), "s"), {}
         return values, {"units": unit} if unit else {}
     calendar = str(about.get("calendar", "standard")).lower()
-    found: Any = None
+    decoded: Any = None
     if calendar in MONTHS_OF:
-        found = _of_calendar(values, unit.lower(), MONTHS_OF[calendar])
-        if found is not None and found.dtype.kind == "f":
+        decoded = _calendar_times(values, unit.lower(), MONTHS_OF[calendar])
+        if decoded is not None and decoded.dtype.kind == "f":
             text = "%s: times are days since 1970-01-01 in the calendar %s, no dates"
             logger.warning(text, path, calendar)
-            return found, {"units": "days"}
+            return decoded, {"units": "days"}
     else:
         alone = Dataset({"when": ("time", values, about)})
         with suppress(ValueError, OverflowError):
-            found = xarray.decode_cf(alone, decode_timedelta=False)["when"].values
-    if found is None or found.dtype == object:
+            decoded = xarray.decode_cf(alone, decode_timedelta=False)["when"].values
+    if decoded is None or decoded.dtype == object:
         left_out(path, [f"times in {unit} ({calendar}), which tell no clear date"])
         return None, {}
-    if found.dtype == np.dtype("M8[ns]"):  # fractions of a unit are not exact
-        found = (found + np.timedelta64(500, "ns")).astype("M8[us]")
-    return found, {}
+    if decoded.dtype == np.dtype("M8[ns]"):  # fractions of a unit are not exact
+        decoded = (decoded + np.timedelta64(500, "ns")).astype("M8[us]")
+    return decoded, {}
 
 
-def _of_calendar(values: NDArray[Any], unit: str, lengths: list[int]) -> Any:
+def _calendar_times(values: NDArray[Any], unit: str, lengths: list[int]) -> Any:
     """Days since 1970 in years of months of these lengths, dates if months lie between
     them and these have unequal lengths, None where the unit has none.
     """

@@ -49,8 +49,8 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     stored = arrays_of(path)
     if not columns:
         given = f"{path} with the arrays {_listed(stored)}"
-        wanted = "to be told the fields, their coordinates, the domain and the times"
-        raise UserError(given, wanted, _say(path))
+        expected = "to be told the fields, their coordinates, the domain and the times"
+        raise UserError(given, expected, _say(path))
     lists = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
     parts = [_part(path, stored, role, name) for role in lists for name in lists[role]]
     _check_axes(path, parts)
@@ -124,8 +124,8 @@ def _check_axes(path: Path, parts: Sequence[_Part]) -> None:
     timed = [part for part in fields if "t" in part.axes]
     cloud, grid = "p" in axes, [axis for axis in SPACE if axis in axes]
     mesh = sorted(part.role for part in parts if part.role in ("points", *SPACE))
-    wanted = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
-    fine = cloud != bool(grid) and mesh in wanted and timed in ([], fields)
+    allowed = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
+    fine = cloud != bool(grid) and mesh in allowed and timed in ([], fields)
     if not (fine and fields) or (cloud and not all(part.axes for part in parts)):
         described = [
             f"{part.role}={part.name}:{part.axes}".rstrip(":") for part in parts

@@ -164,8 +164,8 @@ def with_graph_of(fields: Fields, source: str) -> Fields:
             "or rename it weight, or leave it out for equal weights",
         )
     names = frame[[columns["from"], columns["to"]]].to_numpy(str)
-    index, there = _points_of(path, np.char.strip(names), fields)
-    index, frame, weights, sigma = index[:, there], frame[there], None, 0.0
+    index, complete = _points_of(path, np.char.strip(names), fields)
+    index, frame, weights, sigma = index[:, complete], frame[complete], None, 0.0
     if kernel:
         length = _numbers(path, frame[lengths[0]])
         sigma = float(kernel[2]) if kernel[2] else float(length.std())
@@ -204,17 +204,17 @@ def _points_of(
         return numbers.astype(np.int64).reshape(-1, 2).T, np.ones(len(names), bool)
     check_distinct(fields.path, stations)
     index = pandas.Index(stations).get_indexer(names.ravel()).reshape(-1, 2)
-    there = (index >= 0).all(axis=1)
+    complete = (index >= 0).all(axis=1)
     unknown = listed([*dict.fromkeys(names[index < 0])])
-    if not there.any():
+    if not complete.any():
         given = f"{path} with edges between {unknown}"
         expected = f"names of the stations of {fields.path}, {listed(stations)}"
         raise UserError(given, expected, "correct the names in one of them")
-    if not there.all():
+    if not complete.all():
         text = "%s: left out %d of %d edges, to or from %s, no stations of %s"
-        num_out = int((~there).sum())
-        logger.warning(text, path, num_out, len(there), unknown, fields.path)
-    return index.astype(np.int64).T, there
+        num_out = int((~complete).sum())
+        logger.warning(text, path, num_out, len(complete), unknown, fields.path)
+    return index.astype(np.int64).T, complete
 
 
 def _numbers(path: Path, column: pandas.Series) -> Doubles:

@@ -96,22 +96,25 @@ class Reading:
             end = match.end()
         return (*pieces, part[end:])
 
-    def _value(self, found: dict[str, str | None]) -> tuple[float, ...]:
-        if month := found.get("month"):
-            year, day = (found["year"] or found["last"], found["day"] or found["next"])
-            if found["day"] and found["next"]:
-                year = found["next"]
+    def _value(self, groups: dict[str, str | None]) -> tuple[float, ...]:
+        if month := groups.get("month"):
+            year, day = (
+                groups["year"] or groups["last"],
+                groups["day"] or groups["next"],
+            )
+            if groups["day"] and groups["next"]:
+                year = groups["next"]
             elif day and not year and self.short_years:
                 year, day = day, None
             return float(year or 0), MONTHS.index(month[:3].lower()), float(day or 0)
-        if found.get("end"):
-            return _date(found, self.order)
-        number = str(found["number"]).lower().replace("d", "e")
+        if groups.get("end"):
+            return _date(groups, self.order)
+        number = str(groups["number"]).lower().replace("d", "e")
         if re.fullmatch(THOUSANDS, number) and THOUSANDS in self.pattern.pattern:
             number = number.replace(",", "")
         number = re.sub("e[m_]", "e-", re.sub("[,p]", ".", number))
         number = re.sub(r"(\d)([+-]\d{3})$", r"\1e\2", number)
-        return (float(number) * UNITS[found.get("unit") or "s"],)
+        return (float(number) * UNITS[groups.get("unit") or "s"],)
 
 
 class FileOrder:
@@ -138,7 +141,7 @@ class FileOrder:
             keys = [tuple(map(reading.key, name)) for name in names]
             for first in (_years(keys), [()] * len(keys)):
                 ranked = [
-                    (*each, str(p)) for *each, p in zip(first, keys, paths, strict=True)
+                    (*key, str(p)) for *key, p in zip(first, keys, paths, strict=True)
                 ]
                 rank = sorted(range(len(keys)), key=ranked.__getitem__)
                 orders.append([paths[i] for i in rank])
@@ -214,9 +217,9 @@ def _readings(names: Names) -> Iterator[Reading]:
         yield Reading(numbers, whole, order, short)
 
 
-def _date(found: Mapping[str, str | None], order: str) -> tuple[float, float, float]:
+def _date(groups: Mapping[str, str | None], order: str) -> tuple[float, float, float]:
     """Return year, month and day of a date whose numbers are in an order."""
-    texts = (found["one"], found["two"] or "1", found["end"])
+    texts = (groups["one"], groups["two"] or "1", groups["end"])
     parts = {name: float(text or 0) for name, text in zip(order, texts, strict=True)}
     year = parts["y"]
     if year < 100:
@@ -254,11 +257,11 @@ def _years(keys: Sequence[Any]) -> list[tuple[float, ...]]:
 def _numbers(column: Sequence[str]) -> Sequence[str]:
     """Names if all are numbers as a whole, and no versions such as 1.9 and 1.10."""
     number = re.compile(r"[+-]?\d+(?:\.(\d+))?(?:[eE][+-]?\d+)?")
-    found = [number.fullmatch(part) for part in column]
-    digits = [match[1] or "" for match in found if match]
+    matches = [number.fullmatch(part) for part in column]
+    digits = [match[1] or "" for match in matches if match]
     ends = any(part.endswith("0") for part in digits) and len({*map(len, digits)}) > 1
     plain = all(map(str.isdigit, column))  # perhaps dates
-    return [] if ends or plain or None in found else column
+    return [] if ends or plain or None in matches else column
 
 
 def _doubt(one: Sequence[tuple[Any, ...]], other: Sequence[tuple[Any, ...]]) -> str:

@@ -80,14 +80,14 @@ def _kind_of(
 
 def flag_attrs(about: Mapping[Any, Any]) -> dict[str, Any]:
     """The attributes of a flag, with numbers where programs write them as text."""
-    kept = {key: about[key] for key in (*FLAGS, BITS, FLAGS_OF) if key in about}
-    for key in kept.keys() & {FLAGS[0], BITS}:
-        texts = np.ravel(kept[key]).tolist()
+    attrs = {key: about[key] for key in (*FLAGS, BITS, FLAGS_OF) if key in about}
+    for key in attrs.keys() & {FLAGS[0], BITS}:
+        texts = np.ravel(attrs[key]).tolist()
         if any(isinstance(text, (str, bytes)) for text in texts):
-            kept[key] = [
+            attrs[key] = [
                 int(n) for n in re.findall(r"-?\d+", " ".join(map(str, texts)))
             ]
-    return kept
+    return attrs
 
 
 def _as_numbers(variable: Variable) -> Variable:
@@ -122,15 +122,15 @@ def with_masks(
     """
     columns = columns or {}
     for text in np.ravel(columns.get(MASK, [])).tolist():
-        name, *told = text.split(":")
+        name, *chosen_flags = text.split(":")
         name, dataset = field_name(name)[0], fields.dataset
         if name not in dataset.data_vars:
             given = f"{fields.path} with mask={name}"
-            wanted = f"one of {', '.join(map(str, dataset.data_vars))}"
-            raise UserError(given, wanted, "change the name")
+            expected = f"one of {', '.join(map(str, dataset.data_vars))}"
+            raise UserError(given, expected, "change the name")
         flag = dataset[name].variable
         pairs, good, meaning = _conditions(
-            f"{fields.path} with mask={text}", flag, told
+            f"{fields.path} with mask={text}", flag, chosen_flags
         )
         targets = [n for n in _targets(fields, name) if n != name and n in dataset]
         changed = {}
@@ -138,8 +138,8 @@ def with_masks(
             values = dataset[target].variable
             if not {*flag.dims} <= {*values.dims}:
                 given = f"{fields.path} with the flag {name} along {flag.dims}"
-                wanted = f"those of {target}, {values.dims}, or some of them"
-                raise UserError(given, wanted, f"leave out mask={name}")
+                expected = f"those of {target}, {values.dims}, or some of them"
+                raise UserError(given, expected, f"leave out mask={name}")
             dtype = np.result_type(values.dtype, np.float32)
             read = partial(_masked, values, spread(flag, values.sizes), pairs, good)
             whole = deferred([*values.dims], values.shape, dtype, read, values.attrs)
@@ -179,7 +179,7 @@ def _owner(fields: Fields, name: str) -> str:
 
 
 def _conditions(
-    what: str, flag: Variable, told: list[str]
+    what: str, flag: Variable, chosen_flags: list[str]
 ) -> tuple[list[tuple[int, int]], bool, str]:
     """Bits and the value in them of flags, whether these are good, and their text."""
     attrs = flag_attrs(flag.attrs)
@@ -187,22 +187,22 @@ def _conditions(
     bits = np.ravel(attrs.get(BITS, [])).tolist()
     values = np.ravel(attrs.get(FLAGS[0], bits)).tolist()
     pairs = [*zip(bits or [-1] * len(values), values, strict=False)]
-    known = dict(zip(words, [(int(b), int(v)) for b, v in pairs], strict=False))
-    listed = ", ".join(f"{value} {word}" for word, (_, value) in known.items())
-    if good := not told and FLAGS[0] in attrs:
-        told = [word for word in known if GOOD.fullmatch(word)]
-    if not told:
-        wanted = "to be told which flags mark bad values" + f", of {listed}" * bool(
+    meanings = dict(zip(words, [(int(b), int(v)) for b, v in pairs], strict=False))
+    listed = ", ".join(f"{value} {word}" for word, (_, value) in meanings.items())
+    if good := not chosen_flags and FLAGS[0] in attrs:
+        chosen_flags = [word for word in meanings if GOOD.fullmatch(word)]
+    if not chosen_flags:
+        expected = "to be told which flags mark bad values" + f", of {listed}" * bool(
             listed
         )
         todo = "say it by numbers or meanings, as in mask=NAME:3:4"
-        raise UserError(what, wanted, todo)
-    for word in told:
-        if word not in known and not re.fullmatch(r"-?\d+", word):
-            wanted = f"numbers, or one of {listed or 'the meanings, which it lacks'}"
-            raise UserError(what, wanted, "change it")
-    chosen = [known.get(word) or (-1, int(word)) for word in told]
-    return chosen, good, "not " * good + " or ".join(told)
+        raise UserError(what, expected, todo)
+    for word in chosen_flags:
+        if word not in meanings and not re.fullmatch(r"-?\d+", word):
+            expected = f"numbers, or one of {listed or 'the meanings, which it lacks'}"
+            raise UserError(what, expected, "change it")
+    chosen = [meanings.get(word) or (-1, int(word)) for word in chosen_flags]
+    return chosen, good, "not " * good + " or ".join(chosen_flags)
 
 
 def _masked(
@@ -211,8 +211,8 @@ def _masked(
     marks = flag[key].values
     absent = np.isnan(marks) if marks.dtype.kind == "f" else np.False_
     whole = np.where(absent, 0, marks).astype(np.int64)
-    found = np.logical_or.reduce([(whole & bits) == value for bits, value in pairs])
-    bad = ~(found & ~absent) if good else found & ~absent
+    matches = np.logical_or.reduce([(whole & bits) == value for bits, value in pairs])
+    bad = ~(matches & ~absent) if good else matches & ~absent
     return np.where(bad, np.float32(np.nan), values[key].values)
 
 
@@ -255,8 +255,10 @@ def quantities(
     several = [name for names in unread.values() for name in names]
     rest = dataset.drop_vars(several)
     keys = ("formula_terms", "cell_measures")
-    told = [v.encoding.get(key, "") for v in dataset.variables.values() for key in keys]
-    terms = {*re.findall(r": *(\w+)", " ".join(map(str, told)))} & {*dataset.coords}
+    texts = [
+        v.encoding.get(key, "") for v in dataset.variables.values() for key in keys
+    ]
+    terms = {*re.findall(r": *(\w+)", " ".join(map(str, texts)))} & {*dataset.coords}
     others = [*unread["other"], *(n for n in sorted(terms) if dataset[n].ndim > 1)]
     other = "no fields by CF, --columns field=NAME predicts one"
     reasons = (unread["flag"], FLAGGED), (others, other)

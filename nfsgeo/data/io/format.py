@@ -97,8 +97,8 @@ class Format:
         """
         given = {name: value for name, value in options.items() if value}
         for name in given.keys() - self.options:
-            wanted = f"a format that takes {name}, unlike {self.name}"
-            raise UserError(f"{name} of {path}", wanted, f"leave {name} out")
+            expected = f"a format that takes {name}, unlike {self.name}"
+            raise UserError(f"{name} of {path}", expected, f"leave {name} out")
         for package in self.needs:
             require(package, f"{path}, {self.name}")
         with reading(path, self.expected or self.name):

@@ -127,7 +127,7 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
             expected = f"at most {WIDEST:,}, with names of {LONGEST:,} characters"
             raise UserError(given, expected, "write a row for each point and time")
         if head.separator == "json":
-            return _of_json(path, head.encoding)
+            return _json_table(path, head.encoding)
         if lines := head.preamble:
             given = f"{path} with {lines} lines before the names of the columns"
             todo = f"remove them: tail -n +{lines + 1} {shlex.quote(str(path))} > "
@@ -279,9 +279,9 @@ def _by_pandas(path: Path, *, to: str = "NAME.csv", **how: Any) -> str:
     how = {"sep": head.separator, "compression": packing(path)} | how
     how.setdefault("encoding", head.encoding)
     usual = {"sep": ",", "compression": "", "encoding": "utf-8-sig"}
-    told = "".join(f", {k}={v!r}" for k, v in how.items() if usual.get(k) != v)
+    arguments = "".join(f", {k}={v!r}" for k, v in how.items() if usual.get(k) != v)
     written = f".to_csv({to!r}, index=False)" if to else ""
-    return f"pandas.read_csv({str(path)!r}{told}){written}"
+    return f"pandas.read_csv({str(path)!r}{arguments}){written}"
 
 
 def _check_cells(path: Path, head: Head) -> None:
@@ -339,7 +339,7 @@ def _without_index(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
     return frame
 
 
-def _of_json(path: Path, encoding: str) -> pandas.DataFrame:
+def _json_table(path: Path, encoding: str) -> pandas.DataFrame:
     """A table of JSON: a list of rows, columns by name, a row a line, or points of
     GeoJSON.
     """
@@ -392,7 +392,7 @@ def _source(path: Path, head: Head, *, tell: bool = False) -> BinaryIO | io.Stri
         return opened(path)
     text = whole_text(path, head.encoding)
     ends = islice(re.finditer("\r\n?|\n", text), head.above)
-    end = max((found.end() for found in ends), default=0)
+    end = max((match.end() for match in ends), default=0)
     rows, num = re.subn(r"(?m)^[ \t]*#.*", "", text[end:])
     if num and tell:
         left_out(path, [f"{num} lines under the names that begin with #"])

@@ -149,7 +149,7 @@ def fields_of_graphs(
     named = [len(names) for names in (component_names, static_names) if names]
     parts, unread, lines = list[dict[str, NDArray[Any]]](), set[str](), set[str]()
     graphs, as_steps = graphs_of(path, graphs), series == "time-steps"
-    edges, weights = (_of_edges(graphs, key, as_steps, unread) for key in EDGES)
+    edges, weights = (_edge_tensors(graphs, key, as_steps, unread) for key in EDGES)
     for number, graph in enumerate(graphs):
         arrays = _arrays(path, number, graph, user_names, unread)
         what = f"{path}, graph {number},"
@@ -172,9 +172,9 @@ def fields_of_graphs(
         kinds = [kind for kind, fits in zip(KINDS, fitting, strict=True) if fits]
         raise UserError(given, expected, ", or ".join(map(SERIES.format, kinds)))
     if as_steps and (any(timed) or not shared or "y" in first):
-        wanted = "graphs on the same points, with x without an axis of time and no y"
+        expected = "graphs on the same points, with x without an axis of time and no y"
         todo = "leave y out, or " * ("y" in first) + SERIES.format("samples")
-        raise UserError(f"{path} as time steps", wanted, todo)
+        raise UserError(f"{path} as time steps", expected, todo)
     same = {*first} - {"x", "forcing", "t"} if as_steps else {"t"}
     for number, part in enumerate(parts):
         odd = part.keys() ^ first.keys()
@@ -223,19 +223,19 @@ def fields_of_graphs(
     return fields if edges is None else with_graph(fields, edges, weights)
 
 
-def _of_edges(
+def _edge_tensors(
     graphs: Sequence[Data], key: str, as_steps: bool, unread: set[str]
 ) -> list[torch.Tensor] | None:
     """An attribute of the edges of each graph, of one where graphs are time steps.
 
     None, and a name more in ``unread``, where only some have it or steps differ in it.
     """
-    found = [graph.get(key) for graph in graphs]
-    values = [value for value in found if isinstance(value, torch.Tensor)]
+    attributes = [graph.get(key) for graph in graphs]
+    values = [value for value in attributes if isinstance(value, torch.Tensor)]
     same = not as_steps or all(torch.equal(value, values[0]) for value in values)
-    if len(values) == len(found) and same:
+    if len(values) == len(attributes) and same:
         return values[:1] if as_steps else values
-    unread |= {key} if any(value is not None for value in found) else set()
+    unread |= {key} if any(value is not None for value in attributes) else set()
     return None
 
 

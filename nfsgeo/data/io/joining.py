@@ -139,14 +139,14 @@ def _mesh_of(fields: Fields) -> str | None:
 
 def _with_gaps(parts: Sequence[Fields]) -> list[Fields]:
     """Time steps with all fields that one of them has, missing where it is not."""
-    known: dict[Any, Variable] = {}
+    templates: dict[Any, Variable] = {}
     for part in parts:
         for name in part.component_names:
-            known.setdefault(name, part.dataset[name].variable)
-    lacking = {n: [p for p in parts if n not in p.dataset] for n in known}
+            templates.setdefault(name, part.dataset[name].variable)
+    lacking = {n: [p for p in parts if n not in p.dataset] for n in templates}
     filled = []
     for part in parts:
-        absent = {n: v for n, v in known.items() if part in lacking[n]}
+        absent = {n: v for n, v in templates.items() if part in lacking[n]}
         if absent:
             where = {n: _nowhere(v, part.dataset.sizes) for n, v in absent.items()}
             part = replace(part, dataset=part.dataset.assign(where))
@@ -267,8 +267,10 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
             odd = [part for part, fine in zip(parts, same, strict=True) if not fine]
             if odd and role != PARAMETER:
                 given = f"{odd[0].path} with {name}, which changes in time"
-                wanted = "the same values at all time steps of a static input"
-                raise UserError(given, wanted, "rename it if it is a field to predict")
+                expected = "the same values at all time steps of a static input"
+                raise UserError(
+                    given, expected, "rename it if it is a field to predict"
+                )
             result |= {} if odd else {name: variable}
             if odd:
                 logger.warning("%s: left out %s, which changes", odd[0].path, name)

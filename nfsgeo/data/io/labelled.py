@@ -312,14 +312,16 @@ def _cells_of_samples(
             nodes = num_nodes(kind) or corners.shape[-1]
             if fine and corners.shape[1] != nodes:
                 given = f"{path} with {kind} cells of shape {corners.shape}"
-                wanted = f"[cells, {nodes}], the nodes of each"
-                raise UserError(given, wanted, "transpose them, or correct their type")
+                expected = f"[cells, {nodes}], the nodes of each"
+                raise UserError(
+                    given, expected, "transpose them, or correct their type"
+                )
             if not fine or corners.min() < 0 or corners.max() >= size:
                 shape = f"{corners.shape} and type {corners.dtype}"
-                wanted = f"[cells, nodes], whole numbers from 0 to {size - 1}"
+                expected = f"[cells, nodes], whole numbers from 0 to {size - 1}"
                 raise UserError(
                     f"{path} with {kind} cells of shape {shape} in sample {sample}",
-                    wanted,
+                    expected,
                     "number the points of a sample from 0",
                 )
             checked[-1][kind] = corners

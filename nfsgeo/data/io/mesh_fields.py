@@ -60,11 +60,11 @@ def fields_of_mesh(
     if times is None:
         times = _in_time(path, mesh)
     parameters = dict[str, Any]()
-    told = dict[str, Any]()
+    time_values = dict[str, Any]()
     for name, values in mesh.numbers.items():
         value = np.asarray(values)
         if name.lower() in OF_TIME:
-            told[name.lower()] = np.ravel(value)[:1]
+            time_values[name.lower()] = np.ravel(value)[:1]
         elif value.size == 1 and value.dtype.kind in "biuf":
             parameters[name] = value.reshape(1)
         else:
@@ -95,7 +95,7 @@ def fields_of_mesh(
     if not names:
         raise ValueError("no data at the points or cells")
     if times is None:
-        times = told.get("timevalue", told.get("time"))
+        times = time_values.get("timevalue", time_values.get("time"))
     wide = [axis for axis in axes if len(axis) > 1]
     on_grid = bool(wide) and all((np.diff(axis) > 0).all() for axis in wide)
     if on_grid:
@@ -177,21 +177,21 @@ def _tell_doubles(path: Path, points: Any) -> None:
 
 def _in_time(path: Path, mesh: Mesh) -> list[float] | None:
     """Make one array of ``T @ t=0`` and ``T @ t=1``; return the times if any."""
-    found = {n: told.groups() for n in mesh.at_points if (told := SWEPT.fullmatch(n))}
-    if not found:
+    swept = {n: match.groups() for n in mesh.at_points if (match := SWEPT.fullmatch(n))}
+    if not swept:
         return None
     times = dict[str, list[float]]()
-    for bare, time in found.values():
+    for bare, time in swept.values():
         times.setdefault(bare, []).append(float(time))
     first = next(iter(times.values()))
-    odd = [n for n in mesh.at_points if n not in found and not is_static(n)]
+    odd = [n for n in mesh.at_points if n not in swept and not is_static(n)]
     odd += [n for n in times if times[n] != first]
     if odd or first != sorted(set(first)):
-        given = f"{path} with {[*found][0]}, and {(odd or [*found])[-1]} at other times"
+        given = f"{path} with {[*swept][0]}, and {(odd or [*swept])[-1]} at other times"
         todo = "export the fields at the same times, and what has none to another file"
         raise UserError(given, "all fields at the same times that rise", todo)
     for name in times:
-        steps = [mesh.at_points.pop(n) for n in found if found[n][0] == name]
+        steps = [mesh.at_points.pop(n) for n in swept if swept[n][0] == name]
         mesh.at_points[name] = np.stack(steps, -1) if len(first) > 1 else steps[0]
     for name in mesh.at_points.keys() - times.keys():
         steps = [mesh.at_points[name]] * len(first)

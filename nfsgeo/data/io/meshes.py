@@ -179,7 +179,7 @@ def _merged(path: Path, parts: Mapping[str, Mesh], at: str | None) -> Mesh:
     meshes = [*parts.values()]
     points = np.concatenate([part.points for part in meshes])
     _, where, number = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    kept = np.sort(where)
+    unique = np.sort(where)
     single = where[number.reshape(-1)]  # of the points at a place, the first
     at_points, at_cells = dict[str, Any](), dict[str, Any]()
     for name in first.at_points if at != "cells" else ():
@@ -194,7 +194,7 @@ def _merged(path: Path, parts: Mapping[str, Mesh], at: str | None) -> Mesh:
                 first.at_cells
             )
             raise UserError(given, "one value at each point", todo + more)
-        at_points[name] = values[kept]
+        at_points[name] = values[unique]
     twice = [
         part.at_cells.get(GHOST, np.zeros(len(part.centres), int)) for part in meshes
     ]
@@ -204,11 +204,11 @@ def _merged(path: Path, parts: Mapping[str, Mesh], at: str | None) -> Mesh:
     cells, start = [], 0
     for part in meshes:
         for kind, nodes in part.cells:
-            cells.append((kind, np.searchsorted(kept, single[nodes + start])))
+            cells.append((kind, np.searchsorted(unique, single[nodes + start])))
         start += len(part.points)
     unknown = "; ".join(filter(None, [part.unknown for part in meshes]))
     return Mesh(
-        points[kept],
+        points[unique],
         [] if unknown else cells,
         partial(np.concatenate([part.centres for part in meshes]).__getitem__, alone),
         at_points,

@@ -169,11 +169,11 @@ def _tags(content: bytes, kind: bytes, version: bytes) -> NDArray[np.int64]:
 def _placed(tags: NDArray[Any], some: NDArray[Any], values: Any) -> NDArray[Any]:
     """Values at all tags, NaN where there are none."""
     order = np.argsort(tags)
-    found = np.searchsorted(tags[order], some).clip(max=len(tags) - 1)
-    if (tags[order][found] != some).any() or len(np.unique(some)) < len(some):
+    positions = np.searchsorted(tags[order], some).clip(max=len(tags) - 1)
+    if (tags[order][positions] != some).any() or len(np.unique(some)) < len(some):
         raise ValueError("values of nodes or elements that do not exist, or twice")
     whole = np.full((len(tags), *values.shape[1:]), np.nan)
-    whole[order[found]] = values
+    whole[order[positions]] = values
     return whole[:, 0] if whole.shape[1] == 1 else whole
 
 
@@ -183,8 +183,8 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
 
     path = path.resolve()  # by which meshio finds other files
     grids = parse(path).getroot()
-    series = [each for each in grids.iter("Grid") if each.get("CollectionType")]
-    if any(each.get("CollectionType") != "Temporal" for each in series):
+    series = [grid for grid in grids.iter("Grid") if grid.get("CollectionType")]
+    if any(collection.get("CollectionType") != "Temporal" for collection in series):
         raise ValueError("collections of grids that are not time steps")
     _check_items(grids, path)
     for grid in grids.iter("Grid"):
@@ -197,10 +197,10 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
     if not series:
         if (num := len([*grids.iter("Grid")])) > 1:
             raise ValueError(f"{num} grids that are not time steps of a collection")
-        told = [(g, when) for g in grids.iter("Grid") for when in g.findall("Time")]
-        for grid, when in told:  # meshio knows it of collections alone
+        timed = [(g, when) for g in grids.iter("Grid") for when in g.findall("Time")]
+        for grid, when in timed:  # meshio knows it of collections alone
             grid.remove(when)
-        alone = [float(when.get("Value", "nan")) for _, when in told[:1]] or None
+        alone = [float(when.get("Value", "nan")) for _, when in timed[:1]] or None
         reader = meshio.xdmf.main.XdmfReader(path)
         _check_mixed(reader, grids)
         old = grids.get("Version", "").startswith("2")
@@ -215,10 +215,10 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
         points, cells = reader.read_points_cells()
         for tag in ("Geometry", "Topology"):
             first, *others = (reader._read_data_item(g[0]) for g in grids.iter(tag))
-            if not all(np.array_equal(each, first) for each in others):
+            if not all(np.array_equal(other, first) for other in others):
                 raise ValueError("a mesh that moves")
-        for each in series:
-            reader.collection = _timed(each)  # of which meshio takes the last
+        for collection in series:
+            reader.collection = _timed(collection)  # of which meshio takes the last
             steps = [reader.read_data(step) for step in range(len(reader.collection))]
             at_times = [time for time, *_ in steps]
             names = [name for data in steps[0][1:] for name in data]
@@ -237,18 +237,18 @@ def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
 
 def _timed(series: Element) -> list[Element]:
     """The steps of a series, each with its time, which may be told for all of them."""
-    steps, told = series.findall("Grid"), series.find("Time")
-    if told is not None:
-        series.remove(told)
-        values = [float(word) for word in "".join(told.itertext()).split()]
-        if told.get("TimeType") == "HyperSlab":
+    steps, time_element = series.findall("Grid"), series.find("Time")
+    if time_element is not None:
+        series.remove(time_element)
+        values = [float(word) for word in "".join(time_element.itertext()).split()]
+        if time_element.get("TimeType") == "HyperSlab":
             start, size, num = values
             values = [start + size * k for k in range(min(int(num), len(steps) + 1))]
         if len(values) != len(steps):
             raise ValueError(f"{len(values)} times of {len(steps)} time steps")
         for step, value in zip(steps, values, strict=True):
             SubElement(step, "Time", Value=repr(value))
-    if others := {each.tag for each in series} - {"Grid", "Information"}:
+    if others := {child.tag for child in series} - {"Grid", "Information"}:
         raise ValueError(f"a series with {', '.join(sorted(others))} of its own")
     if any(step.find("Time") is None for step in steps):
         raise ValueError("time steps without times")
@@ -262,9 +262,10 @@ def _check_items(root: Any, path: Path) -> None:
     import meshio
 
     names = [*meshio.xdmf.common.xdmf_to_meshio_type, "Mixed"]
-    known = {"Topology": {name.lower(): name for name in names}}
-    known["Geometry"] = {"xyz": "XYZ", "xy": "XYZ"}  # with as many numbers as it has
-    for tag, kinds in known.items():
+    type_names = {"Topology": {name.lower(): name for name in names}}
+    # With as many numbers as it has.
+    type_names["Geometry"] = {"xyz": "XYZ", "xy": "XYZ"}
+    for tag, kinds in type_names.items():
         for part in root.iter(tag):
             key = "Type" if "Type" in part.attrib else f"{tag}Type"
             kind = part.get(key, "XYZ" if tag == "Geometry" else "None")

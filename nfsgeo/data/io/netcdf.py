@@ -94,7 +94,7 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         raise ValueError("no variables")
     joined = [n for n, index in dataset.indexes.items() if index.nlevels > 1]
     dataset = dataset.reset_index([n for n in joined if n in dataset.dims])
-    dataset = _decoded(dataset.assign(_of_numpy(dataset)))
+    dataset = _decoded(dataset.assign(_numpy_variables(dataset)))
     names = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
     kinds, user_roles = chosen(path, names, columns)
     if "nfsgeo_layout" in dataset.attrs:
@@ -146,10 +146,10 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         if longitudes and (ends := closed(path, first, [*data.values()])):
             space["x"] = space["x"].isel(ends)
             data = {n: v.isel(ends, missing_dims="ignore") for n, v in data.items()}
-        turn = {at.dims[0]: rising(path, at) for at in space.values()}
+        ascending = {at.dims[0]: rising(path, at) for at in space.values()}
         for arrays in (data, space):
             arrays |= {
-                n: v.isel(turn, missing_dims="ignore") for n, v in arrays.items()
+                n: v.isel(ascending, missing_dims="ignore") for n, v in arrays.items()
             }
 
     def flat(values: DataArray, dims: Any) -> Variable:
@@ -199,8 +199,8 @@ def _without_others(dataset: Dataset, kinds: Roles) -> Dataset:
     fields = [name for name, kind in kinds.items() if kind == "field"]
     dims = {d for name in fields for d in dataset[name].dims} or {*dataset.dims}
     names = [n for n, v in dataset.data_vars.items() if dims.issuperset(v.dims)]
-    kept = [name for name in names if kinds.get(str(name)) != "ignore"]
-    return dataset[kept] if kept else dataset
+    selected = [name for name in names if kinds.get(str(name)) != "ignore"]
+    return dataset[selected] if selected else dataset
 
 
 def _units(variable: Variable) -> dict[str, str]:
@@ -209,7 +209,7 @@ def _units(variable: Variable) -> dict[str, str]:
     return {"units": unit} if unit else {}
 
 
-def _of_numpy(dataset: Dataset) -> dict[Any, Any]:
+def _numpy_variables(dataset: Dataset) -> dict[Any, Any]:
     """Convert variables of types that only pandas has: dates of a time zone to UTC,
     categories to their names, integers with missing values to floats with NaN.
     """
@@ -299,8 +299,8 @@ def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
             left_out(path, groups)
             for name, array in arrays.items():
                 virtual += [name] * array.is_virtual
-                told = array.id.get_create_plist().fill_value_defined()
-                if told == h5py.h5d.FILL_VALUE_USER_DEFINED:
+                fill_status = array.id.get_create_plist().fill_value_defined()
+                if fill_status == h5py.h5d.FILL_VALUE_USER_DEFINED:
                     filled.add(name)
     else:
         head = FileProbe(path).head
@@ -323,9 +323,9 @@ def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
         read = partial(read_hdf5, opened_hdf5(path), name)
         dataset[name] = deferred(held.dims, held.shape, held.dtype, read, held.attrs)
     for name, variable in dataset.variables.items():
-        told = {*variable.attrs} & {"_FillValue", "_Unsigned"}
+        fills = {*variable.attrs} & {"_FillValue", "_Unsigned"}
         byte = variable.dtype in ("i1", "u1") and (classic or name in filled)
-        if byte and not told:
+        if byte and not fills:
             dataset[name] = marked(variable, default_fill(variable.dtype))
     return fields_of(path, dataset, columns)
 

@@ -186,9 +186,9 @@ def _mesh_graph_nets(path: Path) -> Fields:
     for group in order:
         where, has = f"{path} in trajectory {group or 0}", groups[group]
         if not _is_trajectory(has) or sorted(has - OWN) != names:
-            wanted = f"points, node_type and {', '.join(names)} in each group"
+            expected = f"points, node_type and {', '.join(names)} in each group"
             given = f"{where} with {', '.join(sorted(has))}"
-            raise UserError(given, wanted, "rename its arrays or leave it out")
+            raise UserError(given, expected, "rename its arrays or leave it out")
         arrays = {n: stored[f"{group}/{n}".lstrip("/")] for n in has}
         at = next(name for name in POINTS if name in has)
         points.append(_constant(arrays[at], f"{where}: {at}"))
@@ -204,8 +204,8 @@ def _mesh_graph_nets(path: Path) -> Fields:
             kind = _kind_of(arrays, name, len(points[-1]))
             if kinds.setdefault(name, kind) != kind:
                 given = f"{where} with {name} of shape {arrays[name].shape}"
-                wanted = f"a {kinds[name] or 'thing to leave out'}, as in the first"
-                raise UserError(given, wanted, "rename or reshape it")
+                expected = f"a {kinds[name] or 'thing to leave out'}, as in the first"
+                raise UserError(given, expected, "rename or reshape it")
             if kind == STATIC:
                 marks = _constant(arrays[name], f"{where}: {name}")
                 arrays[name] = Variable(["0", "1"], marks)

@@ -119,11 +119,11 @@ def roles_of(
 def likely_columns(names: Names, roles: str | Names = ("x", "y", "time")) -> Roles:
     """Columns whose names have that of a role in them, as ``gauge_lon``."""
     words = {name: re.split(r"[^a-z]+", name.lower()) for name in names}
-    found = dict[str, str]()
+    columns = dict[str, str]()
     for role in roles:
         fits = [n for n in names if {*words[n]} & {*COLUMN_NAMES[role], f"{role}coord"}]
-        found |= {role: fits[0]} if fits else {}
-    return found
+        columns |= {role: fits[0]} if fits else {}
+    return columns
 
 
 def ask(path: Path, names: Names, which: str, expected: str, say: str) -> UserError:
@@ -198,16 +198,16 @@ def with_kinds(
         UserError: One of several components without a kind differs between points and
             never in time, a static input changes, or a name or a kind does not exist.
     """
-    own = "nfsgeo_layout" in fields.dataset.attrs  # has roles
+    has_roles = "nfsgeo_layout" in fields.dataset.attrs
     names = [*fields.component_names, *fields.static_names]
-    parameters = [] if own or roles else fields.names_of(PARAMETER)
+    parameters = [] if has_roles or roles else fields.names_of(PARAMETER)
     scalars = [n for n in parameters if fields.dataset[n].dims == ("sample",)]
     arrays = _arrays(names)
     every = [*dict.fromkeys([*names, *arrays.values(), *scalars])]
     choice = _choice(fields, columns, every, roles=roles)
     kinds = {name: choice.get(name) or choice.get(arrays[name], "") for name in names}
     ahead = [n for n in fields.component_names if {n, arrays[n]} & {*known}]
-    kinds, marked = _kinds_of(fields, kinds, arrays, ahead, own=own)
+    kinds, marked = _kinds_of(fields, kinds, arrays, ahead, has_roles=has_roles)
     kinds |= {name: choice.get(name, "") for name in scalars}
     dataset = fields.dataset.drop_vars([n for n in kinds if kinds[n] == "ignore"])
     inputs = [name for name in scalars if name in dataset]
@@ -229,7 +229,7 @@ def _kinds_of(
     arrays: Mapping[str, str],
     ahead: Names,
     *,
-    own: bool,
+    has_roles: bool,
 ) -> tuple[dict[str, str], list[str]]:
     """Decide the kinds of fields and static inputs that users leave open.
 
@@ -238,12 +238,12 @@ def _kinds_of(
         kinds: Kind of each field and static input that a user chose, else empty.
         arrays: The array of each of them, see :func:`_arrays`.
         ahead: Fields that are known ahead.
-        own: Whether the source has roles, which hold unless users choose otherwise.
+        has_roles: Whether the source has roles, which hold unless users choose others.
 
     Returns:
         The kinds, and the names that mark static inputs.
     """
-    predicted = [] if own else [n for n in fields.component_names if not kinds[n]]
+    predicted = [] if has_roles else [n for n in fields.component_names if not kinds[n]]
     timed = [n for n in kinds if "time" in fields.dataset[n].dims]
     timed = timed if len(fields.times) > 1 else []
     marked = [name for name in predicted if is_static(name)]
@@ -253,7 +253,7 @@ def _kinds_of(
     marked += sorted(masks.difference(timed, marked))
     static = (*marked, *fields.static_names)
     kinds = kinds | {name: "static" for name in static if not kinds[name]}
-    unread = ("ignore", "") if own else ("ignore",)
+    unread = ("ignore", "") if has_roles else ("ignore",)
     read = [name for name in timed if kinds[name] not in unread]
     differs = {name: _constant(fields, name) for name in read}
     still = {name for name in read if differs[name] is not None}

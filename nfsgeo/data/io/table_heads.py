@@ -154,14 +154,16 @@ def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
         return [""] * len(units)
     dated = re.compile(r"\d{4}-\d\d")
     data = [dated.match(cell) or is_number(cell) for cell in cells]
-    of = [unit for unit, fine in zip(units, data, strict=True) if unit and fine]
-    words = [unit for unit in of if unit in ("-", "--") or not is_number(unit)]
-    plain = all(unit in ("1", "1e-3", "1E-3") for unit in of if unit not in words)
+    data_units = [unit for unit, fine in zip(units, data, strict=True) if unit and fine]
+    words = [unit for unit in data_units if unit in ("-", "--") or not is_number(unit)]
+    plain = all(
+        unit in ("1", "1e-3", "1E-3") for unit in data_units if unit not in words
+    )
     none = not any(dated.match(unit) for unit in units)
     some = any(not is_number(unit) for unit in words)
-    if some and 2 * len(words) > len(of) and plain and none:
+    if some and 2 * len(words) > len(data_units) and plain and none:
         return units
     # Without units: dashes alone, or ones above numbers with fractions or dates.
-    alike = len({*of}) == 1 < len(of) == sum(map(bool, units)) and plain
+    alike = len({*data_units}) == 1 < len(data_units) == sum(map(bool, units)) and plain
     other = sum(not re.fullmatch(r"[+-]?\d+", cell) for cell in cells)
     return units if alike and (words or 2 * other >= len(cells)) else []

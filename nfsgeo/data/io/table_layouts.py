@@ -59,7 +59,7 @@ HALVES = ("%I:%M %p", "%I:%M:%S %p")  # of days
 
 
 def joined(
-    path: Path, frame: pandas.DataFrame, told: Mapping[str, Any]
+    path: Path, frame: pandas.DataFrame, answers: Mapping[str, Any]
 ) -> pandas.DataFrame:
     """Join the columns of ``time=A+B`` or ``sample=A+B`` to one of this name.
 
@@ -67,7 +67,7 @@ def joined(
         UserError: Cells make no date.
     """
     for role in ("time", "sample"):
-        whole = str(told.get(role, ""))
+        whole = str(answers.get(role, ""))
         names = [name.strip() for name in whole.split("+")]
         if whole in frame or len(names) < 2:
             continue
@@ -81,12 +81,12 @@ def joined(
 
 
 def with_zone(
-    path: Path, frame: pandas.DataFrame, told: Mapping[str, Any]
+    path: Path, frame: pandas.DataFrame, answers: Mapping[str, Any]
 ) -> pandas.DataFrame:
     """Take dates to UTC where another column has their zones, and say so."""
-    said = [str(name) for names in told.values() for name in np.ravel(names)]
+    said = [str(name) for names in answers.values() for name in np.ravel(names)]
     zones = [n for n in frame if ZONE.fullmatch(bare_name(n)) and n not in said]
-    times = [str(told["time"])] if told.get("time") else []
+    times = [str(answers["time"])] if answers.get("time") else []
     times = times or [n for n in frame if role_of(n) == "time" and n not in said]
     if len(zones) != 1 or len(times) != 1 or times[0] not in frame:
         return frame
@@ -100,9 +100,9 @@ def with_zone(
     if not dated or hours is None:
         return frame
     seconds = dict(zip(zone, hours.dt.total_seconds(), strict=True))
-    of = [f"{name} is UTC{seconds[name] / 3600:+g}" for name in seconds]
-    told_of = "%s: times in %s are local, as %s tells, and read as UTC: %s"
-    logger.warning(told_of, path, time.name, zone.name, ", ".join(of))
+    offsets = [f"{name} is UTC{seconds[name] / 3600:+g}" for name in seconds]
+    text = "%s: times in %s are local, as %s tells, and read as UTC: %s"
+    logger.warning(text, path, time.name, zone.name, ", ".join(offsets))
     local = pandas.Series(values_of(path, time), frame.index)
     attrs = frame.attrs
     frame = frame.drop(columns=zone.name).assign(**{time.name: local - hours})
@@ -136,19 +136,19 @@ def with_rows_for_times(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame
         UserError: They are of several parameters.
     """
     parts = {name: SWEPT.fullmatch(name) for name in frame if " @ " in name}
-    found = {name: part.groups() for name, part in parts.items() if part}
-    parameters = {parameter for _, parameter, _ in found.values()}
-    if len(found) < len(parts) or len(parameters) > 1:
-        odd = next((name for name in parts if name not in found), "several parameters")
+    swept = {name: part.groups() for name, part in parts.items() if part}
+    parameters = {parameter for _, parameter, _ in swept.values()}
+    if len(swept) < len(parts) or len(parameters) > 1:
+        odd = next((name for name in parts if name not in swept), "several parameters")
         todo = "export the solutions for the times alone, of one set of parameters"
         raise UserError(f"{path} with {odd}", "columns such as u @ t=0.5", todo)
-    if not found:
+    if not swept:
         return frame
-    wide = frame[[*found]]
-    names = [(name, value) for name, _, value in found.values()]
+    wide = frame[[*swept]]
+    names = [(name, value) for name, _, value in swept.values()]
     wide.columns = pandas.MultiIndex.from_tuples(names, names=[None, *parameters])
     long = wide.stack(future_stack=True).reset_index(level=1)
-    return frame.drop(columns=[*found]).join(long)
+    return frame.drop(columns=[*swept]).join(long)
 
 
 def calendar(names: Sequence[str]) -> dict[str, str]:
@@ -156,7 +156,7 @@ def calendar(names: Sequence[str]) -> dict[str, str]:
     parts = dict[str, str]()
     for name in names:
         bare = re.sub(r"[ _.](utc|gmt|local|lst)$", "", name.strip("#% ").lower())
-        fits = (u for u, known in CALENDAR.items() if bare in known and u not in parts)
+        fits = (u for u, words in CALENDAR.items() if bare in words and u not in parts)
         if unit := next(fits, ""):
             parts[unit] = name
     if "year" not in parts and parts.get("month", "").strip("#% ").lower() == "mm":
@@ -264,12 +264,12 @@ def with_quantities(
     unit = next((n for n in others if bare_name(n) in UNITS), "")
     columns, units = dict[str, Any](), dict[str, str]()
     values = pandas.Series(values_of(path, frame[value]), frame.index)
-    kinds, known = pandas.factorize(frame[unit]) if unit else (codes, ())
-    for code, found in enumerate(unique):
-        title = str(found).strip()
+    kinds, unit_names = pandas.factorize(frame[unit]) if unit else (codes, ())
+    for code, label in enumerate(unique):
+        title = str(label).strip()
         columns[title] = values.where(codes == code)
-        of = pandas.unique(kinds[codes == code]) if unit else ()
-        several = [known[k] for k in of if k >= 0]
+        unit_codes = pandas.unique(kinds[codes == code]) if unit else ()
+        several = [unit_names[k] for k in unit_codes if k >= 0]
         if len(several) > 1:
             given = f"{path} with {title} in {listed([*map(str, several)])}"
             raise UserError(given, "one unit for each quantity", "convert the values")
@@ -282,7 +282,7 @@ def with_quantities(
 
 
 def with_places(
-    path: Path, frame: pandas.DataFrame, told: dict[str, Any]
+    path: Path, frame: pandas.DataFrame, answers: dict[str, Any]
 ) -> tuple[pandas.DataFrame, dict[str, Any]]:
     """Join a table with the coordinates in another one, ``points``.
 
@@ -294,9 +294,9 @@ def with_places(
     Returns:
         The table with a row for each station and time, and the roles of its columns.
     """
-    source, space = Path(str(told["points"])), ("x", "y", "z", "station")
-    about = {role: str(told[role]) for role in space if told.get(role)}
-    others = {n: v for n, v in told.items() if n not in ("points", *space)}
+    source, space = Path(str(answers["points"])), ("x", "y", "z", "station")
+    about = {role: str(answers[role]) for role in space if answers.get(role)}
+    others = {n: v for n, v in answers.items() if n not in ("points", *space)}
     ignored = [*np.ravel(others.get("ignore", []))]
     named = [about.get("station", "")] if about.get("station") in frame else []
     for name in named or [n for n in frame if bare_name(n) in STATIONS]:
@@ -379,19 +379,20 @@ def point_table(
         UserError: It has not one column for each of x, y and z, in this order.
     """
     table, about = frame_of(path, str), about or {}
-    told = {role: name for role, name in about.items() if name}
-    chosen(path, list(table), {"ignore": [*told.values()]})
+    user_roles = {role: name for role, name in about.items() if name}
+    chosen(path, list(table), {"ignore": [*user_roles.values()]})
     axes = [
-        [told[a]] if a in told else [n for n in table if role_of(n) == a] for a in "xyz"
+        [user_roles[a]] if a in user_roles else [n for n in table if role_of(n) == a]
+        for a in "xyz"
     ]
     dim = sum(map(bool, axes))
     if not dim or [len(names) for names in axes] != [1] * dim + [0] * (3 - dim):
         given = f"{path} with columns {', '.join(table)}"
-        wanted = "coordinates x[, y[, z]] in one column each"
+        expected = "coordinates x[, y[, z]] in one column each"
         say = ",".join(f"{r}={n}" for r, n in likely_columns(list(table), "xy").items())
         say = shlex.quote(f"points={path},{say}")
         todo = f"rename columns, or say --columns {say}"
-        raise UserError(given, wanted, todo)
+        raise UserError(given, expected, todo)
     space = [name for names in axes for name in names]
     places = {name: values_of(path, table[name]) for name in space}
     return pandas.DataFrame(places), table.drop(columns=space)

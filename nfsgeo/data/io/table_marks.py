@@ -36,12 +36,12 @@ def without_marks(frame: pandas.DataFrame, marks: Sequence[str]) -> pandas.DataF
             continue
         if kind in "iuf":
             alike = np.array(numbers)
-            found = column.isin(alike.astype(column.dtype) if kind == "f" else alike)
+            marked = column.isin(alike.astype(column.dtype) if kind == "f" else alike)
         else:
-            found = column.astype(str).str.strip().isin(texts)
-            found |= pandas.to_numeric(column, errors="coerce").isin(numbers)
-        if found.any():
-            changed[str(name)] = column.mask(found)
+            marked = column.astype(str).str.strip().isin(texts)
+            marked |= pandas.to_numeric(column, errors="coerce").isin(numbers)
+        if marked.any():
+            changed[str(name)] = column.mask(marked)
     attrs = frame.attrs
     frame = frame.assign(**changed)
     frame.attrs = attrs
@@ -52,7 +52,7 @@ def check_marks(
     path: Path,
     name: str,
     values: NDArray[Any],
-    told: Sequence[str] = (),
+    user_marks: Sequence[str] = (),
     rows: NDArray[Any] | None = None,
 ) -> None:
     """Ask whether numbers far from all others, such as -9999, mark missing values.
@@ -61,7 +61,7 @@ def check_marks(
         path: The file, for messages.
         name: The column.
         values: Its numbers.
-        told: Marks that users have named.
+        user_marks: Marks that users have named.
         rows: Those of all rows, if ``values`` are the coordinates of each point once.
             Else a number that is there several times is a mark whatever its digits.
     """
@@ -90,8 +90,8 @@ def check_marks(
             given = f"{path} with {' and '.join(marks)} in {num_rows} rows "
             given += f"of column {name}, far from all others, from {first:g} to "
             given += f"{last:g}"
-            said = ",".join(f"missing={mark}" for mark in [*told, *marks])
-            values_too = ",".join(f"missing={mark}" for mark in [*told, ""])
+            said = ",".join(f"missing={mark}" for mark in [*user_marks, *marks])
+            values_too = ",".join(f"missing={mark}" for mark in [*user_marks, ""])
             todo = f"say --columns {said}, or {values_too} if that is a value"
             raise UserError(given, "to be told whether it marks missing values", todo)
 

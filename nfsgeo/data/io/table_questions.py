@@ -124,8 +124,10 @@ def check_quantities(
         same_time = codes_of(time, frame[name])[1] == time.max() + 1 > 1
         if not sure and (same_time or name in kinds or "field" in kinds.values()):
             continue
-        known = bare_name(name) in STATIONS or STATION_LIKE.fullmatch(bare_name(name))
-        if not sure and (at == name and (known or not called)):
+        is_station = bare_name(name) in STATIONS or STATION_LIKE.fullmatch(
+            bare_name(name)
+        )
+        if not sure and (at == name and (is_station or not called)):
             continue
         if not sure and not called and len(texts) > 1:
             continue  # asked about together
@@ -150,8 +152,8 @@ def check_sample(
     if not name or not _values_of_quantities(frame, name)[0]:
         return
     groups, num = frame[name].nunique(), codes_of(point)[1]
-    own = codes_of(frame[name], point)[1] == num >= 2 * groups
-    if QUANTITIES.fullmatch(bare_name(name)) or not own:
+    disjoint = codes_of(frame[name], point)[1] == num >= 2 * groups
+    if QUANTITIES.fullmatch(bare_name(name)) or not disjoint:
         some = listed([str(cell) for cell in frame[name].unique()])
         given = f"sample={name} of {path}, which seems to name quantities ({some})"
         todo = f"say --columns quantity={name}, or call the column sample"
@@ -386,11 +388,11 @@ def _is_counter(
     low, high = array.min(), array.max()
     if low == high:  # a field may well be zero for a while
         return bool(steps > 1 and low != 0)
-    of_time = np.empty(steps, array.dtype)
-    of_time[time] = array
-    if 1 < steps < num and (of_time[time] == array).all():
+    step_values = np.empty(steps, array.dtype)
+    step_values[time] = array
+    if 1 < steps < num and (step_values[time] == array).all():
         least = 0 if not integers else -np.inf if part_of_time else -0.5
-        return bool((np.diff(of_time) > least).all())
+        return bool((np.diff(step_values) > least).all())
     if not integers or not values.is_unique:
         return False
     return bool(values.is_monotonic_increasing or (low in (0, 1) and high - low < num))

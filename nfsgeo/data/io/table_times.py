@@ -55,8 +55,8 @@ def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -
         say, others = dates[:1], [n for n in named if n not in dates]
     if say:
         which, what = "each with a part of the time", "how they make one"
-        told = ",".join([f"time={'+'.join(say)}", *(f"ignore={n}" for n in others)])
-        raise ask(path, [*say, *others], which, what, told)
+        answer = ",".join([f"time={'+'.join(say)}", *(f"ignore={n}" for n in others)])
+        raise ask(path, [*say, *others], which, what, answer)
 
 
 def is_date(column: pandas.Series) -> bool:

@@ -57,10 +57,10 @@ def _read(
     """Fields of a table, see :func:`nfsgeo.data.open` for the arguments."""
     marks = [str(mark) for mark in np.ravel((columns or {}).get("missing", []))]
     marked = "" in marks
-    whole, told, quantity = _arranged(path, dict(columns or {}))
+    whole, answers, quantity = _arranged(path, dict(columns or {}))
     units = whole.attrs.get("units") or {}
-    station = str(told.pop(STATION, ""))
-    kinds, user_roles = chosen(path, list(whole), told)
+    station = str(answers.pop(STATION, ""))
+    kinds, user_roles = chosen(path, list(whole), answers)
     free = [name for name in whole if name not in kinds and name != station]
     check_times(path, whole[free], user_roles)
     roles = roles_of(path, free, user_roles)
@@ -146,13 +146,13 @@ def _read(
         dims, shape = ("time", "sample", "point"), (len(times), num_samples, -1)
     variables = dict[str, Any]()
     for field, column in values.items():
-        there = cell
+        cells = cell
         if quantity is not None:
             seen = np.flatnonzero(~np.isnan(column))
-            there, column = cell[seen], column[seen]
+            cells, column = cell[seen], column[seen]
         table = np.full(len(times) * len(places), np.nan, column.dtype)
-        table[there] = column
-        if quantity is not None and (table[there] != column).any():
+        table[cells] = column
+        if quantity is not None and (table[cells] != column).any():
             left_out(path, [f"{field}, which differs between quantities"])
             continue
         short, field_unit = field_name(field)
@@ -172,25 +172,25 @@ def _read(
 
 
 def _arranged(
-    path: Path, told: dict[str, Any]
+    path: Path, answers: dict[str, Any]
 ) -> tuple[pandas.DataFrame, dict[str, Any], Indices | None]:
     """A table with a row for each point, time step and sample, what its columns are as
     users say, and the number of the quantity of each row if it has rows for several.
     """
-    missing = [str(mark) for mark in np.ravel(told.pop("missing", []))]
-    quantity, kind = str(told.pop("quantity", "")), None
+    missing = [str(mark) for mark in np.ravel(answers.pop("missing", []))]
+    quantity, kind = str(answers.pop("quantity", "")), None
     frame = layouts.with_rows_for_times(path, frame_of(path, missing=missing))
-    frame = layouts.with_zone(path, layouts.joined(path, frame, told), told)
+    frame = layouts.with_zone(path, layouts.joined(path, frame, answers), answers)
     if quantity:
-        roles = [str(name) for names in told.values() for name in np.ravel(names)]
+        roles = [str(name) for names in answers.values() for name in np.ravel(names)]
         frame, kind = layouts.with_quantities(path, frame, quantity, roles)
-    if "points" in told:
+    if "points" in answers:
         attrs = frame.attrs
-        frame, told = layouts.with_places(path, frame, told)
+        frame, answers = layouts.with_places(path, frame, answers)
         frame.attrs = attrs
-    elif told.get(STATION):
-        chosen(path, list(frame), {"field": told[STATION]})
-    return frame, told, kind
+    elif answers.get(STATION):
+        chosen(path, list(frame), {"field": answers[STATION]})
+    return frame, answers, kind
 
 
 def _codes(
@@ -342,8 +342,8 @@ def _check_rows(
         todo = "leave the others out, as in pandas by table.drop_duplicates("
         todo += f"{[*roles.values()]})"
         if names:
-            file, told = shlex.quote(str(path)), shlex.quote(say)
-            todo = f"say it: nfsgeo convert {file} --out NAME.nc --columns {told}"
+            file, answer = shlex.quote(str(path)), shlex.quote(say)
+            todo = f"say it: nfsgeo convert {file} --out NAME.nc --columns {answer}"
         raise UserError(
             f"{path} with {num} rows for the point {points[where].tolist()} at "
             f"{time_texts(times, unit)[step]}"
@@ -364,8 +364,8 @@ def _values(
         try:
             numbers = values_of(path, frame[name])
             if numbers.dtype.kind in "mM":
-                told = [shlex.quote(f"{role}={name}") for role in ("ignore", "time")]
-                todo = f"say --columns {', or '.join(told)}"
+                choices = [shlex.quote(f"{role}={name}") for role in ("ignore", "time")]
+                todo = f"say --columns {', or '.join(choices)}"
                 raise NoNumbers(f"{what} with dates", "numbers", todo)
             numbers = not_infinite(as_real(numbers, what, gaps=True), what)
         except UserError as error:

@@ -188,20 +188,20 @@ def read_vtk(
         points, types, offsets, nodes = (next(rest) for _ in range(4))
         points = points.astype(np.float64, copy=False)
         kinds = ("points", "cells", "numbers")
-        data = [{name: next(rest) for name in block[each]} for each in kinds]
+        data = [{name: next(rest) for name in block[section]} for section in kinds]
         at_points, at_cells, numbers = data
-        for where, wanted in names.items():
-            if lost := wanted - {*block[where], *block["lost"]}:
+        for where, described in names.items():
+            if lost := described - {*block[where], *block["lost"]}:
                 raise ValueError(f"{', '.join(sorted(lost))} broken")
         numbers |= more
         axes = [next(rest) for _ in range(3 * block["grid"])]
         centroids = next(rest) if block["centroids"] else None
         middles = partial(_centres, points, types, offsets, nodes, centroids)
-        known, found = PROCESS.cells
-        if len(known) != 3 or any(map(is_not, known, (types, offsets, nodes))):
-            found = _cells(types, offsets, nodes, block["types"])
-            PROCESS.cells = (types, offsets, nodes), found
-        cells, unknown = found
+        previous, cached_cells = PROCESS.cells
+        if len(previous) != 3 or any(map(is_not, previous, (types, offsets, nodes))):
+            cached_cells = _cells(types, offsets, nodes, block["types"])
+            PROCESS.cells = (types, offsets, nodes), cached_cells
+        cells, unknown = cached_cells
         mesh = Mesh(points, cells, middles, at_points, at_cells, numbers)
         meshes[block["name"]] = mesh
         mesh.lost, mesh.dim = block["lost"], block["dim"]

@@ -47,7 +47,7 @@ TYPES |= {b"u16": b"unsigned_short", b"32": b"int", b"u32": b"unsigned_int"}
 said: list[str] = []  # errors and warnings of VTK about a file
 KEPT_BYTES = 2**26  # of the arrays of a file, at most, that both processes keep
 sent: list[Any] = []  # the arrays of the last answer
-kept: dict[Any, Any] = {}  # the last reader, where its file has several time steps
+cached: dict[Any, Any] = {}  # the last reader, where its file has several time steps
 
 
 def _opened(path: str, kind: str) -> Any:
@@ -76,7 +76,7 @@ class _TwiceError(ValueError):
 def _read_legacy(path: str) -> tuple[dict[str, Any], list[Any]]:
     """Read a copy of a file that has an end, and types of all the widths in meshio."""
     with TemporaryDirectory() as folder, open(path, "rb") as stream:
-        text = re.sub(WIDTHS, lambda found: TYPES[found[1] + found[2]], stream.read())
+        text = re.sub(WIDTHS, lambda match: TYPES[match[1] + match[2]], stream.read())
         part, names = b"", set[tuple[bytes, bytes]]()
         for head in HEADS.finditer(text):
             part, name = head[1] or part, head[2] or head[3]
@@ -94,8 +94,8 @@ def _read(path: str, kind: str, step: int) -> tuple[dict[str, Any], list[Any]]:
     from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline
 
     key = path, kind, os.stat(path).st_mtime_ns
-    reader = kept.pop(key, None) or _opened(path, kind)
-    kept.clear()
+    reader = cached.pop(key, None) or _opened(path, kind)
+    cached.clear()
 
     about = reader.GetOutputInformation(0)
     times = about.Get(vtkStreamingDemandDrivenPipeline.TIME_STEPS())
@@ -120,7 +120,7 @@ def _read(path: str, kind: str, step: int) -> tuple[dict[str, Any], list[Any]]:
     if said:
         raise ValueError(said[0])
     if times:
-        kept[key] = reader
+        cached[key] = reader
     return {"times": times and list(times), "blocks": blocks}, arrays
 
 

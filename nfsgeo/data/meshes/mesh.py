@@ -17,19 +17,19 @@ __all__ = ["Mesh", "MeshBySample", "MeshesInTurn", "Observation", "SubsetsInTurn
 
 
 class Observation(ABC):
-    """The points at which samples are observed, which may change from turn to turn."""
+    """The points at which samples are observed, which may change with the epoch."""
 
     @property
     def period(self) -> int:
-        """Number of turns after which points are the same."""
+        """Number of epochs after which points are the same."""
         return 1
 
     @abstractmethod
-    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+    def __call__(self, sample: int, epoch: int = 0) -> Mesh:
         """The points of a sample."""
 
     @abstractmethod
-    def number(self, sample: int, turn: int = 0) -> int:
+    def number(self, sample: int, epoch: int = 0) -> int:
         """A number that only equal points of samples share."""
 
 
@@ -54,10 +54,10 @@ class Mesh(Observation):
     def __len__(self) -> int:
         return len(self.pos)
 
-    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+    def __call__(self, sample: int, epoch: int = 0) -> Mesh:
         return self
 
-    def number(self, sample: int, turn: int = 0) -> int:
+    def number(self, sample: int, epoch: int = 0) -> int:
         return 0
 
     def joined(self, other: Mesh) -> Mesh:
@@ -92,16 +92,16 @@ class MeshBySample(Observation):
 
     draw: Callable[[int], Mesh]
 
-    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+    def __call__(self, sample: int, epoch: int = 0) -> Mesh:
         return self.draw(sample)
 
-    def number(self, sample: int, turn: int = 0) -> int:
+    def number(self, sample: int, epoch: int = 0) -> int:
         return sample
 
 
 @dataclass(frozen=True)
 class MeshesInTurn(Observation):
-    """Point sets that samples cycle through, one further in every turn.
+    """Point sets that samples cycle through, one further in every epoch.
 
     Attributes:
         meshes: The point sets.
@@ -113,16 +113,16 @@ class MeshesInTurn(Observation):
     def period(self) -> int:
         return len(self.meshes)
 
-    def __call__(self, sample: int, turn: int = 0) -> Mesh:
-        return self.meshes[self.number(sample, turn)]
+    def __call__(self, sample: int, epoch: int = 0) -> Mesh:
+        return self.meshes[self.number(sample, epoch)]
 
-    def number(self, sample: int, turn: int = 0) -> int:
-        return (sample + turn) % len(self.meshes)
+    def number(self, sample: int, epoch: int = 0) -> int:
+        return (sample + epoch) % len(self.meshes)
 
 
 @dataclass(frozen=True)
 class SubsetsInTurn(Observation):
-    """All points of the mesh of a sample, and a random subset in every other turn.
+    """All points of the mesh of a sample, and a random subset in every other epoch.
 
     The fraction of the points in a subset is uniformly distributed. A network that is
     trained on them depends less on the density of a mesh.
@@ -143,8 +143,8 @@ class SubsetsInTurn(Observation):
     def period(self) -> int:
         return 2  # all points and one subset: more of them need memory for graphs
 
-    def __call__(self, sample: int, turn: int = 0) -> Mesh:
-        mesh, subset = self.whole(sample), (sample + turn) % self.period
+    def __call__(self, sample: int, epoch: int = 0) -> Mesh:
+        mesh, subset = self.whole(sample), (sample + epoch) % self.period
         if not subset:
             return mesh
         rng = philox(self.seed, Stream.SUBSETS, int(self.numbers[sample]), subset)
@@ -154,5 +154,5 @@ class SubsetsInTurn(Observation):
         index = None if mesh.index is None else mesh.index[chosen]
         return Mesh(mesh.pos[chosen], index)
 
-    def number(self, sample: int, turn: int = 0) -> int:
-        return self.period * int(self.numbers[sample]) + (sample + turn) % self.period
+    def number(self, sample: int, epoch: int = 0) -> int:
+        return self.period * int(self.numbers[sample]) + (sample + epoch) % self.period

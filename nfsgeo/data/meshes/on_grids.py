@@ -36,9 +36,9 @@ def sub_grid(
         UserError: The file has no grid, or the resolution does not divide it.
     """
     axes = grid_axes(file)
-    wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
+    sizes = [resolution] * len(axes) if isinstance(resolution, int) else resolution
     coarse = []
-    for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):
+    for i, (axis, num) in enumerate(zip(axes, sizes, strict=True)):
         # A grid that has both ends keeps both; any other divides evenly.
         one = has_ends(file, i)
         if num <= one or num > len(axis) or (len(axis) - one) % (num - one):

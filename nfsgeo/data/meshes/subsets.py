@@ -206,10 +206,10 @@ def _subset(file: Fields, sample: int, chosen: Indices) -> Mesh:
     return Mesh(file.coordinates(sample % file.num_samples)[index], index)
 
 
-def _check_enough(file: Fields, wanted: int, available: int) -> None:
-    if not 0 < wanted <= available:
+def _check_enough(file: Fields, requested: int, available: int) -> None:
+    if not 0 < requested <= available:
         raise UserError(
-            f"{wanted} points of {file.path}",
+            f"{requested} points of {file.path}",
             f"1 to {available} points, which is what it has",
             "ask for fewer points or use a finer file",
         )
@@ -221,10 +221,10 @@ class MeshOfFile(Observation):
 
     file: Fields
 
-    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+    def __call__(self, sample: int, epoch: int = 0) -> Mesh:
         return every_point(self.file, sample=sample)
 
-    def number(self, sample: int, turn: int = 0) -> int:
+    def number(self, sample: int, epoch: int = 0) -> int:
         return int(self.file.sample_mesh[sample])
 
 

@@ -65,5 +65,5 @@ def find_equation(name: str, options: Mapping[str, Any] | None = None) -> Solver
         names = ", ".join(EQUATIONS)
         raise unknown(f"equation {name!r}", f"one of {names}", name, EQUATIONS)
     kind = type(EQUATIONS[name])
-    with explained(known=kind.model_fields):
+    with explained(keys=kind.model_fields):
         return kind.model_validate(options or {})

@@ -69,8 +69,8 @@ class RoundSolution:
         angle = clustered(_even_angles(size), AROUND)
         modes = 1j * np.fft.fftfreq(size, 1 / size)
         around = np.fft.ifft(modes * np.fft.fft(values)).real * _density(angle)[0]
-        turn = self.slope[-1] @ self.flow.wake(self.s)
-        conducted = self.values @ self.slope[-1] - turn * around
+        wake_slope = self.slope[-1] @ self.flow.wake(self.s)
+        conducted = self.values @ self.slope[-1] - wake_slope * around
         speed = self.flow.gradient(far, self.flow.wake(far) + angle)[0]
         return self._integral(self.peclet * speed * values - conducted)
 
@@ -121,7 +121,7 @@ def solve_around_circle(
     s = depth * np.expm1(OUTWARDS * part) / grown
     slope = slope * (-2 * grown / (depth * OUTWARDS * np.exp(OUTWARDS * part)))[:, None]
     wake = flow.wake(s)
-    turn = slope @ wake
+    wake_slope = slope @ wake
     angle = clustered(_even_angles(num_angles), AROUND)
     density, change = (derivative[:, None] for derivative in _density(angle))
     theta = wake + angle[:, None]
@@ -130,18 +130,21 @@ def solve_around_circle(
     identity = np.eye(num_radii)
 
     # Row j of line i couples to all points of the lines i - 3 to i + 3: [N, 7, M, M].
-    second = density**2 * (1 + turn**2)
-    first = change * (1 + turn**2) - density * (
-        slope @ turn + peclet * (across - along * turn)
+    second = density**2 * (1 + wake_slope**2)
+    first = change * (1 + wake_slope**2) - density * (
+        slope @ wake_slope + peclet * (across - along * wake_slope)
     )
-    mixed = -2 * density * turn
+    mixed = -2 * density * wake_slope
     system = np.einsum("ij,k,jl->ikjl", first, FIRST / step, identity)
     system += np.einsum("ij,k,jl->ikjl", second, SECOND / step**2, identity)
     system += np.einsum("ij,k,jl->ikjl", mixed, FIRST / step, slope)
     system[:, REACH] += slope @ slope - peclet * along[..., None] * slope
     enters = along[:, -1] < 0
     system[:, :, -1] = np.einsum(
-        "i,k,l->ikl", -density[:, 0] * turn[-1] * ~enters, FIRST / step, identity[-1]
+        "i,k,l->ikl",
+        -density[:, 0] * wake_slope[-1] * ~enters,
+        FIRST / step,
+        identity[-1],
     )
     system[:, REACH, -1] += np.where(enters[:, None], identity[-1], slope[-1])
 
@@ -175,7 +178,7 @@ def cyclic_solve(bands: Doubles, right: Doubles) -> Doubles:
         for k in range(width):
             block, q = divmod(p + k - reach, reach)
             triple[block + 1, :, p, :, q] += bands[p::reach, k]
-    before, own, after = triple.reshape(3, many, wide, wide)
+    before, diagonal, after = triple.reshape(3, many, wide, wide)
     # Columns: the right-hand side, the last block, which is eliminated at the end, and
     # the next block.
     columns = np.zeros((many - 1, wide, 1 + 2 * wide))
@@ -184,7 +187,7 @@ def cyclic_solve(bands: Doubles, right: Doubles) -> Doubles:
     columns[-1, :, 1 : 1 + wide] = after[-2]
     columns[:-1, :, 1 + wide :] = after[:-2]
     for i, column in enumerate(columns):
-        pivot = own[i]
+        pivot = diagonal[i]
         if i:
             pivot = pivot - before[i] @ columns[i - 1, :, 1 + wide :]
             column[:, : 1 + wide] -= before[i] @ columns[i - 1, :, : 1 + wide]
@@ -193,7 +196,7 @@ def cyclic_solve(bands: Doubles, right: Doubles) -> Doubles:
         after_it = columns[i + 1, :, : 1 + wide]
         columns[i, :, : 1 + wide] -= columns[i, :, 1 + wide :] @ after_it
     ends = before[-1] @ columns[-1] + after[-1] @ columns[0]
-    schur = own[-1] - ends[:, 1 : 1 + wide]
+    schur = diagonal[-1] - ends[:, 1 : 1 + wide]
     last = np.linalg.solve(schur, right.reshape(many, wide)[-1] - ends[:, 0])
     others = columns[:, :, 0] - columns[:, :, 1 : 1 + wide] @ last
     return np.concatenate([others, last[None]]).reshape(num, size)

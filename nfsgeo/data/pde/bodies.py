@@ -147,8 +147,8 @@ class Flow:
 
     def velocity(self, zeta: Complexes) -> Complexes:
         """Return the derivative of F, the conjugate of the velocity."""
-        turn = np.exp(1j * self.angle)
-        return 1 / turn - turn / zeta**2 + 2j * self.lift / zeta
+        rotation = np.exp(1j * self.angle)
+        return 1 / rotation - rotation / zeta**2 + 2j * self.lift / zeta
 
     def wake(self, s: Doubles) -> Doubles:
         """Return the angle of the streamline from the rear stagnation point."""

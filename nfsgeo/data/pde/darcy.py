@@ -139,16 +139,16 @@ def _operator(a: Doubles) -> csr_array:
     The coefficient of a face is the harmonic mean of both cells, and at the boundary
     twice that of the cell.
     """
-    n, own = len(a), np.zeros_like(a)
+    n, diagonal = len(a), np.zeros_like(a)
     parts: dict[int, Doubles] = {}
     for axis in range(a.ndim):
         half = np.moveaxis(0.5 / a, axis, 0) / n**2
         half = np.concatenate([0 * half[:1], half, 0 * half[:1]])
         face = 1 / (half[:-1] + half[1:])
-        own += np.moveaxis(face[:-1] + face[1:], 0, axis)
+        diagonal += np.moveaxis(face[:-1] + face[1:], 0, axis)
         face[-1] = 0  # the last cell has none after it
         offset = n ** (a.ndim - 1 - axis)
         after = -np.moveaxis(face[1:], 0, axis).ravel()[:-offset]
         parts |= {offset: after, -offset: after}
-    parts[0] = own.ravel()
+    parts[0] = diagonal.ravel()
     return diags_array([*parts.values()], offsets=[*parts], format="csr")

@@ -84,7 +84,7 @@ class Ellipsoids(Solver):
             powers = rng.random(3)
             body, lattice, *drawn = rng.standard_normal((4, 4))
             axes = self.shortest ** np.append(0, powers[:2])
-            turn = Rotation.from_quat(body)
+            rotation = Rotation.from_quat(body)
             flow, place = (v[:3] / np.linalg.norm(v[:3]) for v in drawn)
             # Rotated, so that the number of a point does not depend on its place.
             even = Rotation.from_quat(lattice).apply(sphere)
@@ -92,10 +92,10 @@ class Ellipsoids(Solver):
             normal = unit / axes
             normal /= np.linalg.norm(normal, axis=1, keepdims=True)
             alpha = shape_factors(axes)
-            along = 2 / (2 - alpha) * turn.apply(flow, inverse=True)
+            along = 2 / (2 - alpha) * rotation.apply(flow, inverse=True)
             # The length of the tangential part.
             speed = np.linalg.norm(np.cross(normal, along), axis=1)
-            turned = (turn.apply(vectors) for vectors in (normal, axes * unit))
+            turned = (rotation.apply(vectors) for vectors in (normal, axes * unit))
             error = np.abs(alpha.sum() - 2)
             samples.append((1 - speed**2, *turned, flow, error))
         u, a, pos, flows, errors = stacked(samples)

@@ -240,8 +240,8 @@ class PeriodicSolver(Solver):
         u = u[:, self.first :]
         limits = {"step guard": (guard, GUARD)}
         limits |= self.limits(u, FourierGrid(n, self.domain.dim, device))
-        kept = (..., *[slice(None, None, stride)] * self.domain.dim, None)
-        return Solution(u[kept], start[kept], limits, spacing / used)
+        index = (..., *[slice(None, None, stride)] * self.domain.dim, None)
+        return Solution(u[index], start[index], limits, spacing / used)
 
 
 @contextmanager

@@ -74,10 +74,10 @@ def periodic_field(
     # On the line k_y = 0 the modes k_x < 0 are the conjugates of those with k_x > 0.
     modes[:, :across, 0] = modes[:, across + 1 :, 0].flip(1).conj()
     modes[:, across, 0] = 0
-    kept = min(cutoff, (resolution - 1) // 3)
-    x = torch.arange(-min(across, kept), min(across, kept) + 1)
+    max_mode = min(cutoff, (resolution - 1) // 3)
+    x = torch.arange(-min(across, max_mode), min(across, max_mode) + 1)
     spectrum = modes.new_zeros(len(rngs), rows, resolution // 2 + 1)
-    spectrum[:, x, : kept + 1] = modes[:, across + x, : kept + 1]
+    spectrum[:, x, : max_mode + 1] = modes[:, across + x, : max_mode + 1]
     field = torch.fft.irfft2(spectrum, s=(rows, resolution), norm="forward")
     return field if dim == 2 else field[:, 0]
 

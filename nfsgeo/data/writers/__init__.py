@@ -28,9 +28,9 @@ def writer_of(out: Path) -> Writer:
         UserError: No format has the ending, a package that writes it is not installed,
             or the file exists or cannot be made.
     """
-    writers = {ending: each for each in WRITERS for ending in each.endings}
+    writers = {ending: writer for writer in WRITERS for ending in writer.endings}
     check_target(out, *writers)
-    found = writers.get(out.suffix.lower(), OWN)
-    for package in found.needs:
+    writer = writers.get(out.suffix.lower(), OWN)
+    for package in writer.needs:
         require(package, f"{out} to write")
-    return found
+    return writer

@@ -27,8 +27,8 @@ def _write(fields: Fields, out: Path, progress: Progress) -> None:
     check_room(out, dataset.nbytes)
     about = json.dumps(dataset.to_dict(data=False))
     with growing(out) as partial, zipfile.ZipFile(partial, "w") as archive:
-        each = {str(name): v.values for name, v in dataset.variables.items()}
-        for name, values in (each | {NPZ_ABOUT: np.array(about)}).items():
+        arrays = {str(name): v.values for name, v in dataset.variables.items()}
+        for name, values in (arrays | {NPZ_ABOUT: np.array(about)}).items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, values, allow_pickle=False)
     progress("writing samples", fields.num_samples, fields.num_samples)

@@ -141,9 +141,9 @@ def fitted(statistics: Statistics, options: TransformOptions) -> list[Transform]
         options: Options from the configuration of the run.
     """
     base = options.base_forecast
-    own = {} if base is None else base.transforms
+    base_transforms = {} if base is None else base.transforms
     made = (
-        own.get(name) or kind.fit(statistics, options)
+        base_transforms.get(name) or kind.fit(statistics, options)
         for name, kind in TRANSFORMS.items()
     )
     return [transform for transform in made if transform is not None]

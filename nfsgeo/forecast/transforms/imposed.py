@@ -153,8 +153,8 @@ def imposed_values(
             number = int(kind)
         if number not in present:
             called = (meanings.get(value, str(value)) for value in sorted(present))
-            known = f"one of {', '.join(called)}, which the points have"
-            raise UserError(f"{asked} with the type {kind}", known, "change it")
+            expected = f"one of {', '.join(called)}, which the points have"
+            raise UserError(f"{asked} with the type {kind}", expected, "change it")
         if wrong := [name for name in imposed if name not in names]:
             came = f"{asked} with the component {wrong[0]}"
             raise UserError(came, f"one of {', '.join(names)}", "change it")

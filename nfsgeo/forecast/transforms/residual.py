@@ -80,8 +80,8 @@ class Residual(Transform):
         if form in ("direct", "linear") or not statistics.n_in:
             return None
         changes = statistics.rates if form == "rate" else statistics.changes
-        own, inputs = slice(len(changes.mean)), statistics.inputs
-        offset, unit = inputs.mean[own], inputs.scale[own]
+        channels, inputs = slice(len(changes.mean)), statistics.inputs
+        offset, unit = inputs.mean[channels], inputs.scale[channels]
         leads = statistics.forcings.scale if statistics.any_time else None
         lead_std = None if leads is None else float(leads[-1])
         change = unit / (lead_std or 1) if form == "rate" else unit
