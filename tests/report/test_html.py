@@ -61,6 +61,14 @@ def test_a_baseline_that_wins_is_the_bold_one(make_run):
     assert "2 times that of the best baseline" in page
 
 
+def test_tables_of_many_components_are_folded(make_run):
+    run = make_run(drawn=False)
+    change_summary(run, components={f"u_{k}": {"mae": 1.0 + k} for k in range(20)})
+    shown, folded, rest = write_report(run).read_text().partition("<details>")
+    assert shown.count("<caption>") == 5 and folded
+    assert "16 more tables" in rest and rest.count("<caption>") == 16
+
+
 @pytest.mark.parametrize("test", [{}, {"test": None}, {"test": {"rel_l2": 0.5}}])
 def test_errors_of_a_part_are_no_verdict(test):
     """Those of a component, or at unobserved points, are not those of the test."""
