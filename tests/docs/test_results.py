@@ -199,7 +199,7 @@ NOISE = "navier-stokes-10-to-10 burgers-10-to-10"
         ("accuracy", "nfs", RIVALS, "mae", 0.9, ""),
         ("accuracy", "nfs", BASELINES, "mae", 0.25, ""),
         ("accuracy", "nfs", "nfs-paper", "mae", 0.5, ""),
-        ("ablations", "nfs", RIVALS, "mae", 0.9, ""),
+        ("ablations", "nfs", RIVALS, "mae", 0.9, "wake"),
         ("ablations", "nfs", "fno-spline nfs-mean nfs-norm", "mae", 1, ""),
         ("ablations", "nfs", "nfs-no-skip nfs-direct", "mae", 1, ""),
         ("foreign", "nfs", "neuralop-fno neuralop-fno-published", "rel_l2", 1, ""),
