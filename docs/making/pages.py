@@ -294,8 +294,10 @@ def _best_other(mean: pd.Series[float], trained: bool) -> str:
 def _error_rows(
     suite: str, problems: Mapping[str, str], names: Sequence[str]
 ) -> tuple[list[str], list[list[str]]]:
-    rows = []
+    rows, there = [], {*_results(suite)["problem"]}
     for title, problem in problems.items():
+        if problem not in there:
+            continue
         mean, texts = _errors(suite, problem)
         best = mean.reindex(names).idxmin()
         texts[best] = f"**{texts[best]}**"
