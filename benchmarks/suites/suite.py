@@ -178,6 +178,10 @@ class Suite(Part):
                 if name not in allowed:
                     raise unknown(f"{place}: {name}", kind, name, allowed)
 
+        for name, problem in self.problems.items():
+            if self.data_seeds and not problem.data:
+                given, todo = f"data_seeds with the problem {name}", "leave one out"
+                raise UserError(given, "problems whose data nfsgeo generates", todo)
         variants, search = self.variants, self.search
         check("references", "a variant", self.references, variants)
         for name, problem in self.problems.items():

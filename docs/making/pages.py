@@ -22,7 +22,7 @@ from nfsgeo.data.writers import WRITERS
 from nfsgeo.models import MODELS, PAPER_PARAMETERS
 from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_benchmarks.suites.ratios import ratio_interval, ratio_text, read_samples
-from nfsgeo_benchmarks.suites.suite import shipped_results
+from nfsgeo_benchmarks.suites.suite import find_suite, read_suite, shipped_results
 from nfsgeo_benchmarks.suites.tables import RESULTS, learns, read_table
 
 __all__ = ["mathml", "on_files", "on_page_content", "on_page_markdown"]
@@ -222,7 +222,7 @@ def ablation_table() -> str:
 def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:
     """One row per problem: relative L2 errors of variants, and of the best baseline.
 
-    The smallest of those of variants is bold.
+    The smallest of those of variants is bold. Problems without rows are left out.
     """
     return _table(*_error_rows(suite, problems, variants.split()), numbers=True)
 
@@ -234,7 +234,8 @@ def accuracy_table() -> str:
     """
     folder, (problems, names) = shipped_results("accuracy", "cpu"), _ran()
     heads, lines = _error_rows("accuracy", problems, names)
-    samples = read_samples(read_table(folder / RESULTS), folder, apart=True)
+    apart = read_suite(find_suite("accuracy")).data_seeds
+    samples = read_samples(read_table(folder / RESULTS), folder, apart=apart)
     for problem, line in zip(problems.values(), lines, strict=True):
         mean = _errors("accuracy", problem, "mae")[0]
         best = _best_other(mean, trained=True)

@@ -73,7 +73,7 @@ def complete_config(config: RunConfig, file: Fields) -> RunConfig:
 def for_base_forecast(
     asked: RunConfig, config: RunConfig, base: BaseForecast | None
 ) -> RunConfig:
-    """Complete a complete configuration by settings that suit a fitted forecast.
+    """Add the settings that suit a fitted forecast to a complete configuration.
 
     Args:
         asked: The configuration of the user, whose settings stay as they are.

@@ -34,7 +34,7 @@ SCALES += [f"beyond {NEAREST[-1]} neighbouring points"]
 LEAST_STD, SHRINKAGE, QUANTILE, MARGIN = 0.1, 0.02, 0.99, 1.1
 TEXT = "%(samples)d of %(total)d samples are unlike those of training. "
 TEXT += "In the sample that differs most, the %(statistic)s is "
-TEXT += "%(deviation).3g standard deviations from its mean in training"
+TEXT += "%(z_score).3g standard deviations from its mean in training"
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class InputStatistics:
             "samples": int((distance > 1).sum()),
             "total": len(values),
             "statistic": training.names[int(off.argmax())],
-            "deviation": float(off.max()),
+            "z_score": float(off.max()),
         }
         if summary["samples"]:
             logging.getLogger(__name__).warning(TEXT, summary)

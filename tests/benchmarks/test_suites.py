@@ -105,6 +105,12 @@ def test_a_mistake_is_named_by_file_key_and_what_is_allowed(
         assert word in str(caught.value)
 
 
+def test_data_of_others_cannot_be_generated_from_seeds(runs_with, refuses):
+    problem = {"files": ["own.nc"], "at": {"tiny": {}}}
+    changes = {"problems/own": problem, "data_seeds": True}
+    refuses("small.yaml.*data_seeds with the problem own", runs_with, **changes)
+
+
 @pytest.mark.parametrize("content", ["a: [", "- a", "\x00"])
 def test_files_that_are_no_suites(tmp_path, content, refuses):
     path = tmp_path / "small.yaml"

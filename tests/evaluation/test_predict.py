@@ -169,7 +169,7 @@ def test_inputs_unlike_those_of_training_are_told(waves, tiny, caplog):
     assert "2 of 2 samples are unlike" in caplog.text
     summary = nfsgeo.evaluate(run, data=other)["out_of_distribution"]
     assert (summary["samples"], summary["total"]) == (2, 2)
-    assert summary["deviation"] > 3 and "u" in summary["statistic"]
+    assert summary["z_score"] > 3 and "u" in summary["statistic"]
 
 
 def test_query_points_in_blocks(run, waves, monkeypatch):
