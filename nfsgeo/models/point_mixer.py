@@ -188,7 +188,6 @@ class PointMixer(MixerOperator):
         problem, settings = self.problem, self.settings
         if not settings.point_channels:
             return None
-        domain = problem.domain.normalised
         return PointPath(
             problem.num_features,
             problem.dim if settings.absolute_position else 0,
@@ -197,7 +196,6 @@ class PointMixer(MixerOperator):
             back_width,
             settings.point_channels,
             settings.messages if settings.neighbours else None,
-            spacing=domain.ball_radius(1 / problem.num_points),
             latent=settings.latent,
         )
 

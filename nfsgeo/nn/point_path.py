@@ -18,7 +18,7 @@ class Encoded(NamedTuple):
     """Encoded points, in the notation of :class:`PointPath`.
 
     Attributes:
-        inputs: inputs and the logarithm of the spacing ``[N, n_t F + 1]``.
+        inputs: inputs and the logarithm of the relative spacing ``[N, n_t F + 1]``.
         features: :math:`e`, ``[N, channels]``.
         mixed: :math:`e'`, likewise.
     """
@@ -32,18 +32,19 @@ class PointPath(nn.Module):
     r"""Features of the points that bypass a mixer's grid, with learned messages.
 
     .. math::
-        e_i &= \phi(a_i, x_i, \xi_i, \log s_i / h), \qquad
+        e_i &= \phi(a_i, x_i, \xi_i, \log s_i / \bar s), \qquad
         e_i' = e_i + \mathrm{Messages}(e_k \to e_i) \\
         v(x_j) &\leftarrow v(x_j) + U \sum_i \beta_{ij} \, e_i' \\
         q_m &= (v(x_m), e_m'), \qquad q_m' = q_m + \mathrm{Messages}(e_k' \to q_m)
 
     The first line holds at the points :math:`x_i`, with inputs :math:`a_i`, latent
-    coordinates :math:`\xi_i` and local spacings :math:`s_i`. The second holds at the
-    nodes of the grid, with weights :math:`\beta` of the base interpolation. The third
-    holds at the query points, where :math:`v` is interpolated from the grid and
-    :math:`e'` is computed as at the points, from inputs known there or interpolated.
-    :math:`\phi` is a perceptron with one hidden layer, and messages are those of
-    :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
+    coordinates :math:`\xi_i` and local spacings :math:`s_i` over their geometric mean
+    :math:`\bar s`, so that meshes of other resolutions have the same inputs. The second
+    holds at the nodes of the grid, with weights :math:`\beta` of the base
+    interpolation. The third holds at the query points: :math:`v` is interpolated from
+    the grid, and :math:`e'` computed as at the points, from inputs known there or
+    interpolated. :math:`\phi` is a perceptron with one hidden layer, and messages are
+    those of :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
 
     A grid does not resolve scales below its spacing. By this path, inputs of a point
     such as its distance from a wall reach the prediction directly. "Point Cloud Neural
@@ -58,7 +59,6 @@ class PointPath(nn.Module):
         back_width: channels that are interpolated back from the grid.
         channels: channels of :math:`e`.
         hidden: channels of a message; ``None`` for no messages.
-        spacing: :math:`h`, the spacing of evenly spread points.
         latent: whether latent coordinates are inputs in addition to positions.
     """
 
@@ -71,11 +71,10 @@ class PointPath(nn.Module):
         back_width: int,
         channels: int,
         hidden: int | None,
-        spacing: float,
         latent: bool = False,
     ) -> None:
         super().__init__()
-        self.dim, self.spacing, self.latent = dim, spacing, latent
+        self.dim, self.latent = dim, latent
         self.embed = nn.Sequential(
             nn.Linear(num_features + dim * (1 + latent) + 1, channels),
             nn.GELU(),
@@ -98,8 +97,9 @@ class PointPath(nn.Module):
             graphs: graphs with the edges ``near`` from the nearest points.
         """
         near = graphs.edges["near"]
-        spacing = near.spacing(features.dtype) / self.spacing
-        inputs = torch.cat([features, spacing.log()[:, None]], dim=1)
+        spacings = near.spacing(features.dtype).log().split([*graphs.sizes])
+        relative = torch.cat([spacing - spacing.mean() for spacing in spacings])
+        inputs = torch.cat([features, relative[:, None]], dim=1)
         plain = self._embedded(inputs, graphs.pos, graphs.latent)
         mixed = plain
         if self.before is not None:

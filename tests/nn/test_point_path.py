@@ -72,7 +72,7 @@ def test_messages_reach_the_neighbours():
     domain = Domain.unit(2)
     pos, num = points(domain, 50), 50
     near = nearest_neighbour_graph(pos, pos, 4, domain)
-    path = without_zeros(PointPath(3, 2, 2, 8, 8, 6, 5, spacing=0.1))
+    path = without_zeros(PointPath(3, 2, 2, 8, 8, 6, 5))
     features = torch.randn(num, 3)
     graphs = model(domain, num).connect(pos)
     graphs = replace(graphs, edges={**graphs.edges, "near": near})
@@ -82,6 +82,19 @@ def test_messages_reach_the_neighbours():
     away = torch.sub(*ends).abs().sum(1)
     reached = set(away.nonzero().flatten().tolist())
     assert reached == set(near.edge_index[1, near.edge_index[0] == 3].tolist())
+
+
+def test_spacings_are_relative_to_those_of_the_sample():
+    domain, made = Domain.unit(2, periodic=False), PointPath(3, 0, 2, 8, 8, 6, 5)
+    pos = torch.rand(50, 2, dtype=torch.float64) ** 3
+    # The second sample has the same mesh at half its size.
+    both = torch.cat([pos, pos / 2])
+    graphs = model(domain, 50).connect(both, torch.arange(100) // 50)
+    spacing = made.encode(torch.randn(100, 3), graphs).inputs[:, -1]
+    first, second = spacing.chunk(2)
+    torch.testing.assert_close(first, second, rtol=0, atol=1e-4)
+    assert first.mean().abs() < 1e-4
+    assert first.std() > 0.3
 
 
 def test_the_grid_follows_the_points_of_each_sample():

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from scipy.spatial import cKDTree
 
 from nfsgeo.data.conventions import Doubles, Floats, Indices
-from nfsgeo.data.streams import Stream, philox, shuffled
+from nfsgeo.data.streams import Stream, philox
 from nfsgeo.geometry import Domain, quadrature_weights
 
 __all__ = ["Mesh", "MeshBySample", "MeshesInTurn", "Observation", "SubsetsInTurn"]
@@ -122,10 +123,11 @@ class MeshesInTurn(Observation):
 
 @dataclass(frozen=True)
 class SubsetsInTurn(Observation):
-    """All points of the mesh of a sample, and a random subset in every other epoch.
+    """All points of the mesh of a sample, and a subset of them in every other epoch.
 
-    The fraction of the points in a subset is uniformly distributed. A network that is
-    trained on them depends less on the density of a mesh.
+    The fraction of the points in a subset is uniformly distributed. A subset is graded
+    as the whole mesh, see :func:`spread_subset`. A network that is trained on subsets
+    depends less on the density of a mesh.
 
     Attributes:
         whole: The mesh of a sample.
@@ -150,9 +152,32 @@ class SubsetsInTurn(Observation):
         rng = philox(self.seed, Stream.SUBSETS, int(self.numbers[sample]), subset)
         fraction = self.fraction + (1 - self.fraction) * rng.random()
         num = max(1, round(fraction * len(mesh)))
-        chosen = np.sort(shuffled(len(mesh), rng)[:num])
+        chosen = spread_subset(mesh.pos, num, rng)
         index = None if mesh.index is None else mesh.index[chosen]
         return Mesh(mesh.pos[chosen], index)
 
     def number(self, sample: int, epoch: int = 0) -> int:
         return self.period * int(self.numbers[sample]) + (sample + epoch) % self.period
+
+
+def spread_subset(pos: Doubles, num: int, rng: np.random.Generator) -> Indices:
+    """Draw points that are graded as all points are, a coarser mesh.
+
+    In the order of the leaves of a k-d tree, consecutive points are near each other, at
+    any density. One point of each group of them is drawn, or left out.
+
+    Args:
+        pos: All points ``[n, d]``.
+        num: Number of points to draw, at most ``n``.
+        rng: Generator of random numbers.
+
+    Returns:
+        Their numbers ``[num]`` in ascending order.
+    """
+    few = min(num, len(pos) - num)
+    ends = np.arange(few + 1) * len(pos) // max(few, 1)
+    place = ends[:-1] + (rng.random(few) * np.diff(ends)).astype(np.int64)
+    chosen = np.zeros(len(pos), dtype=bool)
+    chosen[cKDTree(pos, leafsize=1).indices[place]] = True
+    result: Indices = np.flatnonzero(chosen if few == num else ~chosen)
+    return result

@@ -24,6 +24,7 @@ from nfsgeo.data.meshes import (
     sub_grid,
     with_queries,
 )
+from nfsgeo.data.meshes.mesh import spread_subset
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -226,3 +227,28 @@ def test_fractions_of_the_points_are_uniform():
     sizes = [len(subsets(s, 1 + s)) / 1000 for s in range(400)]
     assert np.mean(sizes) == pytest.approx(0.7, abs=0.03)
     assert np.std(sizes) == pytest.approx(0.6 / 12**0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.4, 0.5, 0.7, 0.9, 1.0])
+def test_subsets_are_graded_as_all_points_are(fraction):
+    """Every part of a mesh loses its share of points, where it is dense and coarse."""
+    rng = np.random.default_rng(0)
+    pos = rng.random((4000, 2)) ** 4
+    num = round(fraction * len(pos))
+    subset = spread_subset(pos, num, rng)
+    assert len(subset) == num
+    assert (np.diff(subset) > 0).all()
+    part = np.floor(pos**0.25 * 5).astype(int) @ [5, 1]  # of 160 points each
+    counts = [np.bincount(part[index], minlength=25) for index in (subset, ...)]
+    off = counts[0] - fraction * counts[1]
+    # Points drawn independently of each other deviate by this much.
+    independent = np.sqrt(fraction * (1 - fraction) * counts[1])
+    assert (off**2).sum() <= 0.5 * (independent**2).sum()
+
+
+def test_points_of_a_subset_are_drawn_alike():
+    rng, pos = np.random.default_rng(0), np.random.default_rng(1).random((30, 2))
+    for num in (1, 7, 15, 20, 29):
+        drawn = [spread_subset(pos, num, rng) for _ in range(3000)]
+        share = np.bincount(np.concatenate(drawn), minlength=30) / 3000
+        np.testing.assert_allclose(share, num / 30, atol=0.06)
