@@ -235,9 +235,9 @@ def carry_out_all(
 
     A run that fails is recorded and does not stop the others; a run that was stopped
     continues where it was, also a job that Slurm stops at its time limit. Data are
-    generated here first. There are as many ``jobs`` at a time: processes of this
-    machine, which share its cores, or with options ``slurm``, those of :data:`SHARED`
-    or of ``sbatch``. After each run ``ended`` is called.
+    generated here before the first run that needs them. There are as many ``jobs`` at a
+    time: processes of this machine, which share its cores, or with options ``slurm``,
+    those of :data:`SHARED` or of ``sbatch``. After each run ``ended`` is called.
 
     Raises:
         UserError: There is no ``submitit``, no Slurm, or no such option.
@@ -248,13 +248,12 @@ def carry_out_all(
     threads = max(1, torch.get_num_threads() // jobs) if slurm is None else 0
     done = finished(runs, folder)
     waiting = [run for run in runs if run.name not in done]
-    for data in {run.data.model_dump_json(): run.data for run in waiting}.values():
-        data.obtain(progress)
     total, busy = len(waiting), dict[Any, GuardedRun]()
     try:
         while waiting or busy:
             while waiting and len(busy) < jobs:
                 run = waiting.pop(0)
+                run.data.obtain(progress)
                 place = folder / "runs" / run.name
                 work = GuardedRun(run, place, threads, imported())
                 busy[start(work)] = work
