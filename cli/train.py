@@ -93,24 +93,31 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
 
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Print a summary of the training on stderr."""
+    from nfsgeo.data.conventions import listed
     from nfsgeo.models import num_parameters
     from nfsgeo.training.lightning_setup import device_of
 
     config, file, task = experiment.config, experiment.file, experiment.task
     data, count = config.data, num_parameters(experiment.forecaster.model)
-    steps = "a coefficient in, the solution out"
+    steps = ""
     if task.has_time:
-        steps = f"{task.n_in} time steps in, {data.n_out} out"
-    steps += f", {len(experiment.data.parts['train'])} training windows"
+        steps = f"{task.n_in} time steps in, {data.n_out} out, "
+    steps += f"{len(experiment.data.parts['train'])} training windows"
     split = f"{file.num_samples} series, split by time"
     if data.split_by != "time":
         used = experiment.used
         nums = (f"{len(used.samples(part))} {part}" for part in file.split)
         split = f"{' + '.join(nums)} samples"
+    inputs = [*file.input_names, *file.forcing_names]
+    scalars = [n for n in file.parameters if file.dataset[n].dims == ("sample",)]
+    unused = [name for name in scalars if name not in file.scalar_names]
     where = device_of(config.trainer).type
     for line in (
         f"model   {config.model.name}, {count:,} parameters, on {where}",
         f"data    {file.equation or file.path.name}: {split}",
+        f"fields  {listed(file.component_names)}",
+        *(f"inputs  {listed(names)}" for names in [inputs] if names),
+        *(f"unused  {listed(names)}, unless --known" for names in [unused] if names),
         f"points  {task.num_points} ({data.mesh}), {steps}",
         f"run     {paths.root}",
         *(f"start   {line}" for line in experiment.lines),

@@ -16,6 +16,7 @@ categories      inputs of whole numbers that are called ``node_type``, or that h
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,11 +35,14 @@ from nfsgeo.data.conventions import (
     NODE_TYPE,
     PARAMETER,
     ROLES,
+    SHOWN,
     SPACE,
     STATIC,
     STRUCTURE,
+    UNDECIDED,
     Floats,
     Indices,
+    listed,
 )
 from nfsgeo.data.domains import check_within, with_domain
 from nfsgeo.data.fingerprints import FORMER, fingerprint_of, former_fingerprint_of
@@ -102,8 +106,8 @@ class Fields(Layout):
             raise self._refused(given, "a field to predict", todo)
 
     def __repr__(self) -> str:
-        sizes = {self.num_points(i) for i in (0, self.num_samples - 1)}
-        points = "points=" + " to ".join(map(str, sorted(sizes)))
+        sizes = {self.num_points(i) for i in range(self.num_samples)}
+        points = "points=" + " to ".join(map(str, sorted({min(sizes), max(sizes)})))
         if self.shape is not None:
             points = f"grid={self.shape}"
         return (
@@ -371,6 +375,20 @@ class Fields(Layout):
                 "fields in space, or inputs that are known ahead",
                 f"say so, convert --known {','.join(left)} or train --set data.known="
                 f"[{','.join(left)}], or leave them out",
+            )
+
+    def check_roles(self) -> None:
+        """Raise a UserError if nobody told which of several fields at one time are
+        inputs, where these are to be told from fields to predict.
+        """
+        names = [*map(str, np.ravel(self.dataset.attrs.get(UNDECIDED, [])))]
+        if names and len(self.times) == 1:
+            which = " and ".join(names) if len(names) <= SHOWN else listed(names)
+            raise self._refused(
+                f"{which} at one time step",
+                "to be told which of them are static inputs",
+                f"say it: train --columns {shlex.quote(f'static={names[-1]}')}, or, "
+                f"if none of them is, {shlex.quote(f'field={names[0]}')} and so on",
             )
 
     def __enter__(self) -> Self:

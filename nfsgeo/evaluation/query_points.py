@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import nfsgeo.data
 from nfsgeo.data.checks import as_real, reading
 from nfsgeo.data.conventions import STATIONS, Doubles, bare_name
 from nfsgeo.data.flat_axes import has_extent
@@ -80,8 +81,10 @@ def query_points_of(
             content = QueryPoints(source, [], {})
         elif (path := Path(source)).suffix in readers and path.is_file():
             content = readers[path.suffix](path, static)
+        elif path.exists():
+            content = _other(path, static)
         else:
-            expected = "an existing .npy, .npz or .csv file"
+            expected = "an existing file: .npy, .npz, .csv, or of a format of data"
             raise UserError(what, expected, "check the name")
         points = as_real(content.pos, what).astype(np.float64)
         if points.ndim == 2 and len(points) and points.shape[1] > domain.dim:
@@ -121,6 +124,17 @@ def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
                 expected = f"pos and {', '.join(static)}" if static else "pos"
                 raise ValueError(f"array {odd}, which is none of {expected}")
         return QueryPoints(pos, [], values)
+
+
+def _other(path: Path, static: Sequence[str]) -> QueryPoints:
+    """The points of a file of data, such as a mesh, and its ``static`` inputs."""
+    with nfsgeo.data.open(path) as fields:
+        if fields.num_samples != 1:
+            given = f"{path} with {fields.num_samples} samples"
+            raise UserError(given, "one sample, whose points are meant", "split it")
+        there = [name for name in static if name in fields.dataset]
+        values = {name: fields.read_values([name], 0)[:, 0, 0] for name in there}
+        return QueryPoints(fields.coordinates(0), [], values)
 
 
 def _table(path: Path, static: Sequence[str]) -> QueryPoints:

@@ -116,7 +116,7 @@ def evaluate_unseen(
         raise UserError(
             f"unseen points off the grid of {file.path}",
             "fields on a grid equispaced along a periodic axis that resolves them",
-            "give --unseen-at file",
+            "give --unseen-at file, or --data with a file of other meshes",
         )
 
     def larger(sample: int, factor: float, seed: int) -> Mesh:

@@ -129,9 +129,9 @@ def matched(file: Fields, task: Task) -> Fields:
         ("static input", static, file.static_names, asked_static),
     ):
         if matching is None:
-            advice = (
-                "use data of the kind that the model was trained on, or rename them"
-            )
+            advice = "use data of the kind that the model was trained on"
+            if lost := [name for name in asked if name not in came]:
+                advice = f"add {', '.join(lost)} to the file, or rename what it has"
             wrong[_counted(kind, came)] = _counted(kind, asked), advice
     for name in sorted(task.units.keys() & file.units.keys()):
         units = (file.units[name], task.units[name])

@@ -188,8 +188,9 @@ def _samples_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
     """The input, truth, prediction and error of samples at their last time step."""
     examples = e.examples[:SAMPLES]
     names = [f"{x.rank}\n{x.name}".strip().replace(", ", "\n") for x in examples]
-    inputs = [_observed(examples, c)]
-    if e.steady:  # of several inputs the first is shown
+    if not e.steady:
+        inputs = [_observed(examples, c)]
+    else:  # of several inputs the first is shown
         num = examples[0].x.shape[-1]
         title = "input" if num == 1 else f"input 1 of {num}"
         title = "\n".join([title, *e.input_names[:1]])

@@ -152,7 +152,14 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
 
 def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
     file.check_known()
-    steady = bool(file.input_names) and len(file.times) == 1
+    file.check_roles()
+    steady = len(file.times) == 1
+    if steady and not file.input_names and not data.n_in:
+        raise UserError(
+            f"{file.path} with one time step and no static inputs",
+            "inputs to predict from",
+            "name them, train --columns static=NAME, or give several time steps",
+        )
     n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
     n_out = data.n_out or (1 if steady else TIME_STEPS)
     num = file.num_observed()
@@ -257,7 +264,7 @@ def _with_held_out(data: DataSection, file: Fields) -> DataSection:
             f"data.hold_out={data.hold_out:g} of {file.path}",
             "a point cloud that all samples share, without other settings of its mesh, "
             "grid or points",
-            "leave either out, or choose a smaller share",
+            "leave either out, or choose a smaller share" if shared else "leave it out",
         )
     return data.changed(mesh=SUBSET, points=left, point_sets=1, query_points=0)
 

@@ -192,9 +192,11 @@ class Bands:
         if not 0 < level < 1:
             raise UserError(f"level {level:g}", "more than 0, less than 1", "change it")
         if self.samples < (num := needed(level)):
+            # Rounded down, so that this level is allowed.
+            most = math.floor(1e3 * self.samples / (self.samples + 1)) / 1e3
             raise UserError(
                 f"level {level:g} of bands that were fitted to {self.samples} samples",
-                f"{num}, or a level of {self.samples / (self.samples + 1):.3g} at most",
+                f"{num} samples, or a level of {most:g} at most",
                 "give a lower --level, or nfsgeo calibrate RUN --data FILE",
             )
         sides = self.scale.sides(features.features)

@@ -110,7 +110,8 @@ def test_samples_are_told_before_and_errors_beside_baselines_after(training):
     assert "runs/nfs-waves-1/report.html" in training.stdout
     lines = [x for x in training.output.splitlines() if not x.startswith("  nfsgeo")]
     assert max(map(len, lines)) <= 80
-    assert len(training.stderr.splitlines()) == 4 + 2  # about the run, and each epoch
+    assert "fields  u" in training.stderr
+    assert len(training.stderr.splitlines()) == 5 + 2  # about the run, and each epoch
 
 
 @pytest.mark.slow

@@ -42,11 +42,12 @@ class _Part(NamedTuple):
 
 def _read(path: Path, columns: Columns | None = None) -> Fields:
     """Arrays that ``columns`` tells apart, see :func:`nfsgeo.data.open`; all others are
-    left out. A static array along ``n`` alone is a parameter. ``points`` are of axes
-    ``pd`` unless others are given; an equispaced axis of a grid is ``x=FIRST:LAST``.
-    Further axes of length one are dropped.
+    left out. A static array along ``n`` alone, or a number, is an input that has one
+    value in a sample. ``points`` are of axes ``pd`` unless others are given; an
+    equispaced axis of a grid is ``x=FIRST:LAST``. Further axes of length one are
+    dropped.
     """
-    stored = arrays_of(path)
+    stored = arrays_of(path, numbers=True)
     if not columns:
         given = f"{path} with the arrays {_listed(stored)}"
         expected = "to be told the fields, their coordinates, the domain and the times"
@@ -71,7 +72,9 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         if COMPONENT in dims:
             names = [f"{name}_{i}" for i in range(values.sizes[COMPONENT])]
         if role == STATIC and {*dims} <= {"sample", COMPONENT}:
-            numbers = values.transpose(..., "n").values.reshape(len(names), -1)
+            # One number of a file is that of all of its samples.
+            numbers = values.set_dims({"n": sizes.get("n", 1)} | dict(values.sizes))
+            numbers = numbers.transpose(..., "n").values.reshape(len(names), -1)
             parameters |= dict(zip(names, numbers, strict=True))
         else:
             attrs = {"role": role, "components": names}
@@ -85,6 +88,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         space = {a: Variable(along[2 - v.ndim :], v) for a, v in space.items()}
     time = ("time", other["time"].values if "time" in other else None)
     fields = to_fields(path, variables, {**space, "time": time}, parameters=parameters)
+    fields = fields.with_known(parameters)
     return mark_longitude(fields, "".join(p.name for p in parts if p.role == "x"))
 
 
@@ -107,7 +111,9 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
     for dim in reversed(values.dims):  # MATLAB has no arrays of one axis
         if values.ndim > len(axes) and values.sizes[dim] == 1:
             values = values.isel({dim: 0})
-    fits = {*axes} <= {*letters} and len({*axes}) == len(axes) > 0
+    number = role == STATIC and not values.ndim and axes in ("", "n")
+    axes = "" if number else axes
+    fits = {*axes} <= {*letters} and len({*axes}) == len(axes) >= (not number)
     if not fits or values.ndim != len(axes):
         given = f"{role}={text} of shape {list(stored[name].shape)}"
         expected = (
@@ -126,7 +132,8 @@ def _check_axes(path: Path, parts: Sequence[_Part]) -> None:
     mesh = sorted(part.role for part in parts if part.role in ("points", *SPACE))
     allowed = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
     fine = cloud != bool(grid) and mesh in allowed and timed in ([], fields)
-    if not (fine and fields) or (cloud and not all(part.axes for part in parts)):
+    ends = [part for part in parts if part.role in SPACE and not part.axes]
+    if not (fine and fields) or (cloud and ends):
         described = [
             f"{part.role}={part.name}:{part.axes}".rstrip(":") for part in parts
         ]

@@ -104,15 +104,16 @@ def open(
         fields = concatenated(paths, opener, series, gaps=meshes)
         if series == "time-steps" and "time" not in fields.dataset.variables:
             _check_order(paths, chosen)
+    alone = len(named) == 1  # perhaps a folder
+    fields = replace(fields, path=named[0] if alone else fields.path)
     if first.columns in ("kinds", "roles"):
         fields, columns = with_masks(fields, columns)
         roles = first.columns == "roles"
         fields = with_kinds(fields, columns, roles=roles, known=known)
     fields = with_user_answers(fields, times, domain, known)
     answers = (series, times, options["columns"], at, axis, domain, known or None)
-    alone = len(named) == 1  # perhaps a folder
     reopens = alone and all(answer is None for answer in answers)
-    return replace(fields, path=named[0] if alone else fields.path, reopens=reopens)
+    return replace(fields, reopens=reopens)
 
 
 def convert(

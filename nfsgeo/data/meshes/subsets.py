@@ -154,12 +154,15 @@ def disjoint(
     taken = np.unique(np.concatenate([np.empty(0, np.int64), *index]))
     others = np.setdiff1d(numbers, taken)
     if num_points > len(others):
+        given = f"{num_points} points of {file.path} that training has not seen"
+        seen = f"training has seen {len(taken)} of {len(numbers)} points"
+        todo = (
+            "ask for fewer" if len(others) else "evaluate on other meshes, --data FILE"
+        )
         raise UserError(
-            f"{num_points} points of {file.path} that training has not seen",
-            f"at most {len(others)}, for training has seen {len(taken)} of its "
-            f"{len(numbers)} points",
-            "ask for fewer, take points between them (off-grid) where the file "
-            "permits, or keep points from training: by --points, by a smaller "
+            given,
+            f"at most {len(others)}, for {seen}",
+            f"{todo}, or keep points from training: by --points, by a smaller "
             "data.point_sets, or by data.hold_out where samples share their points",
         )
     return _drawn(file, sample, others, num_points, philox(seed, stream, sample))
