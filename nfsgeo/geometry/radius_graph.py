@@ -108,9 +108,15 @@ def bipartite_graph(
 
 @outside_inference
 def nearest_neighbour_graph(
-    source: Tensor, target: Tensor, num: int, domain: Domain
+    source: Tensor,
+    target: Tensor,
+    num: int,
+    domain: Domain,
+    *,
+    source_batch: Tensor | None = None,
+    target_batch: Tensor | None = None,
 ) -> BipartiteGraph:
-    """Join each target of one sample to its ``num`` nearest sources.
+    """Join each target to the ``num`` nearest sources of its sample.
 
     A source at a target is one of them. The base interpolation is the mean. If
     positions require gradients and gradients are recorded, displacements have
@@ -121,10 +127,21 @@ def nearest_neighbour_graph(
         target: Target points ``[m, d]``.
         num: Neighbours of a target; all sources if there are fewer.
         domain: The box, with its periodic axes.
+        source_batch: Sample of each source ``[n]``, sorted; None for one sample.
+        target_batch: Sample of each target ``[m]``, sorted; given with the other.
 
     Raises:
         UserError: If a point is outside the domain or not a number.
+        ValueError: If there is one batch vector without the other, or it is not sorted.
     """
+    samples = by_sample(source, target, source_batch, target_batch)
+    return batch_graphs([_nearest_graph(*ends, num, domain) for ends in samples])
+
+
+def _nearest_graph(
+    source: Tensor, target: Tensor, num: int, domain: Domain
+) -> BipartiteGraph:
+    """Make the graph of :func:`nearest_neighbour_graph` for one sample."""
     near = Search(source, target, domain).nearest(num).to(source.device)
     exists = near >= 0
     edges = torch.stack([near[exists], exists.nonzero()[:, 0]])

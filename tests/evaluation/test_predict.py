@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import meshio
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ import nfsgeo
 from nfsgeo import predict
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import read_points
+from nfsgeo.evaluation.query_points import query_points_of
 from nfsgeo.geometry import Domain
 from nfsgeo.training.artifacts import write_tensors
 from nfsgeo.training.checkpoints import read_checkpoint
@@ -213,3 +215,17 @@ def test_predictions_that_are_not_finite_are_told(run, waves, caplog):
     summary = nfsgeo.evaluate(run)
     assert [each["sample"] for each in summary["not_finite"]] == [16, 17, 18, 19]
     assert summary["test"]["mae"] == np.inf
+
+
+def test_points_are_those_of_a_mesh_with_its_inputs(refuses):
+    places = np.c_[np.random.default_rng(0).random((9, 2)), np.zeros(9)]
+    values = {"distance": places[:, 0].copy(), "T": places[:, 1].copy()}
+    cells = [("triangle", np.arange(9).reshape(3, 3))]
+    meshio.Mesh(places, cells, point_data=values).write("q.vtu")
+    box = Domain.unit(2, periodic=False)
+    found = query_points_of("q.vtu", box, ["distance", "k"])
+    np.testing.assert_allclose(found.pos, places[:, :2])
+    assert list(found.static) == ["distance"]
+    np.testing.assert_allclose(found.static["distance"], places[:, 0], rtol=1e-6)
+    nfsgeo.from_arrays(np.zeros((2, 9, 1)), places[:, :2]).write("two.nc")
+    refuses("two.nc with 2 samples", query_points_of, "two.nc", box)

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nfsgeo.geometry import BipartiteGraph, Domain, batch_graphs, bipartite_graph
+from nfsgeo.geometry import (
+    BipartiteGraph,
+    Domain,
+    batch_graphs,
+    bipartite_graph,
+    nearest_neighbour_graph,
+)
 
 MIXED = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
 
@@ -102,3 +108,16 @@ def test_sample_without_a_source_is_refused():
     batches["target_batch"] = torch.tensor([0, 1, 1, 1, 2, 2])
     with pytest.raises(ValueError, match="a sample without a source"):
         bipartite_graph(cloud(4, 0), cloud(6, 1), 0.1, MIXED, **batches)
+
+
+def test_nearest_neighbours_are_of_the_same_sample():
+    clouds = [cloud(20, 0), cloud(3, 1), cloud(30, 2)]
+    batch = torch.cat([torch.full((len(c),), i) for i, c in enumerate(clouds)])
+    places = torch.cat(clouds)
+    many = {"source_batch": batch, "target_batch": batch}
+    joined = nearest_neighbour_graph(places, places, 5, MIXED, **many)
+    assert (batch[joined.edge_index[0]] == batch[joined.edge_index[1]]).all()
+    alone = [nearest_neighbour_graph(each, each, 5, MIXED) for each in clouds]
+    assert_equal(joined, batch_graphs(alone))
+    with pytest.raises(ValueError, match="a batch vector"):
+        nearest_neighbour_graph(places, places, 5, MIXED, source_batch=batch)

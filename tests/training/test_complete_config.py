@@ -190,3 +190,39 @@ def test_the_typical_number_of_points_does_not_depend_on_the_order(tmp_path):
         task = nfsgeo.prepare(fields, chosen).task
         found.add(task.num_points)
     assert found == {70}
+
+
+def steady(path: Path, header: str) -> Path:
+    """A folder of tables at one time, with columns of random numbers."""
+    path.mkdir()
+    for sample in range(8):
+        rows = np.random.default_rng(sample).random((12, header.count(",") + 1))
+        table = "\n".join(",".join(map(str, row)) for row in [header.split(","), *rows])
+        (path / f"{sample}.csv").write_text(table)
+    return path
+
+
+def test_fields_at_one_time_are_told_from_inputs(tmp_path, one_line):
+    """Also after a conversion, until somebody tells them apart."""
+    folder = steady(tmp_path / "runs", "x,y,T,dist,k")
+    converted = nfsgeo.data.convert(folder, tmp_path / "runs.nc")
+    for path, todo in ((folder, "say it: train"), (converted, "sources again, with")):
+        message = one_line(resolve, path)
+        assert "T and dist and k at one time step" in message
+        assert f"{todo} --columns static=k" in message
+    for told in ({"static": ["dist", "k"]}, {"field": ["T", "dist"], "static": "k"}):
+        with nfsgeo.data.open(folder, columns=told) as file:
+            copy = file.write(tmp_path / f"{len(told)}.nc")
+        assert resolve(copy).data.n_in == 0
+
+
+def test_names_tell_inputs_at_one_time(tmp_path, one_line):
+    assert resolve(steady(tmp_path / "named", "x,y,a_k,T,q")).data.n_in == 0
+    alone = one_line(resolve, steady(tmp_path / "alone", "x,y,T"))
+    assert "one time step and no static inputs" in alone
+    types = steady(tmp_path / "types", "x,y,T,q")
+    for table in types.iterdir():
+        lines = table.read_text().splitlines()
+        lines = [f"{lines[0]},node_type", *(f"{line},1" for line in lines[1:])]
+        table.write_text("\n".join(lines))
+    assert "T and q at one time step" in one_line(resolve, types)

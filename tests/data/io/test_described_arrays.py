@@ -251,3 +251,27 @@ def test_matlab_files_without_arrays(tmp_path):
     for content in (b"", b"MATLAB 5.0", bytes(200), path.read_bytes()):
         path.write_bytes(content)
         assert not ARRAYS.recognises(FileProbe(path))
+
+
+@pytest.mark.parametrize("save", ["a.npz", "a.h5"])
+def test_numbers_of_samples_are_inputs(tmp_path, save):
+    """Arrays along samples, along components alone, of one number, and of none."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for n in range(N):
+        arrays = {"T": U[n, 0, :, 0], "xy": POINTS + 0.01 * n, "k": np.array(n + 0.5)}
+        arrays |= {"r": np.array([n + 2.0]), "flow": np.array([n, -n])}
+        SAVES[save](folder / f"{n}{Path(save).suffix}", arrays)
+    columns = {"field": "T:p", "points": "xy", "static": ["k", "r:n", "flow:c"]}
+    fields = nfsgeo.open(folder, columns=columns)
+    assert fields.scalar_names == ["k", "r", "flow_0", "flow_1"]
+    for n in range(N):
+        expected = np.tile([n + 0.5, n + 2, n, -n], (P, 1))
+        np.testing.assert_array_equal(fields.read_inputs(n), expected)
+
+
+def test_a_number_is_that_of_all_samples(tmp_path):
+    np.savez(tmp_path / "a.npz", u=U[:, 0, :, 0], xy=POINTS, k=np.array(3.0))
+    columns = {"field": "u:np", "points": "xy", "static": "k"}
+    fields = nfsgeo.open(tmp_path / "a.npz", columns=columns)
+    assert fields.parameters["k"].tolist() == [3.0] * N
