@@ -384,12 +384,11 @@ class Fields(Layout):
         names = [*map(str, np.ravel(self.dataset.attrs.get(UNDECIDED, [])))]
         if names and len(self.times) == 1:
             which = " and ".join(names) if len(names) <= SHOWN else listed(names)
-            converted = "nfsgeo_layout" in self.dataset.attrs
-            say = "convert its sources again, with" if converted else "say it: train"
             raise self._refused(
                 f"{which} at one time step",
                 "to be told which of them are static inputs",
-                f"{say} --columns {shlex.quote(f'static={names[-1]}')}, or, "
+                "say it where the files of their origin are opened, train or convert "
+                f"--columns {shlex.quote(f'static={names[-1]}')}, or, "
                 f"if none of them is, {shlex.quote(f'field={names[0]}')} and so on",
             )
 

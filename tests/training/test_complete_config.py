@@ -206,10 +206,10 @@ def test_fields_at_one_time_are_told_from_inputs(tmp_path, one_line):
     """Also after a conversion, until somebody tells them apart."""
     folder = steady(tmp_path / "runs", "x,y,T,dist,k")
     converted = nfsgeo.data.convert(folder, tmp_path / "runs.nc")
-    for path, todo in ((folder, "say it: train"), (converted, "sources again, with")):
+    for path in (folder, converted):
         message = one_line(resolve, path)
         assert "T and dist and k at one time step" in message
-        assert f"{todo} --columns static=k" in message
+        assert "train or convert --columns static=k" in message
     for told in ({"static": ["dist", "k"]}, {"field": ["T", "dist"], "static": "k"}):
         with nfsgeo.data.open(folder, columns=told) as file:
             copy = file.write(tmp_path / f"{len(told)}.nc")
