@@ -119,7 +119,8 @@ def unseen_table(summary: dict[str, Any]) -> str:
     rows = {"1 x points": {"all points": f"{summary['test']['mae']:.3e}"}}
     for factor, errors in summary["unseen"].items():
         rows[f"{factor} x points"] = {
-            f"{points} points": f"{errors[key]['mean']:.3e} ± {errors[key]['std']:.0e}"
+            f"{points} points": f"{errors[key]['mean']:.3e}"
+            + f" ± {errors[key]['std']:.0e}" * (errors[key]["std"] > 0)
             for points, key in UNSEEN.items()
         }
     return table("MAE, unseen meshes", pd.DataFrame(rows).T.fillna(""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 
 __all__ = ["template", "write_comparison", "write_report"]
+
+logger = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
 SCRIPT = (HERE / "report.js").read_text(encoding="utf-8")
@@ -117,6 +120,10 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
     tables = {title: error_table(methods) for title, methods in errors.items()}
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
+    data = {summary.get("data") for summary in summaries.values()}
+    if len(data) > 1:
+        text = "the %d runs have %d different sources of data: errors compare only as "
+        logger.warning(text + "far as the data do", len(runs), len(data))
     page = template("comparison.html.j2").render(
         title=" and ".join(dict.fromkeys(map(_data_of, summaries.values()))),
         names=names,
@@ -125,7 +132,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
         fields=compared_fields(runs),
         pictures=list(_charts(runs)),
         settings=settings[settings.nunique(axis=1) > 1],
-        same_data=len({summary.get("data") for summary in summaries.values()}) == 1,
+        same_data=len(data) == 1,
     )
     write_bytes(target, page.encode())
     return tables[""]

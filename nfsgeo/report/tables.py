@@ -47,7 +47,7 @@ def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
         parts.append((with_unit(name, errors.get("unit")), remark, errors))
     if away:
         num = count_text(away.get("num_points"))
-        title = f"At the {num} points where a sample is not observed"
+        title = f"At {num} points where a sample is not observed"
         parts.append((title + ", pooled" * bool(components), "", away))
     for title, remark, errors in parts:
         if (table := error_table(_methods(summary, errors))).size:

@@ -71,3 +71,11 @@ def test_a_comparison_takes_runs_of_which_parts_are_missing(make_two):
     assert [*errors["MAE"]] == [pytest.approx(0.00271, rel=1e-2), 0.0019]
     text = page.read_text()
     assert text.count("data:image/webp") == 3
+
+
+def test_errors_on_different_data_are_told_and_none_is_best(make_two, caplog):
+    summary = json.loads((make_two[1] / "summary.json").read_text())
+    (make_two[1] / "summary.json").write_text(json.dumps(summary | {"data": "b.nc"}))
+    write_comparison(make_two, page := make_two[0] / "a.html")
+    assert "2 different sources of data" in caplog.text
+    assert 'class="best"' not in page.read_text().partition("Baselines")[0]
