@@ -90,9 +90,10 @@ class DataSection(Section):
         query_points: Points of the file, for each training sample, at which it is not
             observed and the model is to predict it all the same; 0 for none, None for
             as many as suit the model, see :attr:`nfsgeo.models.Model.query_points`.
-        least_fraction: In every other epoch a training sample is observed at a random
-            subset of its points, a fraction of them between this one and 1: an
-            augmentation that keeps networks from fitting the density of a mesh. None
+        least_fraction: In every other epoch a training sample is observed at a subset
+            of its points that is graded as they are, a random fraction of them between
+            this one and 1: an augmentation that keeps networks from fitting the density
+            of a mesh. None
             for the model's where samples have meshes of their own and are observed at
             all points, see :attr:`nfsgeo.models.Model.least_fraction`, else 1, for all
             points in every epoch.

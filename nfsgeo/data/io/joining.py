@@ -86,9 +86,10 @@ def _joined(
         if not alone:
             one, todo = "one sample a file, all on one mesh", "join them as samples"
             if len(meshes) > 1 and None not in meshes:
-                todo = "interpolate them to fixed points, as the filter Resample With "
-                todo += "Dataset of ParaView does, or open a file of each step as a "
-                todo += "sample, --series samples"
+                todo = "convert those of each simulation by themselves and join the "
+                todo += "results; where meshes move, interpolate them to fixed points, "
+                todo += "as the filter Resample With Dataset of ParaView does, or open "
+                todo += "a file of each step as a sample, --series samples"
             raise UserError(f"{num} as time steps", one, todo)
         dataset = _by_time(parts)
     else:
