@@ -19,7 +19,8 @@ import pandas as pd
 
 from nfsgeo.data.io import FORMATS
 from nfsgeo.data.writers import WRITERS
-from nfsgeo.models import MODELS, PAPER_PARAMETERS
+from nfsgeo.geometry import Domain
+from nfsgeo.models import MODELS, PAPER_PARAMETERS, Model, Problem
 from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_benchmarks.suites.ratios import ratio_interval, ratio_text, read_samples
 from nfsgeo_benchmarks.suites.suite import find_suite, read_suite, shipped_results
@@ -87,17 +88,36 @@ def model_table() -> str:
     return _table(heads, rows)
 
 
+def _defaults(model: type[Model]) -> dict[str, str]:
+    """Defaults of the settings of a model, for problems in time where they differ."""
+    completed = {
+        f"{dim}-D": model.Settings().completed(
+            Problem(Domain.unit(dim), num_points=1024)
+        )
+        for dim in (1, 2)
+    }
+    texts = {}
+    for key in model.Settings.model_fields:
+        values = {title: getattr(s, key) for title, s in completed.items()}
+        if len({*values.values()}) == 1:
+            texts[key] = f"`{values['1-D']}`"
+        else:
+            texts[key] = ", ".join(f"`{v}` ({title})" for title, v in values.items())
+    return texts
+
+
 def model_settings() -> str:
     """A folded table per model: its settings and their defaults."""
     parts = []
     for name, model in MODELS.items():
+        defaults = _defaults(model)
         rows = [
             [
                 f"`{key}`",
-                f"`{field.default}`",
+                defaults[key],
                 f"`{model.paper[key]}`" if key in model.paper else "",
             ]
-            for key, field in model.Settings.model_fields.items()
+            for key in model.Settings.model_fields
         ]
         table = _table(["setting", "default", "preset `paper`"], rows)
         summary = f'<details markdown="1">\n<summary>{name}</summary>'

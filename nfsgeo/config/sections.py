@@ -93,10 +93,9 @@ class DataSection(Section):
         least_fraction: In every other epoch a training sample is observed at a subset
             of its points that is graded as they are, a random fraction of them between
             this one and 1: an augmentation that keeps networks from fitting the density
-            of a mesh. None
-            for the model's where samples have meshes of their own and are observed at
-            all points, see :attr:`nfsgeo.models.Model.least_fraction`, else 1, for all
-            points in every epoch.
+            of a mesh. None for the model's where samples have meshes of their own and
+            are observed at all points, see :attr:`nfsgeo.models.Model.least_fraction`,
+            else 1, for all points in every epoch.
         mesh_seed: Seed of the points; None for that of the run.
         n_in: Number of observed time steps; None for 10, or 0 where a coefficient is
             the input.
