@@ -23,7 +23,7 @@ STATION = "station"  # coordinate of the names of points
 STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
 # Variables of a graph: its edges, their weights, numbers of edges of samples.
 EDGES, EDGE_WEIGHT, EDGE_ROWS = "edges", "edge_weight", "row_size_edge"
-UNDECIDED = "undecided"  # attribute with the fields at one time that may be inputs
+UNDECIDED = "undecided"  # attribute: arrays at one time whose roles nobody chose
 NODE_TYPE = "node_type"  # an input of this name is a category
 FLAGS = ("flag_values", "flag_meanings")
 FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (

@@ -16,6 +16,7 @@ categories      inputs of whole numbers that are called ``node_type``, or that h
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -381,8 +382,11 @@ class Fields(Layout):
         """Raise a UserError if nobody told which of several fields at one time are
         inputs, where these are to be told from fields to predict.
         """
-        names = [*map(str, np.ravel(self.dataset.attrs.get(UNDECIDED, [])))]
-        if names and len(self.times) == 1:
+        arrays = [*map(str, np.ravel(self.dataset.attrs.get(UNDECIDED, [])))]
+        stems = {n: re.sub(r"_\d+$", "", n) for n in self.component_names}
+        names = [n for n in arrays if n in stems or n in stems.values()]
+        inputs = {*self.input_names}.difference(self.categories, [NODE_TYPE])
+        if len(names) > 1 and len(self.times) == 1 and not inputs:
             which = " and ".join(names) if len(names) <= SHOWN else listed(names)
             raise self._refused(
                 f"{which} at one time step",

@@ -15,6 +15,7 @@ from nfsgeo.data.checks import as_real, reading
 from nfsgeo.data.conventions import STATIONS, Doubles, bare_name
 from nfsgeo.data.flat_axes import has_extent
 from nfsgeo.data.io.frames import values_of
+from nfsgeo.data.io.meshes import is_mesh, points_and_arrays
 from nfsgeo.data.io.table_heads import SPACES, first_lines, is_number
 from nfsgeo.data.io.table_layouts import point_table
 from nfsgeo.data.other_files import check_source
@@ -30,9 +31,10 @@ def read_points(path: Path, domain: Domain) -> Doubles:
     Points that are up to one period outside along a periodic axis are brought back.
 
     Args:
-        path: An ``.npy`` file, an ``.npz`` file (its only array, or ``pos``) or a
-            ``.csv`` file (one column per axis, in any order if the first line names
-            them, and perhaps one of names of the points).
+        path: An ``.npy`` file, an ``.npz`` file (its only array, or ``pos``), a
+            ``.csv`` or ``.tsv`` file (one column per axis, in any order if the first
+            line names them, and perhaps one of names of the points), a mesh, or another
+            file of data of one sample.
         domain: The domain that holds them.
 
     Raises:
@@ -70,7 +72,7 @@ def query_points_of(
         UserError: Points cannot be read or lie outside the domain, or a static input
             cannot be used.
     """
-    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table}
+    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table, ".tsv": _table}
     if isinstance(source, Tensor):
         source = source.detach().cpu().numpy()
     memory = isinstance(source, np.ndarray)
@@ -82,7 +84,7 @@ def query_points_of(
         elif (path := Path(source)).suffix in readers and path.is_file():
             content = readers[path.suffix](path, static)
         elif path.exists():
-            content = _other(path, static)
+            content = _other(path, domain, static)
         else:
             expected = "an existing file: .npy, .npz, .csv, or of a format of data"
             raise UserError(what, expected, "check the name")
@@ -126,15 +128,19 @@ def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
         return QueryPoints(pos, [], values)
 
 
-def _other(path: Path, static: Sequence[str]) -> QueryPoints:
-    """The points of a file of data, such as a mesh, and its ``static`` inputs."""
-    with nfsgeo.data.open(path) as fields:
+def _other(path: Path, domain: Domain, static: Sequence[str]) -> QueryPoints:
+    """The points of a mesh or of another file of data, with ``static`` inputs."""
+    if path.is_file() and is_mesh(path):
+        points, arrays = points_and_arrays(path)
+        return QueryPoints(points, [], {n: arrays[n] for n in static if n in arrays})
+    with nfsgeo.data.open(path, domain=domain) as fields:
         if fields.num_samples != 1:
             given = f"{path} with {fields.num_samples} samples"
             raise UserError(given, "one sample, whose points are meant", "split it")
-        there = [name for name in static if name in fields.dataset]
+        steady = [*fields.component_names] * (len(fields.times) == 1)
+        there = [name for name in static if name in (*fields.static_names, *steady)]
         values = {name: fields.read_values([name], 0)[:, 0, 0] for name in there}
-        return QueryPoints(fields.coordinates(0), [], values)
+        return QueryPoints(fields.coordinates(0), fields.stations(0), values)
 
 
 def _table(path: Path, static: Sequence[str]) -> QueryPoints:

@@ -90,12 +90,7 @@ def bipartite_graph(
         )
     if not torch.is_grad_enabled():
         source, target = source.detach(), target.detach()
-    samples = by_sample(source, target, source_batch, target_batch)
-    if any(len(points) and not len(sources) for sources, points in samples):
-        raise ValueError(
-            "a sample without a source: expected at least one source in every sample; "
-            "add points or drop the sample"
-        )
+    samples = _samples(source, target, source_batch, target_batch)
     return batch_graphs(
         [
             _sample_graph(
@@ -132,10 +127,24 @@ def nearest_neighbour_graph(
 
     Raises:
         UserError: If a point is outside the domain or not a number.
-        ValueError: If there is one batch vector without the other, or it is not sorted.
+        ValueError: If there is one batch vector without the other, or it is not sorted,
+            or if a sample has targets but no source.
     """
-    samples = by_sample(source, target, source_batch, target_batch)
+    samples = _samples(source, target, source_batch, target_batch)
     return batch_graphs([_nearest_graph(*ends, num, domain) for ends in samples])
+
+
+def _samples(
+    source: Tensor, target: Tensor, *batches: Tensor | None
+) -> list[tuple[Tensor, Tensor]]:
+    """Split sources and targets by sample, each with a source."""
+    samples = by_sample(source, target, *batches)
+    if any(len(points) and not len(sources) for sources, points in samples):
+        raise ValueError(
+            "a sample without a source: expected at least one source in every sample; "
+            "add points or drop the sample"
+        )
+    return samples
 
 
 def _nearest_graph(

@@ -8,10 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.geometry.bipartite import SMALLEST
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.edge_messages import BipartiteMessages
 
 __all__ = ["PointPath"]
+
+LARGEST = 20.0  # ratio of spacings that is told apart, logarithmic
 
 
 class Encoded(NamedTuple):
@@ -75,7 +78,7 @@ class PointPath(nn.Module):
     ) -> None:
         super().__init__()
         self.dim, self.latent = dim, latent
-        self.embed = nn.Sequential(
+        self.encoder = nn.Sequential(
             nn.Linear(num_features + dim * (1 + latent) + 1, channels),
             nn.GELU(),
             nn.Linear(channels, channels),
@@ -97,9 +100,9 @@ class PointPath(nn.Module):
             graphs: graphs with the edges ``near`` from the nearest points.
         """
         near = graphs.edges["near"]
-        spacings = near.spacing(features.dtype).log().split([*graphs.sizes])
-        relative = torch.cat([spacing - spacing.mean() for spacing in spacings])
-        inputs = torch.cat([features, relative[:, None]], dim=1)
+        spacings = near.spacing(torch.float32).split([*graphs.sizes])
+        relative = torch.cat([_relative(spacing) for spacing in spacings])
+        inputs = torch.cat([features, relative[:, None].to(features)], dim=1)
         plain = self._embedded(inputs, graphs.pos, graphs.latent)
         mixed = plain
         if self.before is not None:
@@ -168,8 +171,18 @@ class PointPath(nn.Module):
             assert latent is not None
             places.append(latent[:, : self.dim])
         columns = [inputs, *(place.to(inputs) for place in places)]
-        result: Tensor = self.embed(torch.cat(columns, dim=1))
+        result: Tensor = self.encoder(torch.cat(columns, dim=1))
         return result
+
+
+def _relative(spacing: Tensor) -> Tensor:
+    """Return the logarithm of spacings over their geometric mean ``[n]``.
+
+    Spacings of points that coincide with all of their neighbours do not count.
+    """
+    log, apart = spacing.log(), spacing > 2 * SMALLEST
+    mean = (log * apart).sum() / apart.sum().clamp_min(1)
+    return (log - mean).clamp_min(-LARGEST)
 
 
 def _rows(graph: BipartiteGraph, some: slice | None) -> BipartiteGraph:

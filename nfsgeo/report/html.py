@@ -120,7 +120,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
     tables = {title: error_table(methods) for title, methods in errors.items()}
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
-    data = {summary.get("data") for summary in summaries.values()}
+    data = {summary["data"] for summary in summaries.values() if summary.get("data")}
     if len(data) > 1:
         text = "the %d runs have %d different sources of data: errors compare only as "
         logger.warning(text + "far as the data do", len(runs), len(data))
@@ -132,7 +132,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
         fields=compared_fields(runs),
         pictures=list(_charts(runs)),
         settings=settings[settings.nunique(axis=1) > 1],
-        same_data=len(data) == 1,
+        same_data=len(data) <= 1,
     )
     write_bytes(target, page.encode())
     return tables[""]

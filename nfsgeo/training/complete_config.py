@@ -152,13 +152,15 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
 
 def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
     file.check_known()
-    file.check_roles()
+    if data.n_in is None:  # else somebody has decided that there are no inputs in time
+        file.check_roles()
     steady = len(file.times) == 1
     if steady and not file.input_names and not data.n_in:
         raise UserError(
             f"{file.path} with one time step and no static inputs",
             "inputs to predict from",
-            "name them, train --columns static=NAME, or give several time steps",
+            "name them where the files of their origin are opened, train or convert "
+            "--columns static=NAME, or give several time steps",
         )
     n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
     n_out = data.n_out or (1 if steady else TIME_STEPS)

@@ -227,5 +227,9 @@ def test_points_are_those_of_a_mesh_with_its_inputs(refuses):
     np.testing.assert_allclose(found.pos, places[:, :2])
     assert list(found.static) == ["distance"]
     np.testing.assert_allclose(found.static["distance"], places[:, 0], rtol=1e-6)
+    meshio.Mesh(places, cells).write("bare.vtu")
+    np.testing.assert_allclose(query_points_of("bare.vtu", box).pos, places[:, :2])
+    Path("q.tsv").write_text("name\tx\ty\nA\t0.2\t0.3\n")
+    assert query_points_of("q.tsv", box).names == ["A"]
     nfsgeo.from_arrays(np.zeros((2, 9, 1)), places[:, :2]).write("two.nc")
     refuses("two.nc with 2 samples", query_points_of, "two.nc", box)

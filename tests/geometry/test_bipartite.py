@@ -121,3 +121,7 @@ def test_nearest_neighbours_are_of_the_same_sample():
     assert_equal(joined, batch_graphs(alone))
     with pytest.raises(ValueError, match="a batch vector"):
         nearest_neighbour_graph(places, places, 5, MIXED, source_batch=batch)
+    with pytest.raises(ValueError, match="a sample without a source"):
+        nearest_neighbour_graph(
+            places[:20], places, 5, MIXED, source_batch=batch[:20], target_batch=batch
+        )

@@ -97,6 +97,19 @@ def test_spacings_are_relative_to_those_of_the_sample():
     assert first.std() > 0.3
 
 
+def test_coincident_points_do_not_change_the_spacings_of_others():
+    domain, made = Domain.unit(2, periodic=False), PointPath(1, 0, 2, 8, 8, 6, 5)
+    pos = torch.rand(30, 2, dtype=torch.float64)
+    same = torch.full((12, 2), 0.5, dtype=torch.float64)
+    alone, joined = (
+        made.encode(torch.zeros(len(p), 1), model(domain, 40).connect(p)).inputs[:, -1]
+        for p in (pos, torch.cat([pos, same]))
+    )
+    assert joined.isfinite().all() and (joined[30:] == -20).all()
+    # Only points that are near them have others as neighbours.
+    assert (joined[:30] - alone).abs().median() < 0.5
+
+
 def test_the_grid_follows_the_points_of_each_sample():
     domain = DOMAINS["box"]
     made = model(domain, 300)

@@ -216,6 +216,25 @@ def test_fields_at_one_time_are_told_from_inputs(tmp_path, one_line):
         assert resolve(copy).data.n_in == 0
 
 
+def test_what_is_told_later_counts(tmp_path, one_line):
+    """Fields that are chosen, known ahead or left out, and complete configurations."""
+
+    def n_in(fields: nfsgeo.data.Fields, given: str = "") -> int | None:
+        config = load_config(overrides=parse_settings(given.split()))
+        return complete_config(config, fields).data.n_in
+
+    folder = steady(tmp_path / "runs", "x,y,T,q,dist")
+    fields = nfsgeo.data.open(folder)
+    left_out = nfsgeo.data.open(folder, columns={"ignore": "dist"})
+    assert "T and q at one time step" in one_line(n_in, left_out)
+    alone = nfsgeo.data.open(folder, columns={"ignore": ["q", "dist"]})
+    assert "no static inputs" in one_line(n_in, alone)
+    numbers = fields.dataset.assign(Re=("sample", np.arange(8.0), {"role": "known"}))
+    with_number = fields.with_dataset(numbers)
+    assert n_in(with_number) == n_in(with_number, "data.n_in=0 data.n_out=1") == 0
+    assert "T and q and dist" in one_line(n_in, fields)
+
+
 def test_names_tell_inputs_at_one_time(tmp_path, one_line):
     assert resolve(steady(tmp_path / "named", "x,y,a_k,T,q")).data.n_in == 0
     alone = one_line(resolve, steady(tmp_path / "alone", "x,y,T"))

@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element, parse
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from nfsgeo.data.checks import reading
 from nfsgeo.data.conventions import GHOST
@@ -48,13 +49,8 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
     warning tells. Files of several blocks or pieces are one mesh; blocks of a lower
     dimension, such as the boundaries of a volume, are left out, which one tells too.
     """
-    if (kind := _kind(path)) not in OF_VTK:
-        again = BY_PARAVIEW if kind == "xdmf" else AGAIN
-        with reading(path, "a mesh that meshio reads", again):
-            mesh, times = read_meshio(path, str(kind))
-        return fields_of_mesh(path, mesh, times, at, columns)
     mesh, times = _read(path, at)
-    if times is None or len(times) < 2:
+    if _kind(path) not in OF_VTK or times is None or len(times) < 2:
         return fields_of_mesh(path, mesh, times, at, columns)
     steps = {Path(f"{path} at {time}"): number for number, time in enumerate(times)}
     opener = partial(_time, path, steps, at, columns)
@@ -112,8 +108,23 @@ def _step(
     return fields_of_mesh(series, mesh, [time] if timed else None, at, columns)
 
 
+def is_mesh(path: Path) -> bool:
+    """Return whether a file is a mesh, at one time or several."""
+    return any(form.recognises(FileProbe(path)) for form in (MESHES, OTHER_MESHES))
+
+
+def points_and_arrays(path: Path) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    """Return the points of a mesh ``[n, 3]``, and the arrays at them by name."""
+    mesh, _ = _read(path, "points")
+    return mesh.points, mesh.at_points
+
+
 def _read(path: Path, at: str | None, step: int = 0) -> tuple[Mesh, list[float] | None]:
-    """A file of VTK at one of its times as one mesh, and the times if there are any."""
+    """A file at one of its times as one mesh, and the times if there are any."""
+    if (kind := _kind(path)) not in OF_VTK:
+        again = BY_PARAVIEW if kind == "xdmf" else AGAIN
+        with reading(path, "a mesh that meshio reads", again):
+            return read_meshio(path, str(kind))
     blocks, times = _blocks(path, at, step)
     highest = max(mesh.dim for mesh in blocks.values())
     lower = [name for name, mesh in blocks.items() if mesh.dim < highest]

@@ -218,10 +218,10 @@ def with_kinds(
     short = {name: name.removeprefix(MARK) or name for name in marked}
     short = {name: bare for name, bare in short.items() if bare not in dataset}
     dataset = dataset.assign(changed).rename(short)
-    if choice:
+    if {*choice.values()} - {"ignore"}:
         dataset.attrs.pop(UNDECIDED, None)
-    elif not has_roles and (undecided := _undecided(fields, marked)):
-        dataset.attrs[UNDECIDED] = undecided
+    elif not has_roles and len(fields.times) == 1:
+        dataset.attrs[UNDECIDED] = [*dict.fromkeys(arrays.values())]
     if NODE_TYPE in dataset and dataset[NODE_TYPE].attrs.get("role") == STATIC:
         types = whole_numbers(NODE_TYPE, dataset[NODE_TYPE].variable)
         dataset = dataset.assign({NODE_TYPE: types})
@@ -275,21 +275,6 @@ def _kinds_of(
         wholes = [n if arrays[n] in moving else arrays[n] for n in unclear]
         raise _question_of_kinds(fields.path, [*dict.fromkeys(wholes)])
     return kinds, marked
-
-
-def _undecided(fields: Fields, marked: Names) -> list[str]:
-    """Return arrays at one time that may be inputs, where nothing tells it.
-
-    Names and formats tell it where there is another static input than node types.
-
-    Args:
-        fields: Fields whose kinds no user chose.
-        marked: Names that mark static inputs.
-    """
-    names = [name for name in fields.component_names if name not in marked]
-    arrays = [*dict.fromkeys(_arrays(names)[name] for name in names)]
-    inputs = {*fields.static_names, *marked}.difference(fields.categories, [NODE_TYPE])
-    return arrays if len(fields.times) == 1 < len(arrays) and not inputs else []
 
 
 def _arrays(names: Names) -> dict[str, str]:
