@@ -164,7 +164,8 @@ def spread_subset(pos: Doubles, num: int, rng: np.random.Generator) -> Indices:
     """Draw points that are graded as all points are, a coarser mesh.
 
     In the order of the leaves of a k-d tree, consecutive points are near each other, at
-    any density. One point of each group of them is drawn, or left out.
+    any density. One point of each group of them is drawn, or left out. Groups differ in
+    size by one point, and the probabilities of their points accordingly.
 
     Args:
         pos: All points ``[n, d]``.

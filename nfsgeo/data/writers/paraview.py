@@ -91,8 +91,8 @@ def _write_step(
     points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
     u = fields.read_all(sample, slice(step, step + 1))[:, 0]
     keys = [escape(name, {'"': "&quot;"}) for name in names]  # which meshio does not
-    values = [*u.T.copy(), *fields.read_static(sample).T.copy()]
-    for number, name in enumerate(fields.static_names, u.shape[-1]):
+    values = [*u.T.copy(), *fields.read_inputs(sample).T.copy()]
+    for number, name in enumerate(fields.input_names, u.shape[-1]):
         if name in fields.categories:
             values[number] = values[number].astype(np.int64)
     # Cells that meshio writes, but does not know the dimension of.

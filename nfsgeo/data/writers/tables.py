@@ -69,7 +69,7 @@ def _tables(
     """The columns of one sample after the other."""
     times, total = dates(fields.times, fields.time_unit), fields.num_samples
     for sample in range(total):
-        u, a = fields.read_all(sample, slice(None)), fields.read_static(sample)
+        u, a = fields.read_all(sample, slice(None)), fields.read_inputs(sample)
         points, steps = fields.coordinates(sample), len(times)
         values = [np.full(len(u) * steps, sample)] * (total > 1)
         values += [np.tile(times, len(u))]

@@ -38,12 +38,14 @@ class Writer:
 def marked_names(fields: Fields, out: Path, taken: Sequence[str]) -> list[str]:
     """Names of components, forcings and static inputs, in this order, with their marks.
 
+    Inputs that have one value in a sample are static inputs here.
+
     Raises:
         UserError: A name is ``taken`` by what ``out`` needs itself, or would be read
             back as another kind.
     """
     fine, forcings = fields.component_names, fields.forcing_names
-    static = [name if name == "a" else MARK + name for name in fields.static_names]
+    static = [name if name == "a" else MARK + name for name in fields.input_names]
     names = [*fine, *(FORCING + name for name in forcings), *static]
     for name in [*names, *forcings]:
         misread = name in (*fine, *forcings) and name.startswith(FORCING)

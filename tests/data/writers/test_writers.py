@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fields import Array, build
 
+import nfsgeo
 import nfsgeo.data
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
@@ -160,3 +161,13 @@ def test_names_come_back_or_are_refused(tmp_path, ending, names, kinds, steps):
     with nfsgeo.data.open(out) as last:
         assert last.component_names == first.component_names
         assert (last.static_names, last.forcing_names) == (k, first.forcing_names)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".pvd"])
+def test_numbers_of_samples_become_static_inputs(tmp_path, ending):
+    u, points = np.random.default_rng(0).random((3, 8, 2)), np.random.rand(8, 2)
+    fields = nfsgeo.from_arrays(u, points, scalars={"k": [1.5, 2.5, 3.5]})
+    back = nfsgeo.data.open(fields.write(tmp_path / f"a{ending}"))
+    assert back.static_names == ["k"]
+    for sample in range(3):
+        np.testing.assert_allclose(back.read_static(sample), 1.5 + sample)
