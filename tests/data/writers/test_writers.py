@@ -166,7 +166,8 @@ def test_names_come_back_or_are_refused(tmp_path, ending, names, kinds, steps):
 @pytest.mark.parametrize("ending", [".csv", ".pvd"])
 def test_numbers_of_samples_become_static_inputs(tmp_path, ending):
     u, points = np.random.default_rng(0).random((3, 8, 2)), np.random.rand(8, 2)
-    fields = nfsgeo.from_arrays(u, points, scalars={"k": [1.5, 2.5, 3.5]})
+    k = {"k": [1.5, 2.5, 3.5]}
+    fields = nfsgeo.from_arrays(u, points, [0.0, 1.0], scalars=k)
     back = nfsgeo.data.open(fields.write(tmp_path / f"a{ending}"))
     assert back.static_names == ["k"]
     for sample in range(3):
