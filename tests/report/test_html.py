@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import nfsgeo
 from nfsgeo.report import write_report
 from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo.report.tables import error_tables, verdict
@@ -235,6 +236,26 @@ def test_every_kind_of_problem_has_its_pictures(make_run, kind, names):
     pictures = {f.stem: decode(f.read_bytes()) for f in (run / "figures").iterdir()}
     assert set(pictures) == names
     assert all(picture.std() > 5 for picture in pictures.values())
+
+
+@pytest.mark.slow
+def test_steady_problems_have_more_fields_than_inputs(tmp_path):
+    random = np.random.default_rng(0)
+    u, k = random.normal(size=(2, 10, 40, 1))
+    fields = nfsgeo.from_arrays(
+        np.stack([u, k + u], axis=-1),
+        random.random((40, 2)),
+        static=k,
+        component_names=["T", "q"],
+    )
+    settings = {"model.settings.width": 8, "model.settings.depth": 1}
+    settings |= {"trainer.epochs": 1, "trainer.logger": "none"}
+    run = nfsgeo.fit(nfsgeo.prepare(fields, settings), tmp_path / "run")
+    nfsgeo.evaluate(run)
+    page = write_report(tmp_path / "run").read_text()
+    assert "could not be drawn" not in page
+    pictures = {file.stem for file in (tmp_path / "run" / "figures").iterdir()}
+    assert {"fields-T", "fields-q"} <= pictures
 
 
 @pytest.mark.slow
