@@ -155,7 +155,7 @@ def disjoint(
     others = np.setdiff1d(numbers, taken)
     if num_points > len(others):
         given = f"{num_points} points of {file.path} that training has not seen"
-        seen = f"training has seen {len(taken)} of {len(numbers)} points"
+        seen = f"training has seen {len(taken)} of its {len(numbers)} points"
         todo = (
             "ask for fewer" if len(others) else "evaluate on other meshes, --data FILE"
         )
