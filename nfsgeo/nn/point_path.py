@@ -100,7 +100,8 @@ class PointPath(nn.Module):
             graphs: graphs with the edges ``near`` from the nearest points.
         """
         near = graphs.edges["near"]
-        spacings = near.spacing(torch.float32).split([*graphs.sizes])
+        dtype = torch.promote_types(features.dtype, torch.float32)
+        spacings = near.spacing(dtype).split([*graphs.sizes])
         relative = torch.cat([_relative(spacing) for spacing in spacings])
         inputs = torch.cat([features, relative[:, None].to(features)], dim=1)
         plain = self._embedded(inputs, graphs.pos, graphs.latent)

@@ -38,7 +38,7 @@ def predicted(case: tuple, num: int, shift: Tensor | float = 0.0) -> Tensor:
     model = build_model(name, problem, {**sizes, **chosen}).double().eval()
     torch.nn.init.zeros_(model.lift.space.weight[:, -dim:])
     if model.path is not None:
-        torch.nn.init.zeros_(model.path.embed[0].weight[:, 2:])
+        torch.nn.init.zeros_(model.path.encoder[0].weight[:, 2:])
     pos = equispaced_grid(domain, (num,) * dim, torch.float64)
     jitter = torch.rand(pos.shape, generator=random, dtype=torch.float64) - 0.5
     pos = pos + (0.3 if points == "moved" else 0.6 * jitter) / num

@@ -113,9 +113,6 @@ def to_fields(
     for name, values in (parameters or {}).items():
         table = as_real(values, f"parameter {name} of {path}")
         _check_name(path, name, made)
-        if not table.ndim:
-            given = f"parameter {name} of {path}, a single number"
-            raise UserError(given, "one for each sample", f"give it as [{table:g}]")
         dims = ["sample", *(f"{name}_{i}" for i in range(1, table.ndim))]
         made[name] = Variable(dims, table, {"role": PARAMETER})
     for name, unit in (units or {}).items():

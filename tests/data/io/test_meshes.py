@@ -120,8 +120,9 @@ def test_node_types_masks_and_numbers_of_meshes(tmp_path, kind, steps, types, se
         out = tmp_path / f"{len(list(tmp_path.iterdir()))}{number}{name}"
         for each in (fields, sent(fields), nfsgeo.data.open(fields.write(out))):
             assert each.dataset["node_type"].dtype.kind in "iu"
-            found = each.read_static(0)
-            np.testing.assert_array_equal(found, np.stack([types, [0, 1, 1, 0]], 1))
+            found, numbers = each.read_inputs(0), [100] * 4
+            expected = np.stack([types, [0, 1, 1, 0], numbers], 1)
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_what_is_left_out_of_a_mesh_is_said_once(tmp_path, caplog):
