@@ -16,8 +16,6 @@ categories      inputs of whole numbers that are called ``node_type``, or that h
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,14 +34,11 @@ from nfsgeo.data.conventions import (
     NODE_TYPE,
     PARAMETER,
     ROLES,
-    SHOWN,
     SPACE,
     STATIC,
     STRUCTURE,
-    UNDECIDED,
     Floats,
     Indices,
-    listed,
 )
 from nfsgeo.data.domains import check_within, with_domain
 from nfsgeo.data.fingerprints import FORMER, fingerprint_of, former_fingerprint_of
@@ -107,7 +102,9 @@ class Fields(Layout):
             raise self._refused(given, "a field to predict", todo)
 
     def __repr__(self) -> str:
-        sizes = {self.num_points(i) for i in range(self.num_samples)}
+        sizes = [self.num_points(i) for i in (0, self.num_samples - 1)]
+        if self._ends is not None:  # else reading all coordinates would take long
+            sizes = np.diff(self._ends).tolist()
         points = "points=" + " to ".join(map(str, sorted({min(sizes), max(sizes)})))
         if self.shape is not None:
             points = f"grid={self.shape}"
@@ -376,24 +373,6 @@ class Fields(Layout):
                 "fields in space, or inputs that are known ahead",
                 f"say so, convert --known {','.join(left)} or train --set data.known="
                 f"[{','.join(left)}], or leave them out",
-            )
-
-    def check_roles(self) -> None:
-        """Raise a UserError if nobody told which of several fields at one time are
-        inputs, where these are to be told from fields to predict.
-        """
-        arrays = [*map(str, np.ravel(self.dataset.attrs.get(UNDECIDED, [])))]
-        stems = {n: re.sub(r"_\d+$", "", n) for n in self.component_names}
-        names = [n for n in arrays if n in stems or n in stems.values()]
-        inputs = {*self.input_names}.difference(self.categories, [NODE_TYPE])
-        if len(names) > 1 and len(self.times) == 1 and not inputs:
-            which = " and ".join(names) if len(names) <= SHOWN else listed(names)
-            raise self._refused(
-                f"{which} at one time step",
-                "to be told which of them are static inputs",
-                "say it where the files of their origin are opened, train or convert "
-                f"--columns {shlex.quote(f'static={names[-1]}')}, or, "
-                f"if none of them is, {shlex.quote(f'field={names[0]}')} and so on",
             )
 
     def __enter__(self) -> Self:

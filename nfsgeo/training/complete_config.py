@@ -9,6 +9,7 @@ from pathlib import Path
 from nfsgeo.config import DataSection, ModelSection, RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.io.edges import graph_source, table_of
+from nfsgeo.data.io.roles import check_roles
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
@@ -153,7 +154,7 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
 def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
     file.check_known()
     if data.n_in is None:  # else somebody has decided that there are no inputs in time
-        file.check_roles()
+        check_roles(file)
     steady = len(file.times) == 1
     if steady and not file.input_names and not data.n_in:
         raise UserError(

@@ -192,3 +192,10 @@ def test_points_without_coordinates_do_not_exist():
     u.values[1] = np.nan
     ragged = build(Path("a"), [u], points=both)
     assert ragged.num_points(0) == 2 and ragged.read(0, slice(None)).shape == (2, 1, 1)
+
+
+def test_the_text_of_fields_has_the_range_of_their_points():
+    sizes, random = (40, 10, 90, 20, 60), np.random.default_rng(0)
+    u = [random.random((n, 1, 1)) for n in sizes]
+    fields = nfsgeo.from_arrays(u, [random.random((n, 2)) for n in sizes])
+    assert "points=10 to 90" in repr(fields)

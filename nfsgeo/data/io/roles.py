@@ -228,6 +228,26 @@ def with_kinds(
     return replace(fields, dataset=dataset)
 
 
+def check_roles(fields: Fields) -> None:
+    """Raise a UserError if nobody told which of several fields at one time are inputs.
+
+    Formats, names and users tell it, also by another input than a category.
+    """
+    undecided = [*map(str, np.ravel(fields.dataset.attrs.get(UNDECIDED, [])))]
+    arrays = {*_arrays(fields.component_names).values()}
+    names = [name for name in undecided if name in arrays]
+    inputs = {*fields.input_names}.difference(fields.categories, [NODE_TYPE])
+    if len(names) > 1 and len(fields.times) == 1 and not inputs:
+        which = listed(names) if len(names) > SHOWN else " and ".join(names)
+        raise UserError(
+            f"{fields.path} with {which} at one time step",
+            "to be told which of them are static inputs",
+            "say it where the files of their origin are opened, train or convert "
+            f"--columns {shlex.quote(f'static={names[-1]}')}, or, "
+            f"if none of them is, {shlex.quote(f'field={names[0]}')} and so on",
+        )
+
+
 def _kinds_of(
     fields: Fields,
     kinds: dict[str, str],
