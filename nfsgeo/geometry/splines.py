@@ -179,18 +179,25 @@ def moving_least_squares(
     unit[:, 0] = 1
     weights = phi.new_zeros(phi.shape)
     neighbours = torch.bincount(target, minlength=num_target)
-    unsettled = torch.ones(num_target, dtype=torch.bool, device=phi.device)
+    # Targets without stable weights, their edges, and the places of these among them.
+    unsettled = torch.arange(num_target, device=phi.device)
+    edges, place = torch.arange(len(target), device=phi.device), target
     for ridge in _ridges(powers):
-        damped = gram + scale * torch.diag(ridge.to(gram))
-        solved = torch.linalg.solve(damped, unit)
-        fitted = phi * (basis * solved.squeeze(2)[target]).sum(1)
-        weights = torch.where(unsettled[target], fitted, weights)
-        gain = phi.new_zeros(num_target).index_add_(0, target, fitted.abs())
+        damped = gram[unsettled] + scale[unsettled] * torch.diag(ridge.to(gram))
+        solved = torch.linalg.solve(damped, unit[: len(unsettled)]).squeeze(2)
+        coefficients = solved.index_select(0, place)
+        fitted = (basis.index_select(0, edges) * coefficients).sum(1)
+        fitted = phi.index_select(0, edges) * fitted
+        weights = weights.index_put((edges,), fitted)
+        gain = phi.new_zeros(len(unsettled)).index_add_(0, place, fitted.abs())
         # With fewer neighbours than coefficients the fit is undetermined.
-        enough = neighbours >= (ridge < GIVEN_UP).sum()
-        unsettled &= ~((gain <= LARGEST_GAIN_OF_FITS) & enough)
-        if not unsettled.any():
+        enough = neighbours[unsettled] >= (ridge < GIVEN_UP).sum()
+        rest = ~((gain <= LARGEST_GAIN_OF_FITS) & enough)
+        if not rest.any():
             break
+        asked, number = rest[place], rest.cumsum(0) - 1
+        edges, place = edges[asked], number[place[asked]]
+        unsettled = unsettled[rest]
     # A target at a neighbour has its value and the derivatives of the fit.
     here = (distance == 0).to(phi.dtype)
     alone = (here.new_zeros(num_target).index_add_(0, target, here) > 0)[target]
