@@ -156,12 +156,14 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
     if data.n_in is None:  # else somebody has decided that there are no inputs in time
         check_roles(file)
     steady = len(file.times) == 1
-    if steady and not file.input_names and not data.n_in:
+    if steady and not (file.input_names or data.n_in or data.boundary_inputs):
+        shape = "predict from the shape of the mesh, --set data.boundary_inputs=true, "
         raise UserError(
             f"{file.path} with one time step and no static inputs",
             "inputs to predict from",
             "name them where the files of their origin are opened, train or convert "
-            "--columns static=NAME, or give several time steps",
+            f"--columns static=NAME, {shape if file.cells(0) else ''}or give several "
+            "time steps",
         )
     n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
     n_out = data.n_out or (1 if steady else TIME_STEPS)

@@ -144,6 +144,27 @@ def test_boundary_inputs_need_types_or_cells(around_bodies):
         nfsgeo.prepare(data, SIZES | {"data.boundary_inputs": True})
 
 
+def test_the_shape_of_a_mesh_may_be_the_only_input(tiny):
+    """Of steady fields; a user who gives no input is told so."""
+    pos, u, cells = [], [], []
+    for radius in np.linspace(0.1, 0.2, 6):
+        angle, apart = np.meshgrid(np.linspace(0, 2 * np.pi, 17)[:-1], np.arange(4))
+        around = np.stack([np.cos(angle), np.sin(angle)], -1).reshape(-1, 2)
+        pos.append(0.5 + (radius + 0.08 * apart.reshape(-1, 1)) * around)
+        u.append(np.exp(-apart.reshape(-1, 1, 1) + radius))
+        first = (np.arange(48) // 16 * 16 + np.arange(48) % 16)[:, None]
+        beside = np.arange(48) // 16 * 16 + (np.arange(48) + 1) % 16
+        corners = [first[:, 0], beside, beside + 16, first[:, 0] + 16]
+        cells.append({"quad": np.stack(corners, 1)})
+    fields = nfsgeo.from_arrays(u, pos, cells=cells)
+    with pytest.raises(UserError, match="data.boundary_inputs=true"):
+        nfsgeo.prepare(fields, tiny)
+    chosen = tiny | {"data.boundary_inputs": True, "trainer.epochs": 1}
+    run = nfsgeo.fit(nfsgeo.prepare(fields, chosen), "run")
+    assert nfsgeo.load(run).task.num_inputs == 3
+    assert np.isfinite(nfsgeo.predict(run, fields, Path("p.nc")).read(5, slice(1))).all()
+
+
 def test_cells_join_the_points_of_meshgraphnets(around_bodies, tiny, caplog):
     """In training, evaluation and prediction; without cells, a triangulation."""
     fields = around_bodies()
