@@ -44,6 +44,7 @@ def settings(waves: Path) -> dict[str, Any]:
     return chosen | {"trainer.epochs": 3}
 
 
+@pytest.mark.slow
 def test_states_are_what_goes_into_the_blocks_and_comes_out(settings):
     tokens = {"model.settings.time": "tokens"}
     experiment = prepare(load_config(overrides=settings | tokens))

@@ -33,6 +33,7 @@ def part_of(waves: Path, path: Path, times: Any = range(24), offset: Any = 0) ->
         return fields.write(path)
 
 
+@pytest.mark.slow
 def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(run, waves):
     whole = part_of(waves, Path("whole.nc"))
     ahead = predict(run, whole, Path("ahead.nc"))
@@ -174,6 +175,7 @@ def test_inputs_unlike_those_of_training_are_told(waves, tiny, caplog):
     assert summary["z_score"] > 3 and "u" in summary["statistic"]
 
 
+@pytest.mark.slow
 def test_query_points_in_blocks(run, waves, monkeypatch):
     """Predictions in blocks are those at all points together, in their order."""
     data, points = (

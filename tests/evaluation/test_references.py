@@ -44,6 +44,7 @@ def test_training_mean(waves, shared):
     assert torch.allclose(prediction, mean.repeat(2, 1, 1), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_reference_without_its_time_steps_is_left_out(waves):
     small = {"model.settings.width": 4, "data.n_in": 1, "data.n_out": 3}
     e = nfsgeo.prepare(waves, small)

@@ -10,6 +10,7 @@ import nfsgeo
 from nfsgeo.evaluation import evaluate_run
 
 
+@pytest.mark.slow
 def test_as_far_as_training_it_is_the_prediction(run, waves, refuses):
     summary = evaluate_run(run.root, steps=10)
     assert summary["rollout"]["errors"]["model"] == summary["test"]

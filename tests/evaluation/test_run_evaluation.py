@@ -108,6 +108,7 @@ def test_errors_by_time_step_are_of_each_component_without_gaps(tiny, tmp_path):
     np.testing.assert_allclose(kept["error_by_record"], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("components", [1, 2])
 def test_the_mean_error_of_samples_is_that_of_all(tiny, tmp_path, components):
     """Also with gaps, and meshes of different sizes."""
@@ -162,6 +163,7 @@ def test_errors_at_unobserved_points_are_those_of_queries(run, waves):
     assert summary["unobserved"] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_table_is_read_once_and_fitted_once(tiny, tmp_path, monkeypatch):
     """In a training with its evaluation, which gives what another reading gives."""
     random, times = np.random.default_rng(0), np.arange(120.0)

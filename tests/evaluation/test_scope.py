@@ -45,6 +45,7 @@ def noise(samples: int) -> Fields:
     return nfsgeo.from_arrays(u, points, times, domain=Domain.unit(2))
 
 
+@pytest.mark.slow
 def test_a_named_file_is_scored_whole(run, others):
     summary = nfsgeo.evaluate(run, data=others)
     assert summary["scored"] == WHOLE

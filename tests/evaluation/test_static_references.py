@@ -110,6 +110,7 @@ def test_the_ends_of_a_periodic_axis_are_one_place():
         assert first == pytest.approx(second, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_missing_targets_and_repeatability():
     u, gaps = np.stack([np.sin(4 * INPUT), INPUT], axis=2), np.random.default_rng(5)
     u[gaps.random(u.shape) < 0.3] = np.nan
@@ -182,6 +183,7 @@ def test_queries_take_the_inputs_of_the_nearest_point():
             assert (prediction - batch.query_y)[40:].abs().max() < 0.2
 
 
+@pytest.mark.slow
 def test_bands_see_them_on_unseen_meshes(tiny):
     """Unlike the mean of each training point, they predict anywhere."""
     fields = steady(INPUT[..., None])

@@ -92,6 +92,7 @@ def unseen(
     return points, told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("meshes", "points", "at"),
     [(1, 8, "file"), (16, 8, "file"), (4, 64, "off-grid"), (16, 64, None)],

@@ -71,6 +71,7 @@ def test_runs_go_by_names(tiny):
     np.testing.assert_array_equal(*(each.read(3, slice(4)) for each in ahead))
 
 
+@pytest.mark.slow
 def test_runs_of_a_problem_without_time_go_by_names(tiny):
     rng = np.random.default_rng(0)
     k, pos = rng.random((10, 16)), rng.random((16, 2))

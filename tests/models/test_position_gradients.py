@@ -32,6 +32,7 @@ def case() -> tuple[Tensor, Tensor, Tensor]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [{}, {"kernel": "dense", "base": "mean"}, {"kernel": "gaussian", "base": "linear"}]

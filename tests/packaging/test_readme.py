@@ -54,6 +54,7 @@ def test_linked_files_exist():
         assert link.startswith("https://") or (ROOT / link).exists(), link
 
 
+@pytest.mark.slow
 def test_python_example_runs():
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names: dict[str, Any] = {}

@@ -32,6 +32,7 @@ def make_two(make_run: MakeRun) -> list[Path]:
     return [first, second]
 
 
+@pytest.mark.slow
 def test_a_comparison_tells_what_differs(make_two):
     out = make_two[0].with_name("comparison.html")
     command = ["compare", *map(str, make_two), "--out", str(out), "--json"]
@@ -64,6 +65,7 @@ def test_a_comparison_of_one_run_is_refused(make_run):
         write_comparison([run, run.parent], run / "a.pdf")
 
 
+@pytest.mark.slow
 def test_a_comparison_takes_runs_of_which_parts_are_missing(make_two):
     (make_two[0] / "evaluation.npz").unlink()
     (make_two[1] / "metrics.csv").unlink()
@@ -73,6 +75,7 @@ def test_a_comparison_takes_runs_of_which_parts_are_missing(make_two):
     assert text.count("data:image/webp") == 3
 
 
+@pytest.mark.slow
 def test_errors_on_different_data_are_told_and_none_is_best(make_two, caplog):
     summary = json.loads((make_two[1] / "summary.json").read_text())
     (make_two[1] / "summary.json").write_text(json.dumps(summary | {"data": "b.nc"}))

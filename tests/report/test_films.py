@@ -27,6 +27,7 @@ def test_without_script_one_frame_is_seen(whole_run):
     assert '<div class="controls" hidden>' in text
 
 
+@pytest.mark.slow
 def test_problems_without_time_have_no_film(make_run):
     run = make_run(n=100, n_in=0, n_out=1)
     assert frames_of(read_run_folder(run).predictions) == []

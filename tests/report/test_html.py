@@ -308,6 +308,7 @@ def test_predictions_of_any_size_do_not_cost_the_report(make_run, value):
     assert "linear extrapolation" in write_report(run).read_text()
 
 
+@pytest.mark.slow
 def test_a_picture_that_fails_is_named(make_run, monkeypatch, caplog):
     run = make_run(dim=1, n=50, n_out=2)
     monkeypatch.setattr("nfsgeo.report.curves._unseen_curves", lambda run: 1 / 0)

@@ -260,6 +260,7 @@ def texts(figure: Figure) -> list[Text]:
     return [each for each in shown if each not in ticks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [(1, 1), (10, 1), (40, 1), (1, 10), (3, 1)])
 def test_labels_stay_apart(lengths):
     domain = Domain((0.0, 0.0), lengths, (False, False))

@@ -52,6 +52,7 @@ def fitted(u: Any, **more: Any) -> tuple[StationReferences, Batch]:
     return StationReferences(used, season, mesh, 3, **more), batch
 
 
+@pytest.mark.slow
 def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height():
     u = SEASON.copy()
     u[:, 3] = np.nan  # a station that was never observed
@@ -61,6 +62,7 @@ def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height():
     torch.testing.assert_close(field, expected, atol=0.02, rtol=0)
 
 
+@pytest.mark.slow
 def test_anomalies_of_an_autoregression_decay_as_they_should():
     u, random = np.zeros((1500, 30)), np.random.default_rng(3)
     for step in range(1, 1500):
@@ -87,6 +89,7 @@ def test_trees_find_what_no_regression_does():
     assert of.pop("boosting").std() < 0.7 * min(each.std() for each in of.values())
 
 
+@pytest.mark.slow
 def test_stations_at_one_place_have_climatologies_of_their_own(monkeypatch):
     monkeypatch.setitem(globals(), "POINTS", POINTS[[0, 0, *range(2, 30)]])
     u = SEASON + 3 * (np.arange(30) == 1)
@@ -96,6 +99,7 @@ def test_stations_at_one_place_have_climatologies_of_their_own(monkeypatch):
     torch.testing.assert_close(field, expected, atol=0.05, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unobserved", [0.0, 0.1])
 def test_models_know_the_climatology_of_each_of_two_stations_at_one_place(
     monkeypatch, unobserved
@@ -116,6 +120,7 @@ def test_models_know_the_climatology_of_each_of_two_stations_at_one_place(
     np.testing.assert_allclose(ahead[..., 0], u[-3:].T, atol=8)
 
 
+@pytest.mark.slow
 def test_a_series_that_some_stations_leave_for_a_while():
     u = (SEASON + np.random.default_rng(7).normal(size=SEASON.shape))[:300]
     u[90:130, :15] = u[-30:, 15:20] = np.nan

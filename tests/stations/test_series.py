@@ -56,6 +56,7 @@ def test_a_climatology_is_linear_between_phases_and_repeats():
     assert at_times(table, cycles, times[:8].view(2, 4)).shape == (1, 2, 4, 1)
 
 
+@pytest.mark.slow
 def test_a_season_is_found_at_every_station(tmp_path, places):
     days = np.arange(1200)
     phase = 2 * np.pi * days * DAY / YEAR
@@ -96,6 +97,7 @@ def test_a_sharp_daily_cycle_is_kept(tmp_path, places):
     assert errors[0] < 1.02 * errors[1]
 
 
+@pytest.mark.slow
 def test_weekends_differ_where_training_has_some(tmp_path, places):
     random, hours = np.random.default_rng(4), np.arange(60 * 24)
     weekday = (hours // 24 + 3) % 7 < 5  # 1970 began on a Thursday
@@ -109,6 +111,7 @@ def test_weekends_differ_where_training_has_some(tmp_path, places):
     assert error.mean() < 0.3
 
 
+@pytest.mark.slow
 def test_a_static_input_tells_the_level_of_a_station_without_values(tmp_path, places):
     height = np.random.default_rng(2).uniform(0, 3, STATIONS)
     noise = np.random.default_rng(1).standard_normal((STATIONS, 1000))
@@ -119,6 +122,7 @@ def test_a_static_input_tells_the_level_of_a_station_without_values(tmp_path, pl
     assert float(found.table[5, 0, 0]) == pytest.approx(20 - 6.5 * height[5], abs=0.5)
 
 
+@pytest.mark.slow
 def test_an_autoregression_is_found(tmp_path, places):
     random, steps = np.random.default_rng(3), 2000
     u = np.zeros((STATIONS, steps))
@@ -199,6 +203,7 @@ def test_a_smooth_series_is_trained_as_others_are(tmp_path, places):
     assert made.config.optimiser.lr == 7e-3
 
 
+@pytest.mark.slow
 def test_a_component_that_never_changes_is_predicted_as_it_is(tmp_path, places):
     random = np.random.default_rng(9)
     u = random.standard_normal((STATIONS, 300, 2))

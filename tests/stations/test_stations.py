@@ -99,6 +99,7 @@ def test_held_out_stations_are_never_seen(months, settings, refuses):
         refuses("data.hold_out=", nfsgeo.prepare, table, held | also)
 
 
+@pytest.mark.slow
 def test_a_held_out_station_is_unseen_where_another_is_observed(months, settings):
     table = write_table(Path("a.csv"), months)
     frame = pandas.read_csv(table, dtype={"station": str})

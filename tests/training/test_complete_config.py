@@ -175,6 +175,7 @@ def test_samples_take_turns_on_meshes(waves):
     assert len({pos.tobytes() for pos in meshes}) == 3
 
 
+@pytest.mark.slow
 def test_the_typical_number_of_points_does_not_depend_on_the_order(tmp_path):
     """One sample of few points decides neither the grid nor the radius."""
     rng, sizes = np.random.default_rng(0), [9, 60, 70, 80, 90, 60, 70]

@@ -100,6 +100,7 @@ def test_shipped_models_predict_as_before(name):
     assert predicted(name) == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_same_fields_in_three_forms_give_the_same_run(tmp_path):
     fields, errors = waves(1), []
     names = {f"model.settings.{key}": value for key, value in SMALL.items()}

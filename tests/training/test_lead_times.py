@@ -123,6 +123,7 @@ def test_windows_of_the_test_part_may_reach_further(tiny):
     assert np.isfinite(found.pooled()["model"]["mae"])
 
 
+@pytest.mark.slow
 def test_a_file_of_forcings_has_them_at_the_times_that_are_asked_for(tiny):
     forcing = np.broadcast_to(np.sin(UNEQUAL), (10, 16, 12))
     data = unequal(forcing=forcing, forcing_names=["sun"])

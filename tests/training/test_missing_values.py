@@ -111,6 +111,7 @@ def test_absent_sensors_are_no_points_of_a_window(sensors):
             assert everywhere.mesh == 0
 
 
+@pytest.mark.slow
 def test_a_run_with_sensors_that_appear_and_vanish(sensors, tiny):
     chosen = tiny | {"data.n_in": 2, "data.n_out": 2, "data.window_stride": 1}
     root = run_on(sensors, Path("run"), chosen)
@@ -150,6 +151,7 @@ def test_a_part_without_values_is_refused(part, samples, tiny):
         nfsgeo.prepare(data, tiny)
 
 
+@pytest.mark.slow
 def test_nothing_is_scored_without_values(waves, gaps, tiny):
     run = run_on(gaps, Path("run"), tiny | {"trainer.epochs": 1})
     with pytest.raises(UserError, match="without any value of u to predict"):
@@ -216,6 +218,7 @@ def test_a_component_that_a_part_lacks(part, tiny, caplog):
     assert again["test"] == found["test"]
 
 
+@pytest.mark.slow
 def test_a_rollout_of_as_many_steps_has_the_same_errors(tiny):
     """Also where points without any value are left out."""
     u, pos = waves_of(40)

@@ -43,6 +43,7 @@ def tiny() -> dict[str, Any]:
     return sizes | {"trainer.epochs": 3, "trainer.device": "cpu"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SMALL)
 def test_every_model_trains_and_predicts(train, model):
     run = train("run", chosen(model))

@@ -40,6 +40,7 @@ def settings(tiny: dict[str, Any]) -> dict[str, Any]:
     return tiny | SIZES | {"model.name": "nfs"}
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_walls(settings):
     data = chambers(Path("a.nc"), CHAMBERS)
     settings |= {"data.boundary_inputs": True, "trainer.epochs": 1}

@@ -165,6 +165,7 @@ def step(forecaster: Any, x: torch.Tensor, **edges: Any) -> torch.Tensor:
     return forecaster.model(x, graphs.pos, graphs=graphs)
 
 
+@pytest.mark.slow
 def test_dcrnn_is_its_cells_on_the_graph():
     """By hand, with the same gradients; weights and directions of edges matter."""
     experiment = nfsgeo.prepare(roads(), SIZES | {"model.name": "dcrnn"})

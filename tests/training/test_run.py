@@ -67,6 +67,7 @@ def test_a_checkpoint_from_before_a_setting_was_there(run):
         assert torch.equal(restored[name.removeprefix("forecaster.")], value), name
 
 
+@pytest.mark.slow
 def test_a_checkpoint_from_before_layers_were_factorised(train):
     blocks = {"model.settings.factorised": False, "model.settings.skip": False}
     run = train("old", blocks).paths
@@ -149,6 +150,7 @@ def test_precision(train, precision):
     assert other != single
 
 
+@pytest.mark.slow
 def test_few_points_are_interpolated_by_kriging_also_after_restoring(train):
     run = train("sparse", {"data.points": 20, "data.query_points": 40})
     forecaster = run.experiment.forecaster

@@ -26,6 +26,7 @@ def other() -> Path:
     return fields.write(Path("other.nc"))
 
 
+@pytest.mark.slow
 def test_weights_and_scales_are_taken_for_other_points_and_times(run, tiny, other):
     where = os.path.relpath(run.root)
     mine = nfsgeo.prepare(other, tiny | {"model.start_from": where})

@@ -37,6 +37,7 @@ def test_a_service_that_refuses_a_run_is_a_user_error(train, monkeypatch, refuse
     refuses(r"trainer\.logger=csv \(no key\)", train, "run", {"trainer.logger": "csv"})
 
 
+@pytest.mark.slow
 def test_accumulated_gradients_are_those_of_larger_batches(train):
     chosen = {"data.max_train": 12, "trainer.epochs": 2, "optimiser.eps": 1e-3}
     one = train("one", chosen | {"data.batch_size": 4})
@@ -146,6 +147,7 @@ def test_a_trainer_of_ones_own(train, tiny):
     assert found == pytest.approx(run.rmse()[-1], rel=0.01)
 
 
+@pytest.mark.slow
 def test_lightnings_own_checkpoints_make_their_folder(waves, tiny):
     kept = ModelCheckpoint(dirpath=Path("kept"), monitor="valid_rmse")
     experiment = nfsgeo.prepare(nfsgeo.open(waves), tiny)

@@ -168,6 +168,7 @@ def test_several_series_stay_whole_unless_told_otherwise():
         assert set(used.windows("test").samples) == set(range(5))
 
 
+@pytest.mark.slow
 def test_windows_of_a_sample_cycle_through_the_point_sets(waves):
     chosen = {"data.file": str(waves), "data.points": 20, "data.window_stride": 2}
     train = prepare(load_config(overrides=chosen)).data.parts["train"]

@@ -76,6 +76,7 @@ def changed_weights(path: Path) -> None:
     torch.save(checkpoint, path)
 
 
+@pytest.mark.slow
 def test_results_of_weights_that_are_no_longer_there(run, waves, command, caplog):
     before = nfsgeo.evaluate(run)
     assert before["weights"] == open_run(run).forecaster.digest and run.unseen.exists()

@@ -71,6 +71,7 @@ SPOILT: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoilt", SPOILT)
 def test_checkpoints_of_other_types_or_sizes(spoilt, trained, tmp_path, refuses):
     run = RunPaths(Path(shutil.copytree(trained.root, tmp_path / "run")))

@@ -222,6 +222,7 @@ def test_pipes_and_devices(tmp_path, one_line):
         nfsgeo.open(tmp_path)  # a folder of tables and pipes
 
 
+@pytest.mark.slow
 def test_pipes_in_lists_runs_and_suites(tmp_path, one_line, trained, waves):
     os.mkfifo("2")
     Path("x.case").write_text(f"{CASE}GEOMETRY\nmodel: 2\n")

@@ -204,6 +204,7 @@ def test_values_that_hdf5_marks_as_missing(attrs, dtype, tmp_path):
     np.testing.assert_array_equal(found[rest], stored[rest])
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(KINDS).flatmap(
         lambda kind: any_arrays(kind, array_shapes(min_dims=2, max_dims=4, max_side=5))

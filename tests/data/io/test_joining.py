@@ -182,6 +182,7 @@ def test_samples_have_the_same_times_and_grid_but_for_rounding(
             assert "other grid" in message
 
 
+@pytest.mark.slow
 def test_files_of_other_units_or_domains_are_refused(grid_case, tmp_path, one_line):
     first = grid_case.make(units={"u": "K"}).write(tmp_path / "first.nc")
     for options, words in (

@@ -214,6 +214,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(name=st.sampled_from(sorted(MADE)), data=st.data())
 def test_damaged_files_are_read_or_refused(name, data, tmp_path):

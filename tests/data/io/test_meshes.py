@@ -91,6 +91,7 @@ def test_points_or_cells_have_to_be_chosen(tmp_path, one_line):
     assert "no data at" in one_line(nfsgeo.data.open, saved(tmp_path / "c.vtu"))
 
 
+@pytest.mark.slow
 @FAST
 @given(
     kind=st.sampled_from(["i4", "i8", "u1", "f8"]),

@@ -143,6 +143,7 @@ def test_quantities_are_no_samples(name, tmp_path, one_line):
     assert fields.read(0, slice(None)).tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     name=st.sampled_from(["case", "sim_id", "Re", "q", "trajectory", "id"]),

@@ -97,6 +97,7 @@ def check(file: Fields, rows: np.ndarray, name: str = "u") -> None:
 sizes = st.tuples(st.integers(2, 8), st.integers(1, 5), st.integers(0, 99))
 
 
+@pytest.mark.slow
 @FAST
 @given(size=sizes, data=st.data())
 def test_names_and_order_change_nothing(tmp_path, size, data):
@@ -128,6 +129,7 @@ def test_names_that_say_nothing_have_to_be_explained(tmp_path, size, names, one_
         check(file, rows, names[3])
 
 
+@pytest.mark.slow
 @FAST
 @given(size=sizes, data=st.data())
 def test_rows_that_are_missing_are_gaps_and_those_there_twice_are_named(
@@ -335,6 +337,7 @@ def test_units_with_a_slash_and_a_field_called_z(tmp_path):
         assert file.component_names == ["u", "z_field"] and file.domain.dim == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [[], ["x", "y"], ["x", "y", "t"]])
 def test_many_columns_are_answered_in_short(tmp_path, one_line, ahead):
     names = [f"sensor_{number:06d}" for number in range(200)]
@@ -372,6 +375,7 @@ def test_points_that_move(tmp_path, one_line):
             assert file.component_names == [name, "u"]
 
 
+@pytest.mark.slow
 def test_a_large_table_is_read_in_little_memory(tmp_path):
     """In at most four times that of the table."""
     places, t = np.random.default_rng(0).random((100, 2)), np.arange(2000) / 2

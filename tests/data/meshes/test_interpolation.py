@@ -110,6 +110,7 @@ def bumps(axis: np.ndarray, ratio: float, *, periodic: bool = True) -> Fields:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(8, 300), st.floats(0.05, 0.99))
 def test_band_limited_fields_are_known_between_the_points(num, ratio):

@@ -86,6 +86,7 @@ def stress_error(
     return found, float(np.sqrt(np.mean((found - wanted) ** 2)))
 
 
+@pytest.mark.slow
 def test_manufactured_solution(orders):
     displacements, stresses = [], []
     for resolution in (12, 24):

@@ -96,6 +96,7 @@ def test_shock_tubes(tube, axis):
     assert errors[1] < 0.75 * errors[0]
 
 
+@pytest.mark.slow
 def test_second_order_where_the_flow_is_smooth():
     """A wave of the density that moves along the diagonal, for one period."""
     errors = []
@@ -135,6 +136,7 @@ def test_units():
     assert_close(later(field * units, 0.05), later(field) * units)
 
 
+@pytest.mark.slow
 def test_conserves_and_stays_positive():
     found = Euler().solve(1, range(2), resolution=40, num_steps=21)
     total = to_conserved(found.u.movedim(4, 0)).mean(dim=(3, 4))

@@ -259,6 +259,7 @@ def test_heat_with_circulation():
 # The samples.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1, 2, 4])
 def test_accuracy_of_the_shipped_solver(number):
     made = problem(number)

@@ -95,6 +95,7 @@ def test_accuracy_at_the_end_of_the_long_horizon():
     assert error < 5e-9
 
 
+@pytest.mark.slow
 def test_fourth_order_in_time(orders):
     equation = NavierStokes()
     reference, *found = (

@@ -160,6 +160,7 @@ def steady_forces(side: int) -> Array:
     return np.asarray(-2 * force / (0.2**2 * 2 * RADIUS))
 
 
+@pytest.mark.slow
 def test_steady_benchmark():
     drag, lift = steady_forces(12)
     assert drag == pytest.approx(5.57953523384, rel=0.005)
