@@ -266,6 +266,8 @@ def predict(
         )
         for name, (attributes, _) in further.items():
             predicted.dataset[name].attrs.update(attributes)
+        if standard := file.dataset["x"].attrs.get("standard_name"):
+            predicted.dataset["x"].attrs["standard_name"] = standard
         if target is not None:
             predicted = nfsgeo.data.open(predicted.write(target))
         about = {"provenance": json.dumps(provenance)}  # not all formats keep it

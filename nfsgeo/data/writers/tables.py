@@ -50,7 +50,10 @@ def _write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
 def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
     """Names of the columns, which have to be read back as what they are."""
     ahead = ["sample"] * (fields.num_samples > 1) + ["time"]
-    ahead += [STATION] * bool(fields.stations()) + [*fields.space]
+    space = [*fields.space]
+    if fields.dataset["x"].attrs.get("standard_name") == "longitude":
+        space[:2] = ["lon", "lat"][: len(space)]
+    ahead += [STATION] * bool(fields.stations()) + space
     names = marked_names(fields, out, ahead)
     for name in names:
         if role_of(name) or {*name} & {*",;\t"}:

@@ -6,6 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,3 +173,17 @@ def test_numbers_of_samples_become_static_inputs(tmp_path, ending):
     assert back.static_names == ["k"]
     for sample in range(3):
         np.testing.assert_allclose(back.read_static(sample), 1.5 + sample)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_longitudes_keep_their_name(tmp_path, ending):
+    rows = ["time,station,lon,lat,temperature"]
+    for day in range(4):
+        rows += [f"{day},{s},{5.5 + s},{50.5 - s},{day + s}" for s in range(3)]
+    (tmp_path / "in.csv").write_text("\n".join(rows))
+    fields = nfsgeo.open(nfsgeo.open(tmp_path / "in.csv").write(tmp_path / "a.nc"))
+    out = fields.write(tmp_path / f"out.{ending}")
+    table = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert list(table) == ["time", "station", "lon", "lat", "temperature"]
+    again = nfsgeo.open(out)
+    np.testing.assert_allclose(again.coordinates(0), fields.coordinates(0))
