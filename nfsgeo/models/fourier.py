@@ -160,7 +160,8 @@ class NFSSettings(FourierSettings, InterpolationSettings):
             depends on that of its coefficient, which Layer-Norm hides.
         kernel: see :class:`InterpolationSettings`; ``None`` for ``channel`` in one
             dimension, where it is worth its cost, and ``none`` in more.
-        latent: see :class:`InterpolationSettings`.
+        latent: see :class:`InterpolationSettings`; ``None`` for true in one and two
+            dimensions.
         point_channels: likewise; ``None`` for 32 in more than one dimension, else 0.
         neighbours: likewise; ``None`` for 8 in more than one dimension, else 0.
         margin: likewise.
@@ -174,7 +175,7 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     norm: Literal["element", "channel", "none"] | None = None  # type: ignore[assignment]
     time: Literal["tokens", "channels"] | None = None  # type: ignore[assignment]
     kernel: KernelName | None = None  # type: ignore[assignment]
-    latent: bool = True
+    latent: bool | None = None  # type: ignore[assignment]
     margin: NonNegativeFloat = 0.25
     point_channels: NonNegativeInt | None = None  # type: ignore[assignment]
     neighbours: NonNegativeInt | None = None  # type: ignore[assignment]
@@ -184,6 +185,7 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     def completed(self, problem: Problem) -> Self:
         """Return the settings with the values of ``None`` filled in."""
         defaults: dict[str, Any] = {"norm": "channel" if problem.has_time else "none"}
+        defaults["latent"] = problem.domain.dim < 3
         if problem.domain.curved:
             defaults |= ON_SPHERE
         else:

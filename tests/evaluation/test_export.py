@@ -59,6 +59,7 @@ def test_equals_the_model_on_graded_meshes(dim):
     box = Domain.unit(dim, periodic=False)
     data = nfsgeo.from_arrays(u, pos, static=a, static_names=["a"], domain=box)
     sizes = {"width": 8, "modes": 2, "depth": 1, "point_channels": 6, "messages": 5}
+    sizes |= {"latent": True}
     settings = {f"model.settings.{key}": value for key, value in sizes.items()}
     settings |= {"trainer.epochs": 1, "trainer.logger": "none"}
     run = nfsgeo.fit(nfsgeo.prepare(data, settings), Path("graded"))
