@@ -24,9 +24,6 @@ KEPT = 0.1
 # to full strength. Evenly drawn points have occupancy 1 with a standard deviation of
 # 0.5 / sqrt(n), of which NOISE allows four.
 GRADED, RANGE, NOISE = 0.8, 0.3, 4 * 0.5
-# Gain in occupancy, as a share of the largest possible, at which the map begins and at
-# which it has full strength. Maps of axes cannot separate several fine regions.
-WORTH, FULL_WORTH = 0.65, 0.75
 # Kolmogorov distance from the uniform distribution at which the map of an axis begins,
 # and at which it has full strength.
 EVEN, UNEVEN = 0.05, 0.15
@@ -44,10 +41,8 @@ class LatentCoordinates:
     length :math:`L_a`, a monotone cubic interpolant of its quantiles. The strength
     :math:`w` depends on the :func:`occupancy` and on the distribution. It is 0 for
     evenly drawn points, for which the map is the identity, and 0.9 if most points lie
-    in a small part of the box. It is 0, too, if the map would leave many cells empty,
-    as with several bodies or points on a surface in space. Periodic axes are mapped
-    periodically. The order of the points does not matter, and the map converges as
-    points of one density are added.
+    in a small part of the box. Periodic axes are mapped periodically. The order of the
+    points does not matter, and the map converges as points of one density are added.
 
     An equispaced grid in latent coordinates is fine where points are dense. Other
     models get such grids from optimal transport ("Geometry Aware Operator Transformer",
@@ -88,22 +83,13 @@ class LatentCoordinates:
             return cls(domain)
         axes = [*zip(points.T, domain.lengths, domain.periodic, strict=True)]
         parts = [strength * _unevenness(x / length) for x, length, _ in axes]
-
-        def made(share: float) -> LatentCoordinates:
-            if not share or not any(parts):
-                return cls(domain)
-            knots = (
-                _knots(x, length, periodic, num, share * part)
-                for (x, length, periodic), part in zip(axes, parts, strict=True)
-            )
-            return cls(domain, tuple(knots))
-
-        whole = made(1.0)
-        mapped = whole(place)
-        possible = _largest_occupancy(mapped, domain) - filled
-        gain = (occupancy(mapped, domain) - filled) / max(possible, 1 / len(points))
-        share = min(1.0, max(0.0, (gain - WORTH) / (FULL_WORTH - WORTH)))
-        return whole if share == 1 else made(share)
+        if not any(parts):
+            return cls(domain)
+        knots = tuple(
+            _knots(x, length, periodic, num, part)
+            for (x, length, periodic), part in zip(axes, parts, strict=True)
+        )
+        return cls(domain, knots)
 
     @property
     def identity(self) -> bool:
@@ -153,34 +139,15 @@ def occupancy(pos: Tensor, domain: Domain) -> float:
         pos: Points of one sample ``[n, d]`` in the box.
         domain: The box.
     """
-    cell, shape = _cells(pos, domain)
-    strides = torch.tensor([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
-    return _occupied(len((cell * strides).sum(1).unique()), len(pos), shape)
-
-
-def _largest_occupancy(pos: Tensor, domain: Domain) -> float:
-    """Return the occupancy that points of the same coordinates on each axis may have.
-
-    It is below 1 where points lie on few lines.
-    """
-    cell, shape = _cells(pos, domain)
-    reached = math.prod(len(column.unique()) for column in cell.unbind(1))
-    return _occupied(-reached * math.expm1(-len(pos) / reached), len(pos), shape)
-
-
-def _cells(pos: Tensor, domain: Domain) -> tuple[Tensor, list[int]]:
-    """Return the cell of each point ``[n, d]`` in a grid of about n, and its shape."""
-    spacing = (domain.volume / len(pos)) ** (1 / domain.dim)
-    shape = [max(1, round(length / spacing)) for length in domain.lengths]
+    num, lengths = len(pos), domain.lengths
+    spacing = (domain.volume / num) ** (1 / domain.dim)
+    shape = [max(1, round(length / spacing)) for length in lengths]
     low = pos.new_tensor(domain.lower)
-    place = (pos - low) / pos.new_tensor(domain.lengths) * pos.new_tensor(shape)
-    return place.long().clamp_min(0).minimum(torch.tensor(shape) - 1), shape
-
-
-def _occupied(cells: float, num: int, shape: list[int]) -> float:
-    """Return the occupancy of a grid of which so many cells hold points."""
+    place = (pos - low) / pos.new_tensor(lengths) * pos.new_tensor(shape)
+    cell = place.long().clamp_min(0).minimum(torch.tensor(shape) - 1)
+    strides = torch.tensor([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
     total = math.prod(shape)
-    return cells / total / -math.expm1(-num / total)
+    return len((cell * strides).sum(1).unique()) / total / -math.expm1(-num / total)
 
 
 def _unevenness(x: np.ndarray) -> float:

@@ -55,8 +55,6 @@ def test_grids_give_the_identity(shape, periodic):
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 def test_graded_points_fill_more_of_the_latent_box(domain):
     pos = graded(domain, 2000)
-    if domain.dim == 3:  # maps of axes suit coordinates that are independent
-        pos = torch.from_numpy(np.random.default_rng(0).random((2000, 3)) ** 3)
     latent = LatentCoordinates.of(pos, domain)
     before, after = occupancy(pos, domain), occupancy(latent(pos), domain)
     assert not latent.identity
@@ -88,29 +86,6 @@ def test_order_origin_and_units_do_not_matter(domain):
     other = Domain(*ends, domain.periodic)
     scaled = LatentCoordinates.of(1e3 * pos - 7, other)(1e3 * pos - 7)
     torch.testing.assert_close((scaled + 7) / 1e3, image, rtol=1e-9, atol=1e-9)
-
-
-def around(centre: tuple[float, ...], num: int, seed: int) -> Tensor:
-    """Points whose distances from a body at ``centre`` grow geometrically."""
-    rng, dim = np.random.default_rng(seed), len(centre)
-    away = rng.standard_normal((8 * num, dim))
-    apart = np.exp(rng.uniform(np.log(0.003), np.log(0.8), (8 * num, 1)))
-    pos = centre + (0.03 + apart) * away / np.linalg.norm(away, axis=1, keepdims=True)
-    return torch.from_numpy(pos[((pos > 0) & (pos < 1)).all(1)][:num])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_map_that_leaves_the_points_uneven(seed):
-    """It is for one body, not for several ones, nor for a surface in space."""
-    plane, space = Domain.unit(2, periodic=False), Domain.unit(3, periodic=False)
-    one = around((0.5, 0.5), 1600, seed)
-    assert not LatentCoordinates.of(one, plane).identity
-    centres = (0.2, 0.8), (0.5, 0.3), (0.8, 0.6)
-    several = [around(centre, 600, seed) for centre in centres]
-    assert LatentCoordinates.of(torch.cat(several), plane).identity
-    away = np.random.default_rng(seed).standard_normal((2000, 3))
-    surface = 0.5 + 0.3 * away / np.linalg.norm(away, axis=1, keepdims=True)
-    assert LatentCoordinates.of(torch.from_numpy(surface), space).identity
 
 
 def test_periodic_axes_have_no_seam():
@@ -184,11 +159,11 @@ def mesh_lines(num: int, lines: int) -> Tensor:
 
 
 def on_walls(num: int, seed: int) -> Tensor:
-    """Graded points of which a tenth each lie on two walls and on a line."""
+    """Graded points of which a tenth each lie on two walls, and a third on a line."""
     rng = np.random.default_rng(seed)
     pos = np.array([0.0, 2.5]) + [16.0, 8.0] * (rng.random((num, 2)) - 0.5) ** 5
     pos[: num // 10, 1], pos[num // 10 : num // 5, 1] = 2.0, 3.0
-    pos[-num // 10 :, 0] = 0.3
+    pos[-num // 3 :, 0] = 0.3
     return torch.from_numpy(pos)
 
 

@@ -57,14 +57,12 @@ def test_every_point_has_neighbours_on_the_grid(name, num_points):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_the_grid_follows_points_of_a_graded_mesh(dim):
-    p = replace(problem(num_points=600), domain=Domain.unit(dim, periodic=False))
-    small = {"width": 4, "depth": 1, "grid": 4, "modes": 2}
-    assert build_model("nfs", p, small).settings.latent == (dim < 3)
-    model = build_model("nfs", p, small | {"latent": True})
-    pos = torch.rand(600, dim, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(model.connect(pos).latent, pos)
-    assert (model.connect(pos**4).latent - pos**4).abs().max() > 0.1
+def test_latent_coordinates_are_for_at_most_two_dimensions(dim):
+    """By default, since in three a surface would look graded."""
+    p = replace(problem(num_points=300), domain=Domain.unit(dim, periodic=False))
+    model = build_model("nfs", p, {"width": 4, "depth": 1, "grid": 4, "modes": 2})
+    graphs = model.connect(torch.rand(300, dim) ** 4)
+    assert (graphs.nodes is not None) == model.settings.latent == (dim < 3)
 
 
 @pytest.mark.parametrize("rows", [10, 70, 10**6], ids=["single", "some", "all"])

@@ -145,7 +145,7 @@ def test_boundary_inputs_need_types_or_cells(around_bodies):
 
 
 def test_the_shape_of_a_mesh_may_be_the_only_input(tiny):
-    """Of steady fields; a user who gives no input is told so."""
+    """Steady fields are predicted from it, and who gives no input is told so."""
     pos, u, cells = [], [], []
     for radius in np.linspace(0.1, 0.2, 6):
         angle, apart = np.meshgrid(np.linspace(0, 2 * np.pi, 17)[:-1], np.arange(4))
