@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 
 import numpy as np
 import torch
 from scipy.interpolate import PchipInterpolator
+from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
 from nfsgeo.errors import UserError
@@ -24,6 +28,10 @@ KEPT = 0.1
 # to full strength. Evenly drawn points have occupancy 1 with a standard deviation of
 # 0.5 / sqrt(n), of which NOISE allows four.
 GRADED, RANGE, NOISE = 0.8, 0.3, 4 * 0.5
+# Growth of the filled part of the box, over that which independent coordinates allow,
+# at which the map begins and at which it has full strength. Maps of axes cannot
+# separate several fine regions. It is measured on a grid of CELLS cells.
+WORTH, FULL_WORTH, CELLS = 0.66, 0.73, 4096
 # Kolmogorov distance from the uniform distribution at which the map of an axis begins,
 # and at which it has full strength.
 EVEN, UNEVEN = 0.05, 0.15
@@ -41,8 +49,10 @@ class LatentCoordinates:
     length :math:`L_a`, a monotone cubic interpolant of its quantiles. The strength
     :math:`w` depends on the :func:`occupancy` and on the distribution. It is 0 for
     evenly drawn points, for which the map is the identity, and 0.9 if most points lie
-    in a small part of the box. Periodic axes are mapped periodically. The order of the
-    points does not matter, and the map converges as points of one density are added.
+    in a small part of the box. It is 0, too, if the map would leave a large part of the
+    box empty, as with several bodies. Periodic axes are mapped periodically. The order
+    of the points does not matter, and the map converges as points of one density are
+    added.
 
     An equispaced grid in latent coordinates is fine where points are dense. Other
     models get such grids from optimal transport ("Geometry Aware Operator Transformer",
@@ -85,11 +95,18 @@ class LatentCoordinates:
         parts = [strength * _unevenness(x / length) for x, length, _ in axes]
         if not any(parts):
             return cls(domain)
-        knots = tuple(
-            _knots(x, length, periodic, num, part)
-            for (x, length, periodic), part in zip(axes, parts, strict=True)
-        )
-        return cls(domain, knots)
+
+        def fitted(share: float) -> LatentCoordinates:
+            knots = (
+                _knots(x, length, periodic, num, share * part)
+                for (x, length, periodic), part in zip(axes, parts, strict=True)
+            )
+            return cls(domain, tuple(knots))
+
+        strongest = fitted(1.0)
+        growth = _growth(place, strongest(place), domain)
+        share = min(1.0, (growth - WORTH) / (FULL_WORTH - WORTH))
+        return cls(domain) if share <= 0 else strongest if share == 1 else fitted(share)
 
     @property
     def identity(self) -> bool:
@@ -148,6 +165,48 @@ def occupancy(pos: Tensor, domain: Domain) -> float:
     strides = torch.tensor([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
     total = math.prod(shape)
     return len((cell * strides).sum(1).unique()) / total / -math.expm1(-num / total)
+
+
+def _growth(pos: Tensor, mapped: Tensor, domain: Domain) -> float:
+    r"""Return the growth of the filled part of the box by a map of its axes.
+
+    The filled part is :math:`\int (1 - e^{-\rho(x)}) \, dx` for a density of mean 1.
+    The growth is divided by that of points whose coordinates are drawn independently of
+    each other from those of the ``mapped`` points.
+    """
+    num = round(CELLS ** (1 / domain.dim))
+    modes = ["wrap" if periodic else "reflect" for periodic in domain.periodic]
+    # Half the spacing of the points, in cells.
+    width = max(0.7, num * len(pos) ** (-1 / domain.dim) / 2)
+    smoothed = partial(gaussian_filter, sigma=width, mode=modes)
+    # The expectation of 1 - exp(-density) at points that are drawn with density 1.
+    point = np.zeros((num,) * domain.dim)
+    point[(num // 2,) * domain.dim] = point.size / len(pos)
+    noise = -np.expm1(-smoothed(point)).sum() * len(pos) / point.size
+    before, after = (smoothed(_density(each, domain, num)) for each in (pos, mapped))
+    axes = {*range(domain.dim)}
+    along = (after.mean(axis=(*(axes - {axis}),), keepdims=True) for axis in axes)
+    independent = noise * prod(along)
+    first, last, most = (-np.expm1(-x).mean() for x in (before, after, independent))
+    return float((last - first) / max(most - first, 1 / CELLS))
+
+
+def _density(pos: Tensor, domain: Domain, num: int) -> np.ndarray:
+    """Return the density of points, of mean 1, on a grid of ``num`` cells per axis.
+
+    A point counts for the nearest cells by linear weights.
+    """
+    shape = (num,) * domain.dim
+    place = (pos.numpy() - domain.lower) / domain.lengths * num - 0.5
+    first = np.floor(place)
+    counts = np.zeros(shape).ravel()
+    for corner in itertools.product((0, 1), repeat=domain.dim):
+        weight = np.abs(1 - np.array(corner) - (place - first)).prod(axis=1)
+        cell = first.astype(int) + corner
+        cell = np.where(domain.periodic, cell % num, cell.clip(0, num - 1))
+        index = np.ravel_multi_index(tuple(cell.T), shape)
+        counts += np.bincount(index, weight, counts.size)
+    return counts.reshape(shape) * (counts.size / len(pos))
 
 
 def _unevenness(x: np.ndarray) -> float:

@@ -88,6 +88,46 @@ def test_order_origin_and_units_do_not_matter(domain):
     torch.testing.assert_close((scaled + 7) / 1e3, image, rtol=1e-9, atol=1e-9)
 
 
+def around(centres: list[tuple[float, ...]], num: int, seed: int) -> Tensor:
+    """Points whose distances from bodies at the ``centres`` grow geometrically."""
+    rng, dim = np.random.default_rng(seed), len(centres[0])
+    away = rng.standard_normal((40 * num, dim))
+    apart = np.exp(rng.uniform(np.log(0.003), np.log(0.8), (len(away), 1)))
+    away *= (0.03 + apart) / np.linalg.norm(away, axis=1, keepdims=True)
+    pos = np.array(centres)[rng.integers(0, len(centres), len(away))] + away
+    return torch.from_numpy(pos[((pos > 0) & (pos < 1)).all(1)][:num])
+
+
+SEVERAL = {
+    "three bodies": [(0.2, 0.8), (0.5, 0.3), (0.8, 0.6)],
+    "on the diagonal": [(0.2, 0.2), (0.8, 0.8)],
+    "in space": [(0.2, 0.8, 0.3), (0.5, 0.3, 0.7), (0.8, 0.6, 0.5), (0.3, 0.3, 0.2)],
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("num", [1600, 6400])
+def test_no_map_where_it_would_leave_the_box_empty(num, seed):
+    """Maps of the axes suit one body, not several ones."""
+    for dim in (2, 3):
+        one, domain = [(0.5,) * dim], Domain.unit(dim, periodic=False)
+        assert not LatentCoordinates.of(around(one, num, seed), domain).identity
+    for centres in SEVERAL.values():
+        domain = Domain.unit(len(centres[0]), periodic=False)
+        assert LatentCoordinates.of(around(centres, num, seed), domain).identity
+
+
+@pytest.mark.parametrize("apart", np.linspace(0, 0.3, 13))
+def test_a_point_more_moves_the_map_little_between_one_body_and_two(apart):
+    """The strength of the map has no jump."""
+    domain = Domain.unit(2, periodic=False)
+    pos = around([(0.5 - apart, 0.5 - apart), (0.5 + apart, 0.5 + apart)], 600, 0)
+    whole, queries = LatentCoordinates.of(pos, domain), torch.rand(500, 2).double()
+    for changed in (pos[1:], pos[:-1], torch.cat([pos, pos[:1]])):
+        moved = LatentCoordinates.of(changed, domain)(queries) - whole(queries)
+        assert moved.abs().max() < 0.015
+
+
 def test_periodic_axes_have_no_seam():
     domain = Domain.unit(1)
     pos = domain.wrap(graded(domain, 3000) - 0.4)  # dense around the origin
