@@ -42,6 +42,8 @@ BY_TIME_STEP = {
     "model": "error_by_record",
     "persistence": "persistence_by_record",
     "linear_extrapolation": "linear_by_record",
+    "quadratic_extrapolation": "quadratic_by_record",
+    "cubic_extrapolation": "cubic_by_record",
 }
 
 # Arrays of evaluation.npz about a few stations, as many as a figure can show.

@@ -23,7 +23,7 @@ COMPONENTS = 3  # components shown
 Curve = tuple[Any, Any, Mapping[str, Any]]  # abscissae, ordinates, look
 METHODS: dict[str, dict[str, Any]] = {
     "model": {"color": COLOURS["model"], "marker": "o", "ms": 3},
-    "linear_extrapolation": {"color": COLOURS["second"], "ls": "--"},
+    "extrapolation": {"color": COLOURS["second"], "ls": "--"},
     "persistence": {"color": COLOURS["muted"], "ls": ":"},
 }
 BEST = {"ls": "", "marker": "o", "ms": 8, "mfc": "none", "color": COLOURS["second"]}
@@ -51,11 +51,15 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
     if e and e.moving and "model" in e.error_by_time_step:
         caption = "The MAE at each predicted time step is the mean over the test set."
         (leads, label), errors = e.leads, e.error_by_time_step
+        # Of the extrapolations, the one of least error is shown.
+        fits = [name for name in errors if name.endswith("extrapolation")]
+        fits = sorted(fits, key=lambda name: float(np.nansum(errors[name])))[:1]
+        shown: dict[str, str] = {n: n for n in ("model", "persistence") if n in errors}
+        shown |= dict.fromkeys(fits, "extrapolation")
         panels = {
             f"MAE of {quantity}": {
-                name.replace("_", " "): (leads, errors[name][:, c], look)
-                for name, look in METHODS.items()
-                if name in errors
+                name.replace("_", " "): (leads, errors[name][:, c], METHODS[look])
+                for name, look in shown.items()
             }
             for c, quantity in enumerate(e.quantities[:COMPONENTS])
             if np.isfinite(errors["model"][:, c]).any()

@@ -16,6 +16,7 @@ from PIL import Image
 
 import nfsgeo
 from nfsgeo.report import write_report
+from nfsgeo.report.curves import error_pictures
 from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo.report.tables import error_tables, verdict
 
@@ -293,6 +294,21 @@ def test_signs_of_mathematics_in_names_are_letters(make_run, caplog, dim):
     page = write_report(run)
     assert (run / "figures" / "stations-vorticity.png").exists()
     assert not caplog.records and "could not be drawn" not in page.read_text()
+
+
+@pytest.mark.parametrize("best", ["linear", "cubic"])
+def test_the_best_extrapolation_is_drawn(make_run, best):
+    run = make_run(dim=1, n=50, n_out=2)
+
+    def changed(arrays: dict[str, Any]) -> None:
+        for name, error in {"linear": 0.2, "quadratic": 0.3, "cubic": 0.4}.items():
+            arrays[f"{name}_by_record"] = np.full(2, 0.1 if name == best else error)
+
+    change_arrays(run, changed)
+    pictures = {p.name: p for p in error_pictures(read_run_folder(run))}
+    (legend,) = pictures["error-in-time"].draw().legends
+    drawn = {text.get_text() for text in legend.get_texts()}
+    assert drawn == {"model", "persistence", f"{best} extrapolation"}
 
 
 @pytest.mark.slow
