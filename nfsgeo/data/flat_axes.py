@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xarray import Variable
 
-from nfsgeo.data.conventions import SPACE, Doubles
+from nfsgeo.data.conventions import SPACE, STATIC, STATION, Doubles
 from nfsgeo.data.fields import Fields
+from nfsgeo.geometry import Domain
 
-__all__ = ["has_extent", "with_flat_axes", "without_flat_axes"]
+__all__ = ["has_extent", "heights_as_input", "with_flat_axes", "without_flat_axes"]
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +70,39 @@ def without_flat_axes(fields: Fields) -> Fields:
         "%s: left out %s, along which the points lie in one place", fields.path, names
     )
     return replace(fields, dataset=dataset.assign_attrs({LEFT_OUT: json.dumps(flat)}))
+
+
+def heights_as_input(
+    fields: Fields, columns: Mapping[str, Any] | None, domain: Domain | None
+) -> Fields:
+    """Make heights of stations a static input ``height``, instead of the axis z.
+
+    These are named points with longitudes, of which no two differ in their height
+    alone. A warning tells of it.
+
+    Args:
+        fields: As a reader returns them.
+        columns: What users tell of columns. Where they name that of z it stays.
+        domain: The box that users give. One of three dimensions keeps z, too.
+    """
+    dataset = fields.dataset
+    in_space = "z" in (columns or {}) or (domain is not None and domain.dim > 2)
+    if in_space or fields.domain_is_known or {*SPACE, STATION} - {*dataset.variables}:
+        return fields
+    places = np.stack([dataset[axis].values for axis in SPACE[:2]])
+    longitudes = dataset["x"].attrs.get("standard_name") == "longitude"
+    if not longitudes or places.ndim != 2 or "height" in dataset:
+        return fields
+    if len(np.unique(places, axis=1).T) < places.shape[1]:
+        return fields
+    logger.warning(
+        "%s: heights of stations are the static input height; give z, as in "
+        "--columns z=NAME, for points in space",
+        fields.path,
+    )
+    height = dataset["z"].variable.copy()
+    height.attrs["role"] = STATIC
+    return replace(fields, dataset=dataset.drop_vars("z").assign(height=height))
 
 
 def _without_single_nodes(fields: Fields, shape: Sequence[int]) -> Fields:

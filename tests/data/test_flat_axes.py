@@ -120,3 +120,57 @@ def test_an_axis_of_one_node_is_no_axis(single, caplog):
     fields = nfsgeo.from_xarray(xarray.Dataset({"u": (tuple("xyz"), u)}, axes))
     assert fields.shape == tuple(n for n in shape if n > 1)
     np.testing.assert_allclose(fields.read(0, slice(None)).ravel(), u.ravel())
+
+
+NUM = 6
+DAYS = np.arange("2024-01-01", "2024-01-05", dtype="M8[D]").astype("M8[ns]")
+STATIONS = {
+    "lon": ("s", RNG.uniform(5, 10, NUM), {"standard_name": "longitude"}),
+    "lat": ("s", RNG.uniform(46, 48, NUM), {"standard_name": "latitude"}),
+    "alt": ("s", RNG.uniform(200, 3000, NUM), {"axis": "Z", "units": "m"}),
+    "name": ("s", [f"S{k}" for k in range(NUM)], {"cf_role": "timeseries_id"}),
+}
+OBSERVED = xarray.Dataset(
+    {"T": (("s", "time"), RNG.random((NUM, len(DAYS))))}, STATIONS | {"time": DAYS}
+)
+
+
+def as_netcdf(data, columns=None, domain=None):
+    data.to_netcdf("stations.nc")
+    return nfsgeo.open("stations.nc", columns=columns, domain=domain)
+
+
+def as_table(data, columns=None, domain=None):
+    frame = data.to_dataframe().reset_index().drop(columns="s")
+    frame = frame.rename(columns={"alt": "z", "name": "station"})
+    frame.to_csv("stations.csv", index=False)
+    columns = columns and {"z": "z"}
+    return nfsgeo.open("stations.csv", columns=columns, domain=domain)
+
+
+READERS = {"netcdf": as_netcdf, "table": as_table, "xarray": nfsgeo.from_xarray}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_heights_of_stations_are_a_static_input(read, tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    fields = read(OBSERVED)
+    assert fields.space == ("x", "y") and fields.static_names == ["height"]
+    np.testing.assert_allclose(fields.dataset["height"], STATIONS["alt"][1])
+    assert "heights of stations" in caplog.text
+    again = nfsgeo.open(fields.write("out.nc"))
+    assert again.space == ("x", "y") and again.static_names == ["height"]
+
+
+def test_users_keep_heights_as_an_axis(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    box = Domain((0.0, 40.0, 0.0), (20.0, 50.0, 5000.0), (False,) * 3)
+    for read in (as_netcdf, as_table):
+        assert read(OBSERVED, {"z": "alt"}).space == ("x", "y", "z")
+        assert read(OBSERVED, None, box).space == ("x", "y", "z")
+    kept = as_netcdf(OBSERVED, {"z": "alt"}).write("a.nc")
+    assert nfsgeo.open(kept).space == ("x", "y", "z")
+    masts = xarray.concat([OBSERVED, OBSERVED.assign_coords(alt=OBSERVED.alt + 9)], "s")
+    masts = masts.assign_coords(name=("s", [f"S{k}" for k in range(2 * NUM)]))
+    assert as_table(masts).space == ("x", "y", "z")  # two heights at each place
+    assert "heights of stations" not in caplog.text

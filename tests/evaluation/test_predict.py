@@ -7,6 +7,7 @@ from typing import Any
 
 import meshio
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from click.testing import CliRunner
@@ -217,6 +218,19 @@ def test_predictions_that_are_not_finite_are_told(run, waves, caplog):
     summary = nfsgeo.evaluate(run)
     assert [each["sample"] for each in summary["not_finite"]] == [16, 17, 18, 19]
     assert summary["test"]["mae"] == np.inf
+
+
+def test_longitudes_keep_their_name_in_tables_of_predictions(run, waves):
+    """The columns of a table are called as in the file that is predicted."""
+    with nfsgeo.open(part_of(waves, Path("a.nc"))) as file:
+        file.dataset["x"].attrs["standard_name"] = "longitude"
+        marked = file.write(Path("marked.nc"))
+    tables = [predict(run, data, Path(f"{data}.csv")) for data in ("a.nc", marked)]
+    columns = [pd.read_csv(table.path, nrows=1).columns for table in tables]
+    assert [{"lon", "lat", "x", "y"} & {*names} for names in columns] == [
+        {"x", "y"},
+        {"lon", "lat"},
+    ]
 
 
 def test_points_are_those_of_a_mesh_with_its_inputs(refuses):

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from nfsgeo.data.checks import as_real, finite, reading
 from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.flat_axes import heights_as_input
 from nfsgeo.data.io.edges import with_graph
 from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
@@ -173,6 +174,7 @@ def from_xarray(
         fields = fields_of(Path("dataset"), dataset, columns)
     fields, columns = with_masks(fields, columns)
     fields = with_kinds(fields, columns, roles=True)
+    fields = heights_as_input(fields, columns, domain)
     todo = "add the coordinate: dataset.assign_coords(time=...)"
     fields = with_user_answers(fields, None, domain, known, todo)
     fields.check_known()

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from nfsgeo.data.checks import reading
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.flat_axes import without_flat_axes
+from nfsgeo.data.flat_axes import heights_as_input, without_flat_axes
 from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
 from nfsgeo.data.io.edges import with_graph_of
@@ -110,6 +110,8 @@ def open(
         fields, columns = with_masks(fields, columns)
         roles = first.columns == "roles"
         fields = with_kinds(fields, columns, roles=roles, known=known)
+    if first.columns:
+        fields = heights_as_input(fields, columns, domain)
     fields = with_user_answers(fields, times, domain, known)
     answers = (series, times, options["columns"], at, axis, domain, known or None)
     reopens = alone and all(answer is None for answer in answers)
