@@ -161,7 +161,8 @@ class NFSSettings(FourierSettings, InterpolationSettings):
         kernel: see :class:`InterpolationSettings`; ``None`` for ``channel`` in one
             dimension, where it is worth its cost, and ``none`` in more.
         latent: see :class:`InterpolationSettings`; ``None`` for true in one and two
-            dimensions. In three, points on a surface would look graded.
+            dimensions. In three, points often lie on surfaces, which maps of the axes
+            cannot spread.
         point_channels: likewise; ``None`` for 32 in more than one dimension, else 0.
         neighbours: likewise; ``None`` for 8 in more than one dimension, else 0.
         margin: likewise.
