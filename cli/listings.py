@@ -47,6 +47,7 @@ def models(as_json: bool) -> None:
             f"    {summary}",
             *lacking,
         ]
+    lines.append("parameters are those at the paper's setting for Navier-Stokes")
     lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
     report(as_json, rows, *lines)
 

@@ -26,6 +26,7 @@ __all__ = ["has_extent", "heights_as_input", "with_flat_axes", "without_flat_axe
 logger = logging.getLogger(__name__)
 
 LEAST_EXTENT = 1e-9  # of that of the longest axis
+HEIGHT = "height"  # the static input that heights of stations become
 LEFT_OUT = "axes_without_extent"  # attribute of the data set: value by the axis
 
 
@@ -91,7 +92,7 @@ def heights_as_input(
         return fields
     places = np.stack([dataset[axis].values for axis in SPACE[:2]])
     longitudes = dataset["x"].attrs.get("standard_name") == "longitude"
-    if not longitudes or places.ndim != 2 or "height" in dataset:
+    if not longitudes or places.ndim != 2 or HEIGHT in dataset:
         return fields
     if len(np.unique(places, axis=1).T) < places.shape[1]:
         return fields
@@ -102,7 +103,7 @@ def heights_as_input(
     )
     height = dataset["z"].variable.copy()
     height.attrs["role"] = STATIC
-    return replace(fields, dataset=dataset.drop_vars("z").assign(height=height))
+    return replace(fields, dataset=dataset.drop_vars("z").assign({HEIGHT: height}))
 
 
 def _without_single_nodes(fields: Fields, shape: Sequence[int]) -> Fields:

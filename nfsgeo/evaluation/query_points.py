@@ -13,7 +13,7 @@ from torch import Tensor
 import nfsgeo.data
 from nfsgeo.data.checks import as_real, reading
 from nfsgeo.data.conventions import STATIONS, Doubles, bare_name
-from nfsgeo.data.flat_axes import has_extent
+from nfsgeo.data.flat_axes import HEIGHT, has_extent
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.meshes import is_mesh, points_and_arrays
 from nfsgeo.data.io.table_heads import SPACES, first_lines, is_number
@@ -89,6 +89,10 @@ def query_points_of(
             expected = "an existing file: .npy, .npz, .csv, or of a format of data"
             raise UserError(what, expected, "check the name")
         points = as_real(content.pos, what).astype(np.float64)
+        heights = HEIGHT in static and HEIGHT not in content.static
+        if heights and points.ndim == 2 and points.shape[1] == domain.dim + 1:
+            content = content._replace(static={**content.static, HEIGHT: points[:, -1]})
+            points = points[:, :-1]
         if points.ndim == 2 and len(points) and points.shape[1] > domain.dim:
             points = points[:, has_extent(points)]  # of a plane mesh in space
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
@@ -151,13 +155,17 @@ def _table(path: Path, static: Sequence[str]) -> QueryPoints:
         pos = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
         return QueryPoints(pos, [], {})
     places, others = point_table(path)
+    marked = {f"a_{name}": name for name in static}  # as nfsgeo's tables have them
+    others = others.rename(columns={m: n for m, n in marked.items() if n not in others})
     values = {n: values_of(path, others.pop(n)) for n in static if n in others}
     for name in others:
         numeric = others[name].map(is_number).all()
         if numeric and bare_name(name) not in STATIONS:
-            expected = ", ".join(["coordinates", "names of the points", *static])
-            raise ValueError(
-                f"columns {[*others]}, of which {name} is none of {expected}"
+            todo = f"rename {name} if it is {' or '.join(static)}" * bool(static)
+            raise UserError(
+                f"{path} with columns {', '.join(others)} beside the coordinates",
+                " or ".join(["names of the points", *static]),
+                f"{todo}, or remove it" if todo else f"remove {name}",
             )
     names = [*others.iloc[:, 0]] if len(others.columns) else []
     return QueryPoints(places.to_numpy(np.float64), names, values)

@@ -62,35 +62,60 @@ class Climatology(Transform):
     with a value for each phase of the cycles :math:`p_k`, such as the time of day, and
     linear between these. At other points than those of the training file, which are in
     the same order, values are means of those at the nearest ones, weighted by
-    1 / distance².
+    1 / distance². A linear trend in the static inputs, such as the height, is added for
+    the difference between the inputs of a query point and those means of them.
 
     Args:
         shape: number of points of the training file, dimension, components.
         cycles: period, in the unit of the times, and number of phases of each. The
             first one is infinite, with one phase: the mean of a point.
+        static: number of static inputs with a trend.
 
     Attributes:
         pos: points of the training file ``[S, d]``, in the normalised domain.
         table: values of all phases, one cycle after the other, ``[S, K, C]``.
+        static: static inputs of the points ``[S, C_s]``.
+        trend: derivatives of the values by the static inputs ``[C_s, K, C]``.
     """
 
     def __init__(
-        self, *, shape: Sequence[int], cycles: Sequence[Sequence[float]]
+        self,
+        *,
+        shape: Sequence[int],
+        cycles: Sequence[Sequence[float]],
+        static: int = 0,
     ) -> None:
-        super().__init__(shape=shape, cycles=cycles)
+        super().__init__(shape=shape, cycles=cycles, static=static)
         (points, dim, components), self.cycles = shape, [(p, int(n)) for p, n in cycles]
         phases = sum(num for _, num in self.cycles)
         self.register_buffer("pos", torch.zeros(points, dim).double())
         self.register_buffer("table", torch.zeros(points, phases, components).double())
+        if static:
+            self.register_buffer("static", torch.zeros(points, static).double())
+            trend = torch.zeros(static, phases, components).double()
+            self.register_buffer("trend", trend)
 
     pos: Tensor
     table: Tensor
+    static: Tensor
+    trend: Tensor
 
     @classmethod
-    def of(cls, pos: Tensor, cycles: Sequence[Cycle], table: Tensor) -> Self:
+    def of(
+        cls,
+        pos: Tensor,
+        cycles: Sequence[Cycle],
+        table: Tensor,
+        static: Tensor | None = None,
+        trend: Tensor | None = None,
+    ) -> Self:
         """Return the transform with the attributes of such names."""
-        made = cls(shape=[*pos.shape, table.size(-1)], cycles=[[*c] for c in cycles])
+        num = 0 if static is None else static.size(1)
+        shape = [*pos.shape, table.size(-1)]
+        made = cls(shape=shape, cycles=[[*c] for c in cycles], static=num)
         made.pos, made.table = pos.double(), table.double()
+        if num and static is not None and trend is not None:
+            made.static, made.trend = static.double(), trend.double()
         return made
 
     def sizes(self, problem: Problem) -> Problem:
@@ -132,12 +157,34 @@ class Climatology(Transform):
     def _ahead(self, batch: ModelInputs) -> Tensor:
         """The climatology at the predicted times, at the points of the prediction."""
         steps, graphs = slice(batch.x.size(1), None), batch.graphs
-        return self.mean(graphs, batch.times, steps, graphs.query_pos is not None)
+        queries = graphs.query_pos is not None
+        mean = self.mean(graphs, batch.times, steps, queries)
+        if queries and batch.query_x is not None and self.settings["static"]:
+            mean = mean + self._by_static(batch.query_x, graphs, batch.times, steps)
+        return mean
+
+    def _by_static(
+        self, query_x: Tensor, graphs: Graphs, times: Tensor | None, steps: slice
+    ) -> Tensor:
+        """The trend times the difference of static inputs from those of neighbours."""
+        around = self.static[:, None].repeat(graphs.num_samples, 1, 1)
+        around = interpolate_along(around, graphs.edges["climatology_queries"])[:, 0]
+        first, num = self.table.size(-1), self.static.size(1)
+        # Inputs that are unknown at a query point are those of its neighbours.
+        away = (query_x[:, first : first + num] - around).nan_to_num(0.0)
+        if times is None:
+            return torch.einsum("ms,sc->mc", away, self.trend[:, 0])[:, None]
+        moments = times[:, steps].to(self.trend)
+        slopes = at_times(self.trend, self.cycles, moments)  # [C_s, S, T, C]
+        sizes = torch.tensor(graphs.predicted_sizes, device=away.device)
+        slopes = slopes.repeat_interleave(sizes, dim=1)
+        return torch.einsum("ms,smtc->mtc", away, slopes)
 
     def unaware_of(self, queries: Tensor) -> Climatology:
         others = torch.cdist(self.pos.cpu(), queries).amin(1) > SAME
         others = others.to(self.pos.device)
-        made = self.of(self.pos[others], self.cycles, self.table[others])
+        linear = (self.static[others], self.trend) if self.settings["static"] else ()
+        made = self.of(self.pos[others], self.cycles, self.table[others], *linear)
         made.domain = self.domain
         return made
 

@@ -72,7 +72,7 @@ class SeriesClimatology:
     Attributes:
         domain: The normalised domain.
         pos: Points ``[S, d]`` in it.
-        places: Positions and static inputs, standardised, ``[S, F]``.
+        static: Static inputs ``[S, C_s]``.
         values: Training values ``[S, T, C]``, NaN where nothing was observed or the
             point is no training point.
         times: Their times ``[T]``.
@@ -81,16 +81,19 @@ class SeriesClimatology:
         level: Whether fields return to the climatology. They do not return to the mean
             of part of a cycle, such as a summer.
         table: Values of all phases ``[S, K, C]``.
+        trend: Derivatives of these by the static inputs ``[C_s, K, C]``, at one
+            position; 0 where there are too few points to fit them.
     """
 
     domain: Domain
     pos: Tensor
-    places: Doubles
+    static: Tensor
     values: Tensor
     times: Tensor
     cycles: list[Cycle]
     level: bool
     table: Tensor
+    trend: Tensor
 
     @property
     def anomalies(self) -> Tensor:
@@ -111,8 +114,14 @@ class SeriesClimatology:
             steps: Their number.
         """
         u, times = self.values[:, :steps].numpy(), self.times[:steps]
-        table = _shrunk(_phase_means(u, times, self.cycles), u, self.places)
-        return replace(self, table=torch.from_numpy(table))
+        places = torch.cat([self.pos, self.static], dim=1).numpy()
+        scale = np.maximum(places.std(0), 1e-12)
+        places = (places - places.mean(0)) / scale
+        table, trend = _shrunk(_phase_means(u, times, self.cycles), u, places)
+        first = self.pos.size(1)
+        trend = trend[first:] / scale[first:, None, None]
+        tables = torch.from_numpy(table), torch.from_numpy(trend)
+        return replace(self, table=tables[0], trend=tables[1])
 
     def covariance(self) -> StationaryCovariance | None:
         """Fit the spatial covariance of the anomalies; None if a spline is as good."""
@@ -174,16 +183,21 @@ def _phase_means(u: Doubles, times: Tensor, cycles: Sequence[Cycle]) -> Doubles:
     return np.ascontiguousarray(table.swapaxes(0, 1))
 
 
-def _shrunk(table: Doubles, u: Doubles, places: Doubles) -> Doubles:
-    """Shrink the ``table [S, K, C]`` of points with few values to their estimate."""
+def _shrunk(table: Doubles, u: Doubles, places: Doubles) -> tuple[Doubles, Doubles]:
+    """Shrink the ``table [S, K, C]`` of points with few values to their estimate.
+
+    Also return its linear trend in the coordinates of the ``places``, ``[F, K, C]``.
+    """
     counts = (~np.isnan(u)).sum(1)
     inputs = np.column_stack([np.ones(len(places)), places])
+    slopes = np.zeros((places.shape[1], *table.shape[1:]))
     for c, count in enumerate(counts.T):
         means = table[..., c].copy()
         enough = count >= min(ENOUGH, count.max())
         estimate = means[enough].mean(0)
         if enough.sum() >= 2 * inputs.shape[1]:
-            trend = inputs @ np.linalg.lstsq(inputs[enough], means[enough])[0]
+            linear = np.linalg.lstsq(inputs[enough], means[enough])[0]
+            slopes[..., c], trend = linear[1:], inputs @ linear
             functions = RBFInterpolator(
                 places[enough],
                 means[enough] - trend[enough],
@@ -195,7 +209,7 @@ def _shrunk(table: Doubles, u: Doubles, places: Doubles) -> Doubles:
             estimate = trend + functions(places)
         share = (count / (count + PULL))[:, None]
         table[..., c] = share * means + (1 - share) * estimate
-    return table
+    return table, slopes
 
 
 def fitted_climatology(used: RunData) -> SeriesClimatology | None:
@@ -219,12 +233,11 @@ def _fitted_climatology(used: RunData) -> SeriesClimatology | None:
     u = torch.full(sample.u.shape, torch.nan, dtype=torch.float64)
     u[trained] = torch.from_numpy(sample.u).double()[trained]
     pos = file.domain.normalise(torch.from_numpy(mesh.pos))
-    places = np.column_stack([pos.numpy(), sample.a])
-    places = (places - places.mean(0)) / np.maximum(places.std(0), 1e-12)
+    static = torch.from_numpy(np.asarray(sample.a, float))
     times = torch.tensor(file.times[steps]).double()
     cycles, level = _cycles(times, file.time_unit)
-    facts = file.domain.normalised, pos, places, u, times, cycles, level
-    return SeriesClimatology(*facts, torch.empty(0)).fitted(len(times))
+    facts = file.domain.normalised, pos, static, u, times, cycles, level
+    return SeriesClimatology(*facts, torch.empty(0), torch.empty(0)).fitted(len(times))
 
 
 def _cycles(times: Tensor, unit: str) -> tuple[list[Cycle], bool]:

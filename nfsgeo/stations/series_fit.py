@@ -58,6 +58,8 @@ class SeriesFit:
         regional: Weights :math:`v`, likewise.
         left: Root mean square of the residuals of the forecast, ``[C]``.
         covariance: Covariance of the anomalies; ``None`` if a spline is as good.
+        static: Static inputs ``[S, C_s]`` of the points.
+        trend: Derivatives of the climatology by these ``[C_s, K, C]``.
     """
 
     pos: Tensor
@@ -69,6 +71,8 @@ class SeriesFit:
     regional: Tensor
     left: Tensor
     covariance: StationaryCovariance | None
+    static: Tensor | None = None
+    trend: Tensor | None = None
 
     @property
     def noisy(self) -> bool:
@@ -99,7 +103,9 @@ def base_forecast(used: RunData) -> BaseForecast | None:
     if (series := fitted_series(used)) is None:
         return None
     transforms: dict[str, Transform] = {
-        "climatology": Climatology.of(series.pos, series.cycles, series.table)
+        "climatology": Climatology.of(
+            series.pos, series.cycles, series.table, series.static, series.trend
+        )
     }
     if used.config.model.prediction == "linear":
         transforms["linear_forecast"] = series.linear_forecast()
@@ -168,6 +174,8 @@ def fitted_series(used: RunData) -> SeriesFit | None:
         regional=regional,
         left=left,
         covariance=season.covariance(),
+        static=season.static,
+        trend=season.trend,
     )
 
 

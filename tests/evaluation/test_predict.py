@@ -249,3 +249,16 @@ def test_points_are_those_of_a_mesh_with_its_inputs(refuses):
     assert query_points_of("q.tsv", box).names == ["A"]
     nfsgeo.from_arrays(np.zeros((2, 9, 1)), places[:, :2]).write("two.nc")
     refuses("two.nc with 2 samples", query_points_of, "two.nc", box)
+
+
+def test_heights_of_query_points_are_those_of_stations():
+    """A third coordinate, or a column called as in tables that nfsgeo writes."""
+    box = Domain.unit(2, periodic=False)
+    for head in ("station,lon,lat,z", "station,lon,lat,a_height"):
+        Path("q.csv").write_text(f"{head}\nA,0.2,0.3,700\nB,0.4,0.5,900\n")
+        found = query_points_of("q.csv", box, ["height"])
+        assert found.pos.tolist() == [[0.2, 0.3], [0.4, 0.5]]
+        assert found.static["height"].tolist() == [700, 900]
+    Path("q.csv").write_text("station,lon,lat,alt\nA,0.2,0.3,700\n")
+    with pytest.raises(UserError, match=r"columns .*alt.* rename alt if it is height"):
+        query_points_of("q.csv", box, ["height"])

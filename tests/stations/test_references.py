@@ -16,6 +16,7 @@ from nfsgeo.data.windows import batches
 from nfsgeo.evaluation import References, evaluate_run
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import with_given
+from nfsgeo.forecast import Forecaster
 from nfsgeo.stations import StationReferences
 from nfsgeo.stations.seasonal_means import fitted_climatology
 from nfsgeo.training import load_config
@@ -118,6 +119,27 @@ def test_models_know_the_climatology_of_each_of_two_stations_at_one_place(
     x = np.stack(np.broadcast_arrays(u[-7:-3].T, HEIGHT), axis=2)
     ahead = forecaster.predict(x, POINTS, times=e.file.times[-7:])
     np.testing.assert_allclose(ahead[..., 0], u[-3:].T, atol=8)
+
+
+@pytest.mark.slow
+def test_the_climatology_at_a_new_place_depends_on_the_height_given_for_it():
+    given = {"data.n_in": 4, "data.n_out": 3, "model.settings.width": 4}
+    e = nfsgeo.prepare(stations(SEASON), given | {"data.split_by": "time"})
+    forecaster = e.forecaster.eval()
+    x = np.stack(np.broadcast_arrays(SEASON[-7:-3].T, HEIGHT), axis=2)
+    rng, year = np.random.default_rng(8), YEAR[-3:, 0]
+    places, height = 0.1 + 0.8 * rng.random((9, 2)), rng.random((9, 1))
+    low, high, unknown = (
+        forecaster.predict(
+            x, POINTS, query_pos=places, query_static=h, times=e.file.times[-7:]
+        )[..., 0]
+        for h in (height, height + 1, height * np.nan)
+    )
+    assert np.abs(high - low - 5 - np.cos(year - 1)).max() < 0.1
+    truth = 10 + 5 * height + (1 + height) * np.cos(year - 1)
+    assert np.abs(low - truth).max() < 0.5 < np.abs(unknown - truth).max()
+    stored = Forecaster.from_description(forecaster.description())
+    stored.load_state_dict(forecaster.state_dict())
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ Arrays = dict[str, NDArray[Any]]
 ASK = "ask"
 TimeAxis = int | str | None
 MOVED = ("x", "y", "forcing")
-SAY = "give --time-axis {0}, or --time-axis {1}"
+SAY = "give --time-axis {0}, or --time-axis {1}, to nfsgeo convert"
 
 
 def in_time(

@@ -125,6 +125,16 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     stations = [dataset[name].values for name in named]
     named += [n for n, v in dataset.items() if is_coordinate(v) and n not in kinds]
     others = dataset.drop_vars([*roles.values(), *named], errors="ignore")
+    left_out(
+        path,
+        [
+            f"the coordinate {name} (--columns static={name} takes it as an input)"
+            for name, values in others.coords.items()
+            if len(places) == 1
+            and values.dims == (*places,) != (name,)
+            and values.dtype.kind in "iuf"
+        ],
+    )
     for name, values in others.items():
         single = [d for d, num in values.sizes.items() if num == 1 and d not in dims]
         values = values.squeeze(single, drop=True)
