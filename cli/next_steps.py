@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nfsgeo_cli.settings import OPTIONS
-from nfsgeo_cli.terminal import prose
+from nfsgeo_cli.terminal import columns_text, prose
 
 if TYPE_CHECKING:
     from nfsgeo.config import RunConfig
@@ -175,7 +175,9 @@ def _options(given: Mapping[str, Any], left_out: tuple[str, ...]) -> list[str]:
         flag = f"--{names.get(key, '').replace('_', '-')}"
         if key.startswith(left_out):
             continue
-        if key in names and isinstance(value, (str, int, float, Path)):
+        if key == "data.columns" and value and (text := columns_text(value)):
+            words += ["--columns", text]
+        elif key in names and isinstance(value, (str, int, float, Path)):
             words += [flag] if value is True else [flag, str(value)]
         else:
             words += ["--set", f"{key}={json.dumps(value, default=str)}"]

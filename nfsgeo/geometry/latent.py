@@ -30,8 +30,10 @@ KEPT = 0.1
 GRADED, RANGE, NOISE = 0.8, 0.3, 4 * 0.5
 # Growth of the filled part of the box, over that which independent coordinates allow,
 # at which the map begins and at which it has full strength. Maps of axes cannot
-# separate several fine regions. It is measured on a grid of CELLS cells.
-WORTH, FULL_WORTH, CELLS = 0.66, 0.73, 4096
+# separate several fine regions. It is measured on a grid of CELLS cells, smoothed over
+# SMOOTHING of them. A part of LEAST_GROWTH counts as little.
+WORTH, FULL_WORTH = 0.67, 0.74
+CELLS, SMOOTHING, LEAST_GROWTH = 4096, 1.5, 0.05
 # Kolmogorov distance from the uniform distribution at which the map of an axis begins,
 # and at which it has full strength.
 EVEN, UNEVEN = 0.05, 0.15
@@ -50,9 +52,9 @@ class LatentCoordinates:
     :math:`w` depends on the :func:`occupancy` and on the distribution. It is 0 for
     evenly drawn points, for which the map is the identity, and 0.9 if most points lie
     in a small part of the box. It is 0, too, if the map would leave a large part of the
-    box empty, as with several bodies. Periodic axes are mapped periodically. The order
-    of the points does not matter, and the map converges as points of one density are
-    added.
+    box empty, as around several bodies. Periodic axes are mapped periodically. The
+    order of the points does not matter, and the map converges as points of one density
+    are added.
 
     An equispaced grid in latent coordinates is fine where points are dense. Other
     models get such grids from optimal transport ("Geometry Aware Operator Transformer",
@@ -176,9 +178,7 @@ def _growth(pos: Tensor, mapped: Tensor, domain: Domain) -> float:
     """
     num = round(CELLS ** (1 / domain.dim))
     modes = ["wrap" if periodic else "reflect" for periodic in domain.periodic]
-    # Half the spacing of the points, in cells.
-    width = max(0.7, num * len(pos) ** (-1 / domain.dim) / 2)
-    smoothed = partial(gaussian_filter, sigma=width, mode=modes)
+    smoothed = partial(gaussian_filter, sigma=SMOOTHING, mode=modes)
     # The expectation of 1 - exp(-density) at points that are drawn with density 1.
     point = np.zeros((num,) * domain.dim)
     point[(num // 2,) * domain.dim] = point.size / len(pos)
@@ -188,7 +188,8 @@ def _growth(pos: Tensor, mapped: Tensor, domain: Domain) -> float:
     along = (after.mean(axis=(*(axes - {axis}),), keepdims=True) for axis in axes)
     independent = noise * prod(along)
     first, last, most = (-np.expm1(-x).mean() for x in (before, after, independent))
-    return float((last - first) / max(most - first, 1 / CELLS))
+    # Points on lines may fill more than points drawn at random.
+    return 1 - max(0.0, float(most - last)) / max(LEAST_GROWTH, float(most - first))
 
 
 def _density(pos: Tensor, domain: Domain, num: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from nfsgeo.evaluation import evaluate_run, export_run, predict
 from nfsgeo.training import RunConfig, load_config
 from nfsgeo_cli import main
 from nfsgeo_cli.settings import OPTIONS
+from nfsgeo_cli.terminal import COLUMNS, columns_text
 
 VERBS = sorted(main.commands)
 
@@ -140,3 +141,13 @@ def test_the_shell_completes_names(words, names):
     env = {"_NFSGEO_COMPLETE": "bash_complete"} | line
     shown = CliRunner().invoke(main, [], prog_name="nfsgeo", env=env).output
     assert shown.splitlines() == [f"plain,{name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"static": ["elevation", "b c"], "time": "date+hour"}, {"field": ["u:ntp"]}],
+)
+def test_columns_are_written_as_they_are_read(columns):
+    text = columns_text(columns)
+    assert COLUMNS.convert(text, None, None) == columns
+    assert columns_text({"static": ["a,b"]}) is None

@@ -128,6 +128,38 @@ def test_a_point_more_moves_the_map_little_between_one_body_and_two(apart):
         assert moved.abs().max() < 0.015
 
 
+@pytest.mark.parametrize("size, bound", [(100, 0.02), (1000, 0.1)])
+def test_the_map_of_one_density_does_not_depend_on_the_number_of_points(size, bound):
+    """Nor where it has part of its strength, around the smaller body."""
+    box = Domain((-1.1, -1.1), (1.1, 1.1), (False, False))
+    along = torch.linspace(-1, 1, 101, dtype=torch.float64)[:, None].expand(-1, 2)
+    means = []
+    for num in (2000, 20000):
+        images = []
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            radius, angle = size ** (rng.random(num) - 1), 2 * np.pi * rng.random(num)
+            pos = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+            images.append(LatentCoordinates.of(torch.from_numpy(pos), box)(along))
+        means.append(torch.stack(images).mean(0))
+    assert (means[1] - along).abs().max() > 0.1
+    assert (means[0] - means[1]).abs().max() < bound
+
+
+@pytest.mark.parametrize("along", [150, 200, 300, 500])
+@pytest.mark.parametrize("across", [[0, 1, 4, 9], [0, 1, 3, 7, 15]])
+def test_meshes_of_few_lines_have_a_map_whatever_their_number_of_points(along, across):
+    x, y = torch.linspace(0, 1, along).double(), torch.tensor(across).double()
+    pos = torch.cartesian_prod(x, y / y[-1])
+    domain, queries = Domain.unit(2, periodic=False), torch.rand(300, 2).double()
+    whole = LatentCoordinates.of(pos, domain)(queries)
+    for left_out in (0, len(pos) // 3, len(pos) - 2):
+        rest = torch.cat([pos[:left_out], pos[left_out + 1 :]])
+        moved = LatentCoordinates.of(rest, domain)(queries) - whole
+        assert moved.abs().max() < 0.01
+    assert (whole - queries)[:, 1].abs().max() > 0.1
+
+
 def test_periodic_axes_have_no_seam():
     domain = Domain.unit(1)
     pos = domain.wrap(graded(domain, 3000) - 0.4)  # dense around the origin
