@@ -26,7 +26,7 @@ __all__ = ["has_extent", "heights_as_input", "with_flat_axes", "without_flat_axe
 logger = logging.getLogger(__name__)
 
 LEAST_EXTENT = 1e-9  # of that of the longest axis
-HEIGHT = "height"  # the static input that heights of stations become
+HEIGHTS = "height", "station_height"  # names of static inputs, the first that is free
 LEFT_OUT = "axes_without_extent"  # attribute of the data set: value by the axis
 
 
@@ -78,8 +78,8 @@ def heights_as_input(
 ) -> Fields:
     """Make heights of stations a static input ``height``, instead of the axis z.
 
-    These are named points with longitudes, of which no two differ in their height
-    alone. A warning tells of it.
+    These are named points with longitudes, of which no two of a sample differ in their
+    height alone. A warning tells of it.
 
     Args:
         fields: As a reader returns them.
@@ -90,20 +90,25 @@ def heights_as_input(
     in_space = "z" in (columns or {}) or (domain is not None and domain.dim > 2)
     if in_space or fields.domain_is_known or {*SPACE, STATION} - {*dataset.variables}:
         return fields
-    places = np.stack([dataset[axis].values for axis in SPACE[:2]])
     longitudes = dataset["x"].attrs.get("standard_name") == "longitude"
-    if not longitudes or places.ndim != 2 or HEIGHT in dataset:
+    if not longitudes or fields.axes is not None or not has_extent(fields.extent).all():
         return fields
-    if len(np.unique(places, axis=1).T) < places.shape[1]:
+    taken = {*dataset.variables, *fields.component_names, *fields.static_names}
+    if not (free := [name for name in HEIGHTS if name not in taken]):
         return fields
+    for pos in fields.meshes():
+        places = np.round(pos[:, :2] / np.ptp(fields.extent, axis=0)[:2], 6)
+        if len(np.unique(places, axis=0)) < len(places):
+            return fields
     logger.warning(
-        "%s: heights of stations are the static input height; give z, as in "
+        "%s: heights of stations are the static input %s; give z, as in "
         "--columns z=NAME, for points in space",
         fields.path,
+        free[0],
     )
     height = dataset["z"].variable.copy()
     height.attrs["role"] = STATIC
-    return replace(fields, dataset=dataset.drop_vars("z").assign({HEIGHT: height}))
+    return replace(fields, dataset=dataset.drop_vars("z").assign({free[0]: height}))
 
 
 def _without_single_nodes(fields: Fields, shape: Sequence[int]) -> Fields:

@@ -13,7 +13,7 @@ from torch import Tensor
 import nfsgeo.data
 from nfsgeo.data.checks import as_real, reading
 from nfsgeo.data.conventions import STATIONS, Doubles, bare_name
-from nfsgeo.data.flat_axes import HEIGHT, has_extent
+from nfsgeo.data.flat_axes import HEIGHTS, has_extent
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.meshes import is_mesh, points_and_arrays
 from nfsgeo.data.io.table_heads import SPACES, first_lines, is_number
@@ -89,10 +89,10 @@ def query_points_of(
             expected = "an existing file: .npy, .npz, .csv, or of a format of data"
             raise UserError(what, expected, "check the name")
         points = as_real(content.pos, what).astype(np.float64)
-        heights = HEIGHT in static and HEIGHT not in content.static
+        heights = [n for n in HEIGHTS if n in static and n not in content.static]
         if heights and points.ndim == 2 and points.shape[1] == domain.dim + 1:
-            content = content._replace(static={**content.static, HEIGHT: points[:, -1]})
-            points = points[:, :-1]
+            given = {**content.static, heights[-1]: points[:, -1]}
+            content, points = content._replace(static=given), points[:, :-1]
         if points.ndim == 2 and len(points) and points.shape[1] > domain.dim:
             points = points[:, has_extent(points)]  # of a plane mesh in space
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):

@@ -170,7 +170,37 @@ def test_users_keep_heights_as_an_axis(tmp_path, monkeypatch, caplog):
         assert read(OBSERVED, None, box).space == ("x", "y", "z")
     kept = as_netcdf(OBSERVED, {"z": "alt"}).write("a.nc")
     assert nfsgeo.open(kept).space == ("x", "y", "z")
+    with xarray.open_dataset(kept) as dataset:
+        assert nfsgeo.from_xarray(dataset).space == ("x", "y", "z")
     masts = xarray.concat([OBSERVED, OBSERVED.assign_coords(alt=OBSERVED.alt + 9)], "s")
     masts = masts.assign_coords(name=("s", [f"S{k}" for k in range(2 * NUM)]))
     assert as_table(masts).space == ("x", "y", "z")  # two heights at each place
     assert "heights of stations" not in caplog.text
+
+
+def test_heights_beside_a_field_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for read in (as_netcdf, as_table):
+        fields = read(OBSERVED.rename(T="height"))
+        assert fields.space == ("x", "y") and fields.component_names == ["height"]
+        assert fields.static_names == ["station_height"]
+
+
+def test_heights_that_do_not_differ_are_left_out(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    flat = OBSERVED.assign_coords(alt=("s", 2 + 1e-16 * np.arange(NUM), {"axis": "Z"}))
+    assert as_table(flat).static_names == [] and "left out" in caplog.text
+
+
+def test_a_station_may_be_in_several_samples(tmp_path):
+    rows = ["sample,time,station,lon,lat,z,u"]
+    for sample, names in enumerate(("ABCD", "CDEF")):
+        for day in range(3):
+            for name in names:
+                k = ord(name) - ord("A")
+                rows += [f"{sample},{day},{name},{5 + k},{46 + k * k},{90 * k},{k}"]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    fields = nfsgeo.open(tmp_path / "a.csv")
+    assert fields.space == ("x", "y") and fields.static_names == ["height"]
+    heights = [fields.read_values(["height"], sample)[:, 0, 0] for sample in (0, 1)]
+    np.testing.assert_allclose(heights, [[0, 90, 180, 270], [180, 270, 360, 450]])
