@@ -149,5 +149,5 @@ def test_the_shell_completes_names(words, names):
 )
 def test_columns_are_written_as_they_are_read(columns):
     text = columns_text(columns)
-    assert COLUMNS.convert(text, None, None) == columns
+    assert COLUMNS.read("--columns", text) == columns
     assert columns_text({"static": ["a,b"]}) is None

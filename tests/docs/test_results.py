@@ -199,7 +199,7 @@ NOISE = "navier-stokes-10-to-10 burgers-10-to-10"
     ("suite", "variant", "others", "measure", "bound", "above"),
     [
         ("accuracy", "nfs", RIVALS, "mae", 0.9, ""),
-        ("accuracy", "nfs", BASELINES, "mae", 0.25, "ellipsoids"),
+        ("accuracy", "nfs", BASELINES, "mae", 0.25, "ellipsoids euler"),
         ("accuracy", "nfs", "nfs-paper", "mae", 0.5, ""),
         ("ablations", "nfs", RIVALS, "mae", 0.9, "wake"),
         ("ablations", "nfs", "fno-spline", "mae", 0.9, "elasticity wake"),
