@@ -88,6 +88,7 @@ def heights_as_input(
     """
     dataset = fields.dataset
     in_space = "z" in (columns or {}) or (domain is not None and domain.dim > 2)
+    in_space |= "nfsgeo_layout" in dataset.attrs  # a file in which users kept z
     if in_space or fields.domain_is_known or {*SPACE, STATION} - {*dataset.variables}:
         return fields
     longitudes = dataset["x"].attrs.get("standard_name") == "longitude"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,7 +73,9 @@ def query_points_of(
         UserError: Points cannot be read or lie outside the domain, or a static input
             cannot be used.
     """
-    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _table, ".tsv": _table}
+    table = partial(_table, dim=domain.dim)
+    readers: dict[str, Callable[[Path, Sequence[str]], QueryPoints]]
+    readers = {".npy": _numpy, ".npz": _numpy, ".csv": table, ".tsv": table}
     if isinstance(source, Tensor):
         source = source.detach().cpu().numpy()
     memory = isinstance(source, np.ndarray)
@@ -89,10 +92,6 @@ def query_points_of(
             expected = "an existing file: .npy, .npz, .csv, or of a format of data"
             raise UserError(what, expected, "check the name")
         points = as_real(content.pos, what).astype(np.float64)
-        heights = [n for n in HEIGHTS if n in static and n not in content.static]
-        if heights and points.ndim == 2 and points.shape[1] == domain.dim + 1:
-            given = {**content.static, heights[-1]: points[:, -1]}
-            content, points = content._replace(static=given), points[:, :-1]
         if points.ndim == 2 and len(points) and points.shape[1] > domain.dim:
             points = points[:, has_extent(points)]  # of a plane mesh in space
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
@@ -147,7 +146,7 @@ def _other(path: Path, domain: Domain, static: Sequence[str]) -> QueryPoints:
         return QueryPoints(fields.coordinates(0), fields.stations(0), values)
 
 
-def _table(path: Path, static: Sequence[str]) -> QueryPoints:
+def _table(path: Path, static: Sequence[str], dim: int) -> QueryPoints:
     """Columns of coordinates, of names and of ``static`` inputs."""
     names, separator, *_ = first_lines(path)
     if names and all(name and is_number(name) for name in names):
@@ -158,6 +157,9 @@ def _table(path: Path, static: Sequence[str]) -> QueryPoints:
     marked = {f"a_{name}": name for name in static}  # as nfsgeo's tables have them
     others = others.rename(columns={m: n for m, n in marked.items() if n not in others})
     values = {n: values_of(path, others.pop(n)) for n in static if n in others}
+    heights = [n for n in HEIGHTS if n in static and n not in values]
+    if heights and len(places.columns) == dim + 1 == 3:
+        values[heights[-1]] = places.pop(places.columns[-1]).to_numpy(np.float64)
     for name in others:
         numeric = others[name].map(is_number).all()
         if numeric and bare_name(name) not in STATIONS:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 
 import numpy as np
 import torch
@@ -186,7 +185,7 @@ def _growth(pos: Tensor, mapped: Tensor, domain: Domain) -> float:
     before, after = (smoothed(_density(each, domain, num)) for each in (pos, mapped))
     axes = {*range(domain.dim)}
     along = (after.mean(axis=(*(axes - {axis}),), keepdims=True) for axis in axes)
-    independent = noise * prod(along)
+    independent = noise * math.prod(along)
     first, last, most = (-np.expm1(-x).mean() for x in (before, after, independent))
     # Points on lines may fill more than points drawn at random.
     return 1 - max(0.0, float(most - last)) / max(LEAST_GROWTH, float(most - first))

@@ -51,11 +51,11 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
     if e and e.moving and "model" in e.error_by_time_step:
         caption = "The MAE at each predicted time step is the mean over the test set."
         (leads, label), errors = e.leads, e.error_by_time_step
-        # Of the extrapolations, the one of least error is shown.
+        # The report shows the extrapolation with the smallest error.
         fits = [name for name in errors if name.endswith("extrapolation")]
-        fits = sorted(fits, key=lambda name: float(np.nansum(errors[name])))[:1]
+        best = [min(fits, key=lambda name: np.nansum(errors[name]))] if fits else []
         shown: dict[str, str] = {n: n for n in ("model", "persistence") if n in errors}
-        shown |= dict.fromkeys(fits, "extrapolation")
+        shown |= dict.fromkeys(best, "extrapolation")
         panels = {
             f"MAE of {quantity}": {
                 name.replace("_", " "): (leads, errors[name][:, c], METHODS[look])

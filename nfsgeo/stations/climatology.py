@@ -176,8 +176,9 @@ class Climatology(Transform):
             return torch.einsum("ms,sc->mc", away, self.trend[:, 0])[:, None]
         moments = times[:, steps].to(self.trend)
         slopes = at_times(self.trend, self.cycles, moments)  # [C_s, S, T, C]
-        sizes = torch.tensor(graphs.predicted_sizes, device=away.device)
-        slopes = slopes.repeat_interleave(sizes, dim=1)
+        if graphs.query_batch is None:
+            return torch.einsum("ms,stc->mtc", away, slopes[:, 0])
+        slopes = slopes[:, graphs.query_batch]
         return torch.einsum("ms,smtc->mtc", away, slopes)
 
     def unaware_of(self, queries: Tensor) -> Climatology:

@@ -172,6 +172,8 @@ def test_users_keep_heights_as_an_axis(tmp_path, monkeypatch, caplog):
     assert nfsgeo.open(kept).space == ("x", "y", "z")
     with xarray.open_dataset(kept) as dataset:
         assert nfsgeo.from_xarray(dataset).space == ("x", "y", "z")
+        dataset.to_zarr("kept.zarr")
+    assert nfsgeo.open("kept.zarr").space == ("x", "y", "z")
     masts = xarray.concat([OBSERVED, OBSERVED.assign_coords(alt=OBSERVED.alt + 9)], "s")
     masts = masts.assign_coords(name=("s", [f"S{k}" for k in range(2 * NUM)]))
     assert as_table(masts).space == ("x", "y", "z")  # two heights at each place

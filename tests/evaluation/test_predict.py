@@ -262,3 +262,11 @@ def test_heights_of_query_points_are_those_of_stations():
     Path("q.csv").write_text("station,lon,lat,alt\nA,0.2,0.3,700\n")
     with pytest.raises(UserError, match=r"columns .*alt.* rename alt if it is height"):
         query_points_of("q.csv", box, ["height"])
+
+
+def test_a_plane_mesh_tells_no_heights():
+    """Its third coordinate is that of a plane in space."""
+    places = np.c_[np.random.default_rng(0).random((9, 2)), np.zeros(9)]
+    meshio.Mesh(places, [("triangle", np.arange(9).reshape(3, 3))]).write("q.vtu")
+    found = query_points_of("q.vtu", Domain.unit(2, periodic=False), ["height"])
+    assert found.pos.shape == (9, 2) and not found.static

@@ -174,8 +174,7 @@ def from_xarray(
         fields = fields_of(Path("dataset"), dataset, columns)
     fields, columns = with_masks(fields, columns)
     fields = with_kinds(fields, columns, roles=True)
-    if "nfsgeo_layout" not in dataset.attrs:  # there, users have chosen
-        fields = heights_as_input(fields, columns, domain)
+    fields = heights_as_input(fields, columns, domain)
     todo = "add the coordinate: dataset.assign_coords(time=...)"
     fields = with_user_answers(fields, None, domain, known, todo)
     fields.check_known()
