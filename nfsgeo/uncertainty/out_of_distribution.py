@@ -32,9 +32,9 @@ SCALES = [f"within {num} neighbouring points" for num in NEAREST[1:]]
 SCALES += [f"beyond {NEAREST[-1]} neighbouring points"]
 # Some statistics never vary in training, such as the spacing of one mesh.
 LEAST_STD, SHRINKAGE, QUANTILE, MARGIN = 0.1, 0.02, 0.99, 1.1
-TEXT = "%(samples)d of %(total)d samples are unlike those of training. "
-TEXT += "In the sample that differs most, the %(statistic)s is "
-TEXT += "%(z_score).3g standard deviations from its mean in training"
+TEXT = "%(samples)d of %(total)d samples are unlike those of training, the most "
+TEXT += "unusual at %(distance).3g times the limit. Its most unusual statistic is the "
+TEXT += "%(statistic)s, %(z_score).3g standard deviations from the mean of training"
 
 
 @dataclass(frozen=True)
@@ -142,14 +142,15 @@ class InputStatistics:
             training: Statistics of the training inputs.
 
         Returns:
-            Numbers of samples that are unlike and in all, and the statistic that is
-            furthest off; the distance of each sample ``[S]``.
+            Numbers of samples that are unlike and in all, the largest distance, and the
+            statistic that is furthest off in that sample; all distances ``[S]``.
         """
         distance = training.distance(values := self.table()[1])
         off = ((values[distance.argmax()] - training.mean) / training.std).abs()
         summary: dict[str, Any] = {
             "samples": int((distance > 1).sum()),
             "total": len(values),
+            "distance": float(distance.max()),
             "statistic": training.names[int(off.argmax())],
             "z_score": float(off.max()),
         }

@@ -35,6 +35,7 @@ ROUGH = {"equation": "navier-stokes", "resolution": 64, "num_steps": 12}
 ROUGH |= {"options": {"nu": 1e-8, "sigma2": 12e3}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_file_holds_the_solutions(name, tmp_path):
     small = SMALL[name]

@@ -45,6 +45,7 @@ def cloud() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return x, pos, torch.arange(SAMPLES).repeat_interleave(POINTS), queries
 
 
+@pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize("has_time", [True, False], ids=["time", "static"])
 @pytest.mark.parametrize("periodic", [True, False], ids=["torus", "box"])

@@ -37,6 +37,7 @@ def make(name: str, p: Problem, **settings) -> torch.nn.Module:
     return build_model(name, p, {**small, **OTHERWISE.get(name, {}), **settings})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("model", ANY_MESH)
 def test_a_mesh_of_its_own_for_each_sample(model, dim):

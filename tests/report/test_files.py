@@ -25,6 +25,7 @@ def drawn(written: list[Path]) -> set[str]:
     return {path.name for path in written}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dim, time_steps, role, names",
     [

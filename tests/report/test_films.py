@@ -44,6 +44,7 @@ def test_long_films_have_fewer_frames(make_run):
     assert (frames[0]["time"], frames[-1]["time"]) == ("t = 2.75", "t = 22.5")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 2])
 def test_an_animation_has_a_frame_a_time_step(make_run, dim):
     run = make_run(dim=dim, n=150, n_out=4)

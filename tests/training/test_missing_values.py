@@ -56,6 +56,7 @@ def run_on(file: Path, out: Path, settings: dict[str, Any]) -> Path:
     return nfsgeo.fit(nfsgeo.prepare(file, settings), out).root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "gino"])
 def test_every_model_has_gradients_and_predictions_with_gaps(name, gaps):
     chosen = {"model.name": name, "trainer.epochs": 1, "trainer.device": "cpu"}

@@ -13,9 +13,8 @@ POINTS, TIMES = RNG.random((40, 2)), np.arange(8.0)
 WAVE = np.sin(6 * POINTS[:, :1] + 6 * RNG.random((20, 1, 1)) + TIMES / 4)
 
 
-@pytest.mark.parametrize(
-    "prediction", ["direct", pytest.param("residual", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("prediction", ["direct", "residual"])
 def test_an_offset_changes_no_error(tiny, prediction):
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "model.prediction": prediction}
     scales = [(0.0, 1.0), (101325.0, 0.01), (-2.5e9, 10.0)]

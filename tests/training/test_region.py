@@ -87,6 +87,7 @@ def test_boundary_inputs_need_a_region():
         nfsgeo.prepare(data, SIZES | {"data.boundary_inputs": True})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", ["mppde", "meshgraphnets", "rigno", "transolver", "dse", "gcgru"]
 )

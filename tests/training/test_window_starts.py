@@ -195,6 +195,7 @@ def write_field(path: Path, kind: str, num_series: int) -> Path:
     return build(path, arrays, times=times, domain=domain, axes=axes).write(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["grid", "cloud", "sphere", "grid of a sphere"])
 def test_any_number_of_series_has_all_point_sets(kind):
     def point_sets(num_series: int) -> Any:

@@ -4,6 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,6 +76,7 @@ def test_conversion_keeps_everything(example, contents, tmp_path):
 FRAGILE = (b"\x89HDF", b"MATLAB 5.0")
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(data=st.data())
 def test_damage_gives_one_line(example, data):

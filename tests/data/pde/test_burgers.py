@@ -18,6 +18,7 @@ def cole_hopf(x: Tensor, t: float, nu: float) -> Tensor:
 
 
 # The bound at the shipped step, and what two other steps were measured to reach.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nu", "t", "steps", "bound"),
     [

@@ -69,6 +69,7 @@ TUBES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("tube", TUBES)
 def test_shock_tubes(tube, axis):

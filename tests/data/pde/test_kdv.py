@@ -69,6 +69,7 @@ def test_accuracy_of_the_shipped_step():
         assert float(error.mean()) < bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ic", ["cos", "sech2"])
 def test_shipped_batch(ic):
     equation = KdV(ic=ic)

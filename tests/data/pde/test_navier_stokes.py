@@ -78,6 +78,7 @@ def test_shipped_batch():
     assert solution.dt.tolist() == [0.025, 0.025]
 
 
+@pytest.mark.slow
 def test_fast_flow_gets_a_smaller_step():
     fast = NavierStokes(sigma2=1e4 * 7.0**3, nu=2e-2)
     solution = fast.solve(0, range(2), resolution=64, num_steps=2)

@@ -86,6 +86,7 @@ def test_checks_name_the_sample(case, message):
         Limited(coefficient=case).solve(0, range(10, 13), resolution=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_a_sample_does_not_depend_on_its_batch(name):
     together, alone = (
