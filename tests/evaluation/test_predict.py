@@ -187,7 +187,7 @@ def test_query_points_in_blocks(run, waves, monkeypatch):
     )
     together = predict(run, data, Path("a.nc"), query_pos=points)
     # The function has the name of its module.
-    monkeypatch.setattr(sys.modules["nfsgeo.evaluation.predict"], "POINTS", 1024)
+    monkeypatch.setattr(sys.modules["nfsgeo.evaluation.prediction"], "POINTS", 1024)
     done = list[int]()
     progress = {"progress": lambda what, num, total: done.append(num / total)}
     blocks = predict(run, data, Path("b.nc"), query_pos=points, **progress)

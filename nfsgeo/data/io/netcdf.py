@@ -13,10 +13,9 @@ import h5py
 import numpy as np
 import pandas
 import xarray
-from numpy.typing import NDArray
-from xarray import DataArray, Dataset, Variable
+from xarray import DataArray, Dataset
 
-from nfsgeo.data.conventions import FIELD, FLAGS, SPACE, STATIC, field_name, is_static
+from nfsgeo.data.conventions import FIELD, FLAGS, STATIC, field_name, is_static
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import (
     check_filters,
@@ -26,30 +25,24 @@ from nfsgeo.data.io.array_files import (
     with_default_fill,
     within_range,
 )
+from nfsgeo.data.io.cf_places import Places, units_of
 from nfsgeo.data.io.cf_roles import (
-    LARGE,
     Roles,
-    Sizes,
     check_dims,
-    closed,
     coordinate_roles,
     dimension,
     is_coordinate,
     is_longitude,
-    located,
-    rising,
     station_names,
-    still,
     with_times,
-    without_repeats,
 )
 from nfsgeo.data.io.cf_times import times_of, times_of_text
 from nfsgeo.data.io.flags import flag_attrs, quantities
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.own_files import own_fields
-from nfsgeo.data.io.roles import Columns, chosen, mark_longitude, unwrapped
-from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5, spread
+from nfsgeo.data.io.roles import Columns, chosen, mark_longitude
+from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
 from nfsgeo.data.other_files import check_size
 from nfsgeo.data.splits import part_of, split_of
 from nfsgeo.errors import UserError
@@ -114,94 +107,74 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     dataset = with_times(path, dataset, roles.get("time", ""))
     dates = times_of_text(dataset, time) if time else None
     dataset = quantities(path, dataset, kinds, {*roles.values()}, time)
-    space = {a: still(path, dataset[roles[a]], time) for a in SPACE if a in roles}
-    space = {a: located(path, values) for a, values in space.items()}
-    space, hidden = without_repeats(path, space)
-    sizes = {str(d): num for at in space.values() for d, num in at.sizes.items()}
-    places = {dim: num for dim, num in sizes.items() if dim != sample}
-    dims, num = {sample, time, *places}, dataset.sizes.get(sample, 1)
-    data, parameters = dict[str, DataArray](), dict[str, Any]()
-    named = station_names(dataset, tuple(places), kinds)
+    places = Places.of(path, dataset, roles, sample, time)
+    named = station_names(dataset, tuple(places.dims), kinds)
     stations = [dataset[name].values for name in named]
     named += [n for n, v in dataset.items() if is_coordinate(v) and n not in kinds]
     others = dataset.drop_vars([*roles.values(), *named], errors="ignore")
-    left_out(
-        path,
-        [
-            f"the coordinate {name} (--columns static={name} takes it as an input)"
-            for name, values in others.coords.items()
-            if len(places) == 1
-            and values.dims == (*places,) != (name,)
-            and values.dtype.kind in "iuf"
-        ],
-    )
-    for name, values in others.items():
-        single = [d for d, num in values.sizes.items() if num == 1 and d not in dims]
+    _tell_unused(path, others, places)
+    data, parameters = _arrays(others, places, dataset.sizes.get(sample, 1))
+    samples = {sample} if "sample" in user_roles else set()
+    dims = {sample, time, *places.dims}
+    check_dims(path, dataset, data, kinds, time, samples, dims, len(places.space))
+    for name in [n for n, values in data.items() if values.dims == (sample,)]:
+        parameters[name] = data.pop(name).values
+    x = "longitude" if is_longitude(places.space["x"]) else roles["x"]
+    if places.is_grid:
+        places, data = places.rising(data)
+    places.tell_absent()
+    variables = {
+        name: (*places.variable(values), _attributes(values, kinds.get(name), time))
+        for name, values in data.items()
+    }
+    times: tuple[Any, dict[str, Any]] = dates, {}
+    if (when := dataset.variables.get(roles.get("time"))) is not None:
+        times = times_of(path, when)
+    coordinates = places.coordinates()
+    coordinates["time"] = "time", *times
+    at_points = stations[:1] if not places.is_grid else []
+    coordinates["station"] = "point", next(iter(at_points), None)
+    fields = to_fields(path, variables, coordinates, parameters=parameters, split=split)
+    return mark_longitude(fields, x)
+
+
+def _tell_unused(path: Path, dataset: Dataset, places: Places) -> None:
+    """Tell in a line which coordinates of the points are no axis."""
+    along = (*places.dims,)
+    numeric = [n for n, v in dataset.coords.items() if v.dtype.kind in "iuf"]
+    unused = [n for n in numeric if dataset[n].dims == along != (n,)]
+    how = "(--columns static={0} takes it as an input)"
+    if len(along) == 1:
+        left_out(path, [f"the coordinate {n} {how.format(n)}" for n in unused])
+
+
+def _arrays(
+    dataset: Dataset, places: Places, num: int
+) -> tuple[dict[str, DataArray], dict[str, Any]]:
+    """The arrays of a data set by name, and numbers, which hold for ``num`` samples."""
+    data, numbers = dict[str, DataArray](), dict[str, Any]()
+    dims = {places.sample, places.time, *places.dims}
+    for name, values in dataset.items():
+        single = [d for d, size in values.sizes.items() if size == 1 and d not in dims]
         values = values.squeeze(single, drop=True)
         if values.ndim and values.dtype.kind in "biufcm":
             data[str(name)] = values
         elif values.dtype.kind in "iuf" and "grid_mapping_name" not in values.attrs:
-            parameters[str(name)] = np.repeat(values.values, num)
-    samples = {sample} if "sample" in user_roles else set()
-    check_dims(path, dataset, data, kinds, time, samples, dims, len(space))
-    parameters |= {
-        n: data.pop(n).values for n, v in data.copy().items() if v.dims == (sample,)
-    }
-    first = space["x"]
-    grid = len(places) == len(space) == sum(at.ndim for at in space.values())
-    grid &= len(space) > 1 or first.name == first.dims[0]
-    longitudes = is_longitude(first)
-    if grid:
-        space["x"] = unwrapped(path, first) if longitudes else first
-        if longitudes and (ends := closed(path, first, [*data.values()])):
-            space["x"] = space["x"].isel(ends)
-            data = {n: v.isel(ends, missing_dims="ignore") for n, v in data.items()}
-        ascending = {at.dims[0]: rising(path, at) for at in space.values()}
-        for arrays in (data, space):
-            arrays |= {
-                n: v.isel(ascending, missing_dims="ignore") for n, v in arrays.items()
-            }
+            numbers[str(name)] = np.repeat(values.values, num)
+    return data, numbers
 
-    def flat(values: DataArray, dims: Any) -> Variable:
-        ahead = {str(d): dataset.sizes[d] for d in (sample, time) if d in dims}
-        return _at_points(values.variable, ahead, places)
 
-    absent: Any = np.zeros(0, bool)
-    if not grid and sample not in sizes:
-        absent = sum(np.isnan(flat(at, at.dims).values) for at in space.values()) > 0
-    hidden = np.broadcast_to(hidden, absent.shape)
-    if absent.any():
-        left_out(path, [f"{absent.sum()} of {absent.size} points, without coordinates"])
-    labels = {str(sample): "sample", str(time): "time", "point": "point"}
-    labels |= dict(zip(places, SPACE, strict=False)) if grid else {}
-    variables = dict[str, Any]()
-    for name, values in data.items():
-        kind, in_time = kinds.get(name), time in values.dims
-        attrs = flag_attrs(values.attrs)
-        fixed = bool(time) and not in_time and kind != "field"
-        fixed |= not kind and (is_static(name) or (FLAGS[0] in attrs and not in_time))
-        called = field_name(name)[0] if kind or in_time else name
-        attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
-        placed = not grid and (not places or bool(places.keys() & {*values.dims}))
-        variable = flat(values, values.dims) if placed else values.variable
-        whole = placed and places.keys() <= {*values.dims}
-        if whole and absent.any() and variable.dtype.kind == "f":
-            read = partial(_at_existing, variable, absent, hidden)
-            shape, dtype = variable.shape, variable.dtype
-            variable = deferred(variable.dims, shape, dtype, read)
-        along = [labels[str(dim)] for dim in variable.dims]
-        variables[name] = along, variable, attrs | _units(values.variable)
-    when = dataset.variables.get(roles.get("time"))
-    times, unit = times_of(path, when) if when is not None else (None, {})
-    times = dates if when is None else times
-    coordinates, along = dict[str, Any](), ["sample", "point"][sample not in sizes :]
-    for axis, values in space.items():
-        place = (axis, values.values) if grid else (along, flat(values, sizes))
-        coordinates[axis] = *place, _units(values.variable)
-    coordinates["time"] = "time", times, unit
-    coordinates["station"] = "point", None if grid or not stations else stations[0]
-    fields = to_fields(path, variables, coordinates, parameters=parameters, split=split)
-    return mark_longitude(fields, "longitude" if longitudes else roles["x"])
+def _attributes(
+    values: DataArray, kind: str | None, time: str | None
+) -> dict[str, Any]:
+    """The role of an array, with its units and the flags that its numbers stand for."""
+    name, in_time = str(values.name), time in values.dims
+    attrs = flag_attrs(values.attrs)
+    fixed = bool(time) and not in_time and kind != "field"
+    fixed |= not kind and (is_static(name) or (FLAGS[0] in attrs and not in_time))
+    called = field_name(name)[0] if kind or in_time else name
+    attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
+    return attrs | units_of(values.variable)
 
 
 def _without_others(dataset: Dataset, kinds: Roles) -> Dataset:
@@ -211,12 +184,6 @@ def _without_others(dataset: Dataset, kinds: Roles) -> Dataset:
     names = [n for n, v in dataset.data_vars.items() if dims.issuperset(v.dims)]
     selected = [name for name in names if kinds.get(str(name)) != "ignore"]
     return dataset[selected] if selected else dataset
-
-
-def _units(variable: Variable) -> dict[str, str]:
-    """The attribute of the units of a variable, if it has any."""
-    unit = str(variable.attrs.get("units", ""))
-    return {"units": unit} if unit else {}
 
 
 def _numpy_variables(dataset: Dataset) -> dict[Any, Any]:
@@ -250,30 +217,6 @@ def _decoded(dataset: Dataset) -> Dataset:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return xarray.decode_cf(whole, decode_times=False, decode_coords="all")
-
-
-def _at_points(values: Variable, ahead: Sizes, places: Sizes) -> Variable:
-    """Flatten the dimensions of space into one, repeating values where one lacks."""
-    whole = spread(values, {**ahead, **places})
-    dims, shape = [*ahead, "point"], [*ahead.values(), prod(places.values())]
-    if len(places) == 1:
-        return Variable(dims, whole)
-    return deferred(dims, shape, values.dtype, partial(_flat, whole, len(ahead)))
-
-
-def _flat(values: Variable, num: int, key: Key) -> NDArray[Any]:
-    taken = values[key[:num]].values
-    ahead = taken.shape[: sum(isinstance(index, slice) for index in key[:num])]
-    return np.asarray(taken.reshape(*ahead, -1)[..., key[-1]])
-
-
-def _at_existing(values: Variable, absent: Any, hidden: Any, key: Key) -> NDArray[Any]:
-    """Values at points, without fill values at those without coordinates, and without
-    any at those that were ``hidden``.
-    """
-    here = values[key].values
-    bad = absent[key[-1]] & ((np.abs(here) >= LARGE) | hidden[key[-1]])
-    return np.where(bad, np.float32(np.nan), here)
 
 
 def _is_netcdf(probe: FileProbe) -> bool:
