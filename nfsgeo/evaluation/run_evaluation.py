@@ -20,7 +20,12 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.additions import ADDITIONS, keeping
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
-from nfsgeo.evaluation.scored_model import ScoredModel, open_run, predictions
+from nfsgeo.evaluation.scored_model import (
+    LoadedRun,
+    ScoredModel,
+    open_run,
+    predictions,
+)
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.files import only_here
@@ -123,25 +128,17 @@ def evaluate_run(
             raise UserError(f"{name} {choice!r}", " or ".join(names), "choose one")
     if steps is not None and steps < 1:
         raise UserError(f"steps {steps}", "1 or more", "change it or leave it out")
-    paths, own_data = find_run(run), data is None
+    paths = find_run(run)
     if calibrate:
         with only_here(paths.root, "a run"):
             pass  # not in training, whose end makes bands of its own
     loaded = open_run(paths, device)
-    trained, forecaster = loaded.config, loaded.forecaster
-    if own_data and trained.data.file is None:
-        raise UserError(
-            f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
-        )
-    task = forecaster.task
+    forecaster, task = loaded.forecaster, loaded.forecaster.task
     run_data: RunData | None = None
-    if own_data and experiment is not None:
-        used = experiment.used
-    elif data is None:
-        check_in_place(trained.data, paths.root)
-        used = loaded.data()
+    if data is None:
+        used, own_data = _own_data(loaded, paths, experiment), True
     else:
-        file = open_as(trained.data, saved_path(data))
+        file = open_as(loaded.config.data, saved_path(data))
         try:
             run_data = loaded.data_of_run(file)
         except UserError:  # its test file is gone
@@ -149,19 +146,9 @@ def evaluate_run(
                 raise
         part = part or ("test" if run_data else None)
         # A model that comes with nfsgeo has no data, and its folder is not written to.
-        own_data = (
-            part == "test" and run_data is not None and trained.data.file is not None
-        )
-        used = run_data if own_data and run_data is not None else loaded.data(file)
-    if own_data and data is None and task.fingerprint:
-        files = read_json(paths.belongings).get("files")
-        unchanged = files and files == files_as_they_are(trained.data)
-        if not (unchanged or used.file.holds(task.fingerprint)):
-            raise UserError(
-                f"{used.file.path}, which has changed since training",
-                "the data that the run was trained on",
-                "put them back, or score the file as another one: --data FILE",
-            )
+        of_run = run_data if part == "test" and loaded.config.data.file else None
+        own_data = of_run is not None
+        used = of_run or loaded.data(file)
     named = used
     # Bands are to hold for predictions, whose inputs are at the points of the run where
     # the file is a grid.
@@ -203,17 +190,37 @@ def evaluate_run(
         shown = {**_examples(scored, scores), **_station_series(scored)}
         with keeping(paths, forecaster.digest) as current:
             if current:
-                if read_json(paths.summary).get("weights") not in (
-                    None,
-                    forecaster.digest,
-                ):
-                    paths.unseen.unlink(missing_ok=True)
-                    paths.meshes.unlink(missing_ok=True)
-                _write(paths, used.file, scores, shown, summary["weights"])
-                if rows:
-                    write_rows(paths.unseen, COLUMNS, rows)
-                write_json(paths.summary, summary)
+                _write(paths, used.file, scores, shown, summary, rows)
     return summary
+
+
+def _own_data(
+    loaded: LoadedRun, paths: RunPaths, experiment: Experiment | None
+) -> RunData:
+    """Return the data of a run, from the ``experiment`` that trained it if given.
+
+    Raises:
+        UserError: The run has no data, or they have moved or changed since training.
+    """
+    trained, fingerprint = loaded.config.data, loaded.forecaster.task.fingerprint
+    if trained.file is None:
+        raise UserError(
+            f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
+        )
+    if experiment is not None:
+        used = experiment.used
+    else:
+        check_in_place(trained, paths.root)
+        used = loaded.data()
+    files = read_json(paths.belongings).get("files") if fingerprint else None
+    unchanged = files and files == files_as_they_are(trained)
+    if fingerprint and not (unchanged or used.file.holds(fingerprint)):
+        raise UserError(
+            f"{used.file.path}, which has changed since training",
+            "the data that the run was trained on",
+            "put them back, or score the file as another one: --data FILE",
+        )
+    return used
 
 
 def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
@@ -256,9 +263,17 @@ def _write(
     file: Fields,
     scores: Scores,
     shown: dict[str, Any],
-    weights: str,
+    summary: dict[str, Any],
+    unseen: list[dict[str, Any]],
 ) -> None:
-    """Write examples, series and errors in time, and what their figures need."""
+    """Write the summary, the rows of unseen meshes, and what figures show.
+
+    These are examples, series and errors in time. Results of other weights go.
+    """
+    weights = summary["weights"]
+    if read_json(paths.summary).get("weights") not in (None, weights):
+        paths.unseen.unlink(missing_ok=True)
+        paths.meshes.unlink(missing_ok=True)
     methods, names = scores.methods, file.component_names
     texts = {
         "component_names": names,
@@ -280,6 +295,9 @@ def _write(
         **{name: np.array(text) for name, text in texts.items() if any(text)},
     }
     write_arrays(paths.evaluation, arrays)
+    if unseen:
+        write_rows(paths.unseen, COLUMNS, unseen)
+    write_json(paths.summary, summary)
 
 
 def _examples(scored: ScoredModel, scores: Scores) -> dict[str, Any]:
