@@ -154,17 +154,16 @@ def disjoint(
     taken = np.unique(np.concatenate([np.empty(0, np.int64), *index]))
     others = np.setdiff1d(numbers, taken)
     if num_points > len(others):
-        given = f"{num_points} points of {file.path} that training has not seen"
         seen = f"training has seen {len(taken)} of its {len(numbers)} points"
-        todo = (
-            "ask for fewer" if len(others) else "evaluate on other meshes, --data FILE"
-        )
-        raise UserError(
-            given,
-            f"at most {len(others)}, for {seen}",
-            f"{todo}, or keep points from training: by --points, by a smaller "
-            "data.point_sets, or by data.hold_out where samples share their points",
-        )
+        keep = "keep points from training: --points, a smaller data.point_sets, or "
+        keep += "data.hold_out where samples share their points"
+        if not len(others):
+            given = f"{file.path}, where {seen}"
+            todo = f"evaluate on other meshes, --data FILE, or {keep}"
+            raise UserError(given, "points that training has not seen", todo)
+        given = f"{num_points} points of {file.path} that training has not seen"
+        expected = f"at most {len(others)}, for {seen}"
+        raise UserError(given, expected, f"ask for fewer, or {keep}")
     return _drawn(file, sample, others, num_points, philox(seed, stream, sample))
 
 
