@@ -38,6 +38,8 @@ KINDS = ("samples", "time-steps")
 SERIES = "give --series {0}"
 LIST = "a list of Data with pos and x, one for each sample or time step"
 
+Arrays = dict[str, NDArray[Any]]  # the attributes of a graph by name
+
 
 def _read(
     path: Path,
@@ -147,7 +149,7 @@ def fields_of_graphs(
         str(name) for names in (columns or {}).values() for name in np.ravel(names)
     }
     named = [len(names) for names in (component_names, static_names) if names]
-    parts, unread, lines = list[dict[str, NDArray[Any]]](), set[str](), set[str]()
+    parts, unread, lines = list[Arrays](), set[str](), set[str]()
     graphs, as_steps = graphs_of(path, graphs), series == "time-steps"
     edges, weights = (_edge_tensors(graphs, key, as_steps, unread) for key in EDGES)
     for number, graph in enumerate(graphs):
@@ -161,40 +163,10 @@ def fields_of_graphs(
     for line in lines - {""}:
         logger.warning("%s: %s", path, line)
     left_out(path, sorted(unread))
-    first, timed = parts[0], [part["x"].ndim == 3 for part in parts]
-    shared = all(np.array_equal(part["pos"], first["pos"]) for part in parts)
-    steady = not any(timed) and shared and len(parts) > 1
-    if series is None and steady and not any("y" in part for part in parts):
-        given = f"{path} with {len(parts)} graphs without an axis of time in x"
-        expected = "to be told whether they are samples, or time steps of one"
-        times = {float(np.ravel(part["t"])[0]) for part in parts if "t" in part}
-        fitting = len(times) < 2, len(times) != 1  # samples are at the same times
-        kinds = [kind for kind, fits in zip(KINDS, fitting, strict=True) if fits]
-        raise UserError(given, expected, ", or ".join(map(SERIES.format, kinds)))
-    if as_steps and (any(timed) or not shared or "y" in first):
-        expected = "graphs on the same points, with x without an axis of time and no y"
-        todo = "leave y out, or " * ("y" in first) + SERIES.format("samples")
-        raise UserError(f"{path} as time steps", expected, todo)
-    same = {*first} - {"x", "forcing", "t"} if as_steps else {"t"}
-    for number, part in enumerate(parts):
-        odd = part.keys() ^ first.keys()
-        both = part.keys() & first.keys()
-        odd |= {n for n in same & both if not np.array_equal(part[n], first[n])}
-        odd |= {n for n in both if part[n].shape[1:] != first[n].shape[1:]} - {"face"}
-        if odd:
-            names = ", ".join("its times" if name == "t" else name for name in odd)
-            given = f"{path} with graph {number} that differs from the first in {names}"
-            todo = "make them alike, or leave that graph out"
-            if as_steps or not (any(timed) or "y" in first):
-                other = SERIES.format("samples" if as_steps else "time-steps")
-                todo = f"{other}, if they are such"
-            raise UserError(given, "the same in each", todo)
-    if as_steps:
-        moving = [name for name in ("x", "forcing") if name in first]
-        first = first | {n: np.stack([p[n] for p in parts], 1) for n in moving}
-        if "t" in first:
-            first["t"] = np.concatenate([part["t"] for part in parts])
-        parts = [first]
+    _check_series(path, parts, series)
+    _check_alike(path, parts, as_steps)
+    parts = [_in_one_sample(parts)] if as_steps else parts
+    first = parts[0]
     u = [part.get("y", part["x"]) for part in parts]
     u = [values if values.ndim == 3 else values[:, None] for values in u]
     at_points, dims_u = ("point", "component"), ("point", "time", "component")
@@ -223,6 +195,60 @@ def fields_of_graphs(
     return fields if edges is None else with_graph(fields, edges, weights)
 
 
+def _check_series(path: Path, parts: Sequence[Arrays], series: str | None) -> None:
+    """Check that graphs are samples or time steps, as users say, or that they say it.
+
+    Raises:
+        UserError: They can be both, or no time steps.
+    """
+    first, timed = parts[0], any(part["x"].ndim == 3 for part in parts)
+    shared = all(np.array_equal(part["pos"], first["pos"]) for part in parts)
+    solved = any("y" in part for part in parts)
+    if series is None and shared and len(parts) > 1 and not (timed or solved):
+        given = f"{path} with {len(parts)} graphs without an axis of time in x"
+        expected = "to be told whether they are samples, or time steps of one"
+        times = {float(np.ravel(part["t"])[0]) for part in parts if "t" in part}
+        fitting = len(times) < 2, len(times) != 1  # samples are at the same times
+        kinds = [kind for kind, fits in zip(KINDS, fitting, strict=True) if fits]
+        raise UserError(given, expected, ", or ".join(map(SERIES.format, kinds)))
+    if series == "time-steps" and (timed or not shared or "y" in first):
+        expected = "graphs on the same points, with x without an axis of time and no y"
+        todo = "leave y out, or " * ("y" in first) + SERIES.format("samples")
+        raise UserError(f"{path} as time steps", expected, todo)
+
+
+def _check_alike(path: Path, parts: Sequence[Arrays], as_steps: bool) -> None:
+    """Raise a UserError if graphs have other attributes or shapes than the first, or
+    other values where all have to have the same.
+    """
+    first = parts[0]
+    steady = not ("y" in first or any(part["x"].ndim == 3 for part in parts))
+    same = {*first} - {"x", "forcing", "t"} if as_steps else {"t"}
+    for number, part in enumerate(parts):
+        odd = part.keys() ^ first.keys()
+        both = part.keys() & first.keys()
+        odd |= {n for n in same & both if not np.array_equal(part[n], first[n])}
+        odd |= {n for n in both if part[n].shape[1:] != first[n].shape[1:]} - {"face"}
+        if odd:
+            names = ", ".join("its times" if name == "t" else name for name in odd)
+            given = f"{path} with graph {number} that differs from the first in {names}"
+            todo = "make them alike, or leave that graph out"
+            if as_steps or steady:
+                other = SERIES.format("samples" if as_steps else "time-steps")
+                todo = f"{other}, if they are such"
+            raise UserError(given, "the same in each", todo)
+
+
+def _in_one_sample(steps: Sequence[Arrays]) -> Arrays:
+    """The arrays of graphs that are the time steps of one sample."""
+    first = steps[0]
+    moving = [name for name in ("x", "forcing") if name in first]
+    sample = first | {n: np.stack([step[n] for step in steps], 1) for n in moving}
+    if "t" in first:
+        sample["t"] = np.concatenate([step["t"] for step in steps])
+    return sample
+
+
 def _edge_tensors(
     graphs: Sequence[Data], key: str, as_steps: bool, unread: set[str]
 ) -> list[torch.Tensor] | None:
@@ -239,7 +265,7 @@ def _edge_tensors(
     return None
 
 
-def _cells(path: Path, part: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _cells(path: Path, part: Arrays) -> Arrays:
     """The faces of a graph by their type."""
     if "face" not in part:
         return {}
@@ -251,12 +277,12 @@ def _cells(path: Path, part: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
 
 def _arrays(
     path: Path, number: int, graph: Data, user_names: Collection[str], unread: set[str]
-) -> dict[str, NDArray[Any]]:
+) -> Arrays:
     """The attributes of a graph by name; names of those left out go to ``unread``.
 
     Other attributes at points are masks, node types, or among the names of a user.
     """
-    attributes: dict[str, NDArray[Any]] = {}
+    attributes: Arrays = {}
     stored = {k: v for k, v in graph.to_dict().items() if v is not None}
     points = len(stored["pos"]) if torch.is_tensor(stored.get("pos")) else -1
     edges = graph.num_edges if graph.num_edges != points else -1
