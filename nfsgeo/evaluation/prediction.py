@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
@@ -168,7 +168,7 @@ class Prediction:
                 more = [
                     c for each in self.companions for c in each.components(u, batch)
                 ]
-                u = torch.cat([u, *chain.from_iterable(more)], dim=-1).cpu()
+                u = torch.cat([u, *more], dim=-1).cpu()
                 for values in u.split(batch.graphs.predicted_sizes):
                     yield done, start, values if part is None else values[-size:]
                     done += 1
