@@ -242,7 +242,8 @@ def ablation_table() -> str:
 def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:
     """One row per problem: relative L2 errors of variants, and of the best baseline.
 
-    The smallest of those of variants is bold. Problems without rows are left out.
+    The smallest of those of variants is bold. Problems on which not even two of these
+    have run are left out.
     """
     return _table(*_error_rows(suite, problems, variants.split()), numbers=True)
 
@@ -315,11 +316,11 @@ def _best_other(mean: pd.Series[float], trained: bool) -> str:
 def _error_rows(
     suite: str, problems: Mapping[str, str], names: Sequence[str]
 ) -> tuple[list[str], list[list[str]]]:
-    rows, there = [], {*_results(suite)["problem"]}
+    rows = []
     for title, problem in problems.items():
-        if problem not in there:
-            continue
         mean, texts = _errors(suite, problem)
+        if len(mean.index.intersection(names)) < 2:
+            continue
         best = mean.reindex(names).idxmin()
         texts[best] = f"**{texts[best]}**"
         base = _best_other(mean, trained=False)
