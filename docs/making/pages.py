@@ -251,17 +251,20 @@ def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:
 def accuracy_table() -> str:
     """Errors after equal time, and the ratio of that of ``nfs`` to the best of others.
 
-    Problems and variants that have not run yet are left out.
+    Problems and variants that have not run yet are left out. The ratio is of the means
+    over the seeds that both have.
     """
     folder, (problems, names) = shipped_results("accuracy", "cpu"), _ran()
     heads, lines = _error_rows("accuracy", problems, names)
     apart = read_suite(find_suite("accuracy")).data_seeds
     samples = read_samples(read_table(folder / RESULTS), folder, apart=apart)
+    table = _results("accuracy").astype({"mae": float})
+    errors = table.set_index(["problem", "seed", "variant"])["mae"].unstack()
     for problem, line in zip(problems.values(), lines, strict=True):
-        mean = _errors("accuracy", problem, "mae")[0]
-        best = _best_other(mean, trained=True)
+        best = _best_other(errors.loc[problem].mean(), trained=True)
+        both = errors.loc[problem, ["nfs", best]].dropna().mean()
         interval = ratio_interval(samples, problem, "nfs", best)
-        line.append(f"{ratio_text(mean['nfs'] / mean[best], interval)}, `{best}`")
+        line.append(f"{ratio_text(both['nfs'] / both[best], interval)}, `{best}`")
     return _table([*heads, "MAE of `nfs` over the best other"], lines, numbers=True)
 
 
