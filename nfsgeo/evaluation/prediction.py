@@ -1,4 +1,4 @@
-"""What a run is asked to predict of a file, and its prediction block by block."""
+"""Predicts with a run in blocks of query points."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ VALUES = 32
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a run is asked to predict of a file: from which time steps, where and when.
+    """Predicts with a run, from given time steps, at given times and points.
 
     Attributes:
         loaded: The run.
@@ -110,7 +110,7 @@ class Prediction:
 
     @cached_property
     def further(self) -> dict[str, tuple[Mapping[str, Any], str]]:
-        """Attributes and units of the fields of companions, by name."""
+        """Return attributes and units of the fields of companions, by name."""
         return {
             f"{name}_{suffix}": (companion.attributes, self.file.units.get(name, ""))
             for companion in self.companions
@@ -123,14 +123,14 @@ class Prediction:
 
     @cached_property
     def most(self) -> int:
-        """The number of predicted points of a sample, at most."""
+        """Return the largest number of predicted points of a sample."""
         if self.queries is not None:
             return len(self.queries.pos)
         return max(map(self.file.num_points, range(self.file.num_samples)))
 
     @property
     def num_bytes(self) -> int:
-        """What the predictions take, at most."""
+        """Return the number of bytes that the predictions take at most."""
         values = 4 * len(self.ahead) * len(self.names)
         return self.file.num_samples * self.most * (values + 8 * self.task.domain.dim)
 
@@ -242,7 +242,7 @@ class Prediction:
 
     @cached_property
     def _with_observed(self) -> bool:
-        """Whether a companion needs predictions at the observed points, too."""
+        """Return whether a companion needs predictions at the observed points, too."""
         return any(companion.needs_observed for companion in self.companions)
 
     def _connect(self, query_pos: Tensor | None, pos: Tensor, **more: Any) -> Graphs:
@@ -256,7 +256,7 @@ class Prediction:
     def _static(
         self, pos: Tensor | None, first: int, cache: Cache, batch: Batch
     ) -> Tensor | None:
-        """Static inputs of a batch at its predicted points, where queries have some."""
+        """Return static inputs at the predicted points of a batch, None without any."""
         task, queries = self.task, self.queries
         if pos is None or queries is None:
             return None
@@ -275,7 +275,10 @@ class Prediction:
 
 
 def _is_observed_everywhere(file: Fields, loaded: LoadedRun) -> bool:
-    """A point cloud is, where a model takes any points; others refuse it."""
+    """Return whether all points are observed: of a cloud, with a model of any points.
+
+    Other models refuse a point cloud.
+    """
     return file.shape is None and MODELS[loaded.config.model.name].any_mesh
 
 

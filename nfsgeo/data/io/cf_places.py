@@ -1,4 +1,4 @@
-"""Where the values of a data set are: on a grid or at points."""
+"""Arranges the values of a data set on a grid or at points."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Places:
 
     @cached_property
     def is_grid(self) -> bool:
-        """Whether each axis has a dimension of its own."""
+        """Return whether each axis has a dimension of its own."""
         first, num = self.space["x"], len(self.space)
         if not len(self.dims) == num == sum(at.ndim for at in self.space.values()):
             return False
@@ -87,15 +87,16 @@ class Places:
 
     @cached_property
     def absent(self) -> NDArray[Any]:
-        """Which points have no coordinates; empty if samples have points of their own,
-        and of a grid.
+        """Return which points have no coordinates.
+
+        The array is empty for a grid, and if samples have points of their own.
         """
         if self.is_grid or self.sample in self.sizes:
             return np.zeros(0, bool)
         unknown = [np.isnan(self._flat(at).values) for at in self.space.values()]
         return np.logical_or.reduce(unknown)
 
-    def rising(
+    def ascending(
         self, data: Mapping[str, DataArray]
     ) -> tuple[Self, dict[str, DataArray]]:
         """Return a grid, and fields on it, with ascending coordinates.
@@ -142,14 +143,15 @@ class Places:
         return [labels[str(dim)] for dim in variable.dims], variable
 
     def coordinates(self) -> dict[str, Any]:
-        """The coordinates of each axis, with the names of their axes and units."""
-        found = {}
+        """Return coordinates by axis, with names of their dimensions and units."""
+        units = {axis: units_of(at.variable) for axis, at in self.space.items()}
+        if self.is_grid:
+            return {a: (a, at.values, units[a]) for a, at in self.space.items()}
         along = ["sample", "point"][self.sample not in self.sizes :]
-        for axis, at in self.space.items():
-            flat = None if self.is_grid else self._flat(at, self.sizes)
-            place = (axis, at.values) if flat is None else (along, flat)
-            found[axis] = *place, units_of(at.variable)
-        return found
+        return {
+            axis: (along, self._flat(at, self.sizes), units[axis])
+            for axis, at in self.space.items()
+        }
 
     def _flat(self, values: DataArray, dims: Any = None) -> Variable:
         """Values one point after the other, also repeated along others of the ``dims``

@@ -121,7 +121,7 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         parameters[name] = data.pop(name).values
     x = "longitude" if is_longitude(places.space["x"]) else roles["x"]
     if places.is_grid:
-        places, data = places.rising(data)
+        places, data = places.ascending(data)
     places.tell_absent()
     variables = {
         name: (*places.variable(values), _attributes(values, kinds.get(name), time))
@@ -132,8 +132,8 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         times = times_of(path, when)
     coordinates = places.coordinates()
     coordinates["time"] = "time", *times
-    at_points = stations[:1] if not places.is_grid else []
-    coordinates["station"] = "point", next(iter(at_points), None)
+    has_names = stations and not places.is_grid
+    coordinates["station"] = "point", stations[0] if has_names else None
     fields = to_fields(path, variables, coordinates, parameters=parameters, split=split)
     return mark_longitude(fields, x)
 
