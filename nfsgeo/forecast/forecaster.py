@@ -200,7 +200,8 @@ class Forecaster(nn.Module):
             forcing: Forcing ``[N, n_in + n_out, C_f]`` if the model was trained with
                 one.
             times: Times of the inputs and of the prediction ``[n_in + K]``, or
-                ``[S, n_in + K]`` of each sample, if predictions depend on them.
+                ``[S, n_in + K]`` of each sample, if predictions depend on them; those
+                of a series without a cycle change nothing.
             query_static: Static inputs at the query points ``[M, C_s]``, NaN where they
                 are not known; ``nfs`` uses them instead of interpolated ones.
 
@@ -214,6 +215,7 @@ class Forecaster(nn.Module):
             raise UserError("fields without positions", "pos, or graphs", "give one")
         else:
             graphs = self.connect(pos, batch, query_pos, query_batch)
+        times = None if self.ignores_times else times
         arrays = {"x": x, "forcing": forcing, "times": times}
         arrays["query_static"] = query_static
         came = {name: array for name, array in arrays.items() if array is not None}
@@ -327,6 +329,12 @@ class Forecaster(nn.Module):
         """The form of residual prediction, or ``direct``."""
         residual = self.find(Residual)
         return "direct" if residual is None else residual.form
+
+    @property
+    def ignores_times(self) -> bool:
+        """Whether times may be given but change nothing, as without a cycle in them."""
+        optional = any(step.may_need_times for step in self.transforms)
+        return optional and not self.task.needs_times
 
     @property
     def device(self) -> torch.device:

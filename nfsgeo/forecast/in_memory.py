@@ -135,8 +135,9 @@ def _predicted(
         came = {name: sample.get(name, value) for name, value in shared.items()}
         came |= {"x": sample.x, "pos": sample.pos}
         edges = sample.get("edge_index")
-        if not task.needs_times:  # the samples of a data set have times for every model
-            came["times"] = None
+    # The samples of a data set have times for every model.
+    if forecaster.ignores_times or (isinstance(sample, Data) and not task.needs_times):
+        came["times"] = None
     if came["x"] is None or came["pos"] is None:
         raise UserError(
             "fields without positions" if came["pos"] is None else "positions alone",

@@ -78,6 +78,8 @@ class Climatology(Transform):
         trend: derivatives of the values by the static inputs ``[C_s, K, C]``.
     """
 
+    may_need_times = True
+
     def __init__(
         self,
         *,

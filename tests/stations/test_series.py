@@ -67,7 +67,7 @@ def test_a_season_is_found_at_every_station(tmp_path, places):
     u[4, ::3] = np.nan
     found = fitted(tmp_path, u, places)
     assert found is not None and found.level
-    assert [period for period, _ in found.cycles] == [math.inf, YEAR, 7 * DAY]
+    assert [period for period, _ in found.cycles] == [math.inf, YEAR]  # no week
     expected = level + swing * np.cos(phase)
     error = np.abs(climatology(found, days * DAY)[..., 0].numpy() - expected).max(1)
     assert np.delete(error, 3).max() < 0.02 * 4  # of the largest swing
@@ -111,6 +111,23 @@ def test_weekends_differ_where_training_has_some(tmp_path, places):
     assert error.mean() < 0.3
 
 
+@pytest.mark.parametrize("effect", [0.0, 3.0])
+def test_a_week_is_a_cycle_where_it_predicts_the_rest_of_the_training_data(
+    tmp_path, places, effect
+):
+    """Days of one weather are alike, so that nine weeks of them have uneven means."""
+    random, days = np.random.default_rng(5), np.arange(90)
+    weather = np.zeros(len(days))
+    for day in days[1:]:
+        weather[day] = 0.7 * weather[day - 1] + random.standard_normal()
+    noise = random.standard_normal((STATIONS, len(days)))
+    u = 20 + effect * (days % 7 < 5) + weather + noise
+    found = fitted(tmp_path, u, places)
+    assert found is not None
+    weekly = 7 * DAY in [period for period, _ in found.cycles]
+    assert weekly == (effect > 0)
+
+
 @pytest.mark.slow
 def test_a_static_input_tells_the_level_of_a_station_without_values(tmp_path, places):
     height = np.random.default_rng(2).uniform(0, 3, STATIONS)
@@ -141,7 +158,7 @@ def test_a_random_walk_has_no_level(tmp_path, places):
     u = np.random.default_rng(4).standard_normal((STATIONS, 150)).cumsum(axis=1)
     found = fitted(tmp_path, u, places)
     assert found is not None and not found.level  # dates of less than a year
-    assert [period for period, _ in found.cycles] == [math.inf, 7 * DAY]
+    assert [period for period, _ in found.cycles] == [math.inf]
     total = (found.own + found.regional).sum(1)
     torch.testing.assert_close(total, torch.ones_like(total))
 

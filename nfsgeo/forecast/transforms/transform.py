@@ -157,10 +157,12 @@ class Transform(nn.Module):
         fitted: Names of the settings that a run takes from the one that it starts from,
             where ``form`` is the same.
         query_edges: Names of the edges to query points that :meth:`connect` adds.
+        may_need_times: Whether training data decide if predictions depend on times.
     """
 
     fitted: ClassVar[tuple[str, ...]] = ()
     query_edges: ClassVar[tuple[str, ...]] = ()
+    may_need_times: ClassVar[bool] = False
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
