@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,6 @@ def info(sources: tuple[Path, ...], as_json: bool, check: bool, **options: Any) 
       nfsgeo info ns-small
     """
     from nfsgeo.data.io.opening import files_of
-    from nfsgeo.data.times import span_text
 
     if str(source := sources[0]) in NAMES and not source.exists():
         sources = (source := FOLDER / source,)
@@ -60,7 +60,7 @@ def info(sources: tuple[Path, ...], as_json: bool, check: bool, **options: Any) 
         return
     if file is None:
         facts = _run_facts(source)
-        shown = facts | {"summary": None}
+        shown = facts | {"summary": None, **_shown_sizes(facts)}
         try:
             if "test" in facts["summary"]:
                 errors = [error_table(facts["summary"])]
@@ -72,14 +72,35 @@ def info(sources: tuple[Path, ...], as_json: bool, check: bool, **options: Any) 
             facts = _file_facts(file)
         _, files, _ = files_of(sources)
         facts["files"] = [str(files[0]), str(files[-1])] if len(files) > 1 else None
-        (first, last), unit = facts["times"], facts["time_unit"]
-        span = span_text(first, last, unit)
-        empty = facts["without_values"]
-        few = f"{len(empty)} time steps, the first {empty[0]}" if empty else ""
-        shown = facts | {"times": span, "time_unit": None, "without_values": few}
+        shown = _shown_file(facts)
     names = {name: name.replace("records", "time steps") for name in shown}
     shown = {names[name].replace("_", " "): fact for name, fact in shown.items()}
     report(as_json, facts, listing(shown), *errors)
+
+
+def _shown_sizes(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of time steps and epochs of a run, as they are printed."""
+    (n_in, n_out), (done, planned) = facts["records"], facts["epochs"]
+    return {"records": f"{n_in} in, {n_out} out", "epochs": f"{done} of {planned}"}
+
+
+def _shown_file(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a file as they are printed; None leaves one out."""
+    from nfsgeo.data.times import span_text
+
+    (first, last), unit, steps = facts["times"], facts["time_unit"], facts["records"]
+    points, grid, empty = facts["points"], facts["grid"], facts["without_values"]
+    some = "1 time step, " if len(empty) == 1 else f"{len(empty)} time steps, from "
+    return {
+        **facts,
+        "grid": grid and " x ".join(map(str, grid)),
+        "points": points if isinstance(points, int) else "{} to {}".format(*points),
+        "observed": None if facts["observed"] == steps else facts["observed"],
+        "times": None if steps == 1 and not unit else span_text(first, last, unit),
+        "time_unit": None,
+        "without_values": f"{some}{empty[0]}" if empty else None,
+        "ranges": facts["ranges"] if sum(facts["samples"].values()) > 1 else None,
+    }
 
 
 def _checked_file(file: Fields) -> dict[str, Any]:
