@@ -36,6 +36,12 @@ FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
 # Roles of variables that describe mesh, graph, obstacles and parts of the data.
 STRUCTURE = ("cells", "edges", "facets", "rows", "part")
 
+# Units of length, angle and time.
+AXIS_UNITS = re.compile(
+    "([munpk]|µ|c|d)?m|([mk]ilo|centi|milli|micro|nano)?met(er|re)s?|in|ft|feet|mi|deg|°|"
+    "degrees?|degrees?_(east|north|[EN])|rad|radians?|[munµ]?s|secs?|seconds?|mins?|"
+    "minutes?|h|hrs?|hours?|d|days?|weeks?|months?|yrs?|years?"
+)
 FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
 AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 NPZ_ABOUT = "nfsgeo/about"  # an array of an archive; no name of a field has a slash
@@ -81,6 +87,16 @@ def field_name(name: str) -> tuple[str, str]:
     match = re.fullmatch(r"(.*\S)\s*[\[(](.*)[\])]", name) if "/" in name else None
     name, unit = match.groups() if match else (name, "")
     return "z_field" if name == "z" else name, unit
+
+
+def axis_unit(text: str) -> str:
+    """Return the unit of an axis in space or time, ``mm`` of ``x [mm]`` or of ``mm``.
+
+    It is empty if the text tells none, as in ``time (UTC)``.
+    """
+    inside = re.fullmatch(r".*\S\s*[\[(](.*)[\])]", text)
+    unit = (inside[1] if inside else text).strip()
+    return unit if AXIS_UNITS.fullmatch(unit) else ""
 
 
 def is_static(name: str) -> bool:

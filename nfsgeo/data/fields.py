@@ -42,6 +42,7 @@ from nfsgeo.data.conventions import (
 )
 from nfsgeo.data.domains import check_within, with_domain
 from nfsgeo.data.fingerprints import FORMER, fingerprint_of, former_fingerprint_of
+from nfsgeo.data.flat_axes import with_flat_axes
 from nfsgeo.data.layout import Layout
 from nfsgeo.data.splits import part_variable, split_in_order, split_of
 from nfsgeo.data.times import time_variable
@@ -299,8 +300,9 @@ class Fields(Layout):
             UserError: It exists, no format of its ending can hold the fields, or the
                 disk is full.
         """
-        path = Path(path)
-        writer_of(path).write(self, path, progress)
+        path, writer = Path(path), writer_of(Path(path))
+        fields = self if writer.keeps_attributes else with_flat_axes(self)
+        writer.write(fields, path, progress)
         return path
 
     def with_known(self, names: Iterable[str]) -> Self:

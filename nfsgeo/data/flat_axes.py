@@ -11,21 +11,24 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.conventions import SPACE, STATIC, STATION, Doubles
-from nfsgeo.data.fields import Fields
 from nfsgeo.geometry import Domain
 
-__all__ = ["has_extent", "heights_as_input", "with_flat_axes", "without_flat_axes"]
+if TYPE_CHECKING:
+    from nfsgeo.data.fields import Fields
+
+__all__ = ["has_extent", "heights_as_input", "with_axes_left_out", "with_flat_axes"]
+__all__ += ["without_flat_axes"]
 
 logger = logging.getLogger(__name__)
 
-LEAST_EXTENT = 1e-9  # of that of the longest axis
+LEAST_EXTENT, MOST_ROUNDING = 1e-9, 1e-4  # of that of the longest axis
 HEIGHTS = "height", "station_height"  # names of static inputs, the first that is free
 LEFT_OUT = "axes_without_extent"  # attribute of the data set: value by the axis
 
@@ -41,7 +44,9 @@ def has_extent(points: Doubles) -> NDArray[np.bool_]:
     extent, largest = np.ptp(points, axis=0), np.abs(points).max(axis=0)
     single = (points == points.astype(np.float32)).all()
     rounding = 2 * np.finfo(np.float32 if single else np.float64).eps
-    least = np.maximum(max(LEAST_EXTENT, rounding) * extent.max(), rounding * largest)
+    # Whole metres of UTM look like numbers in float32, and may be 1 apart at 5e6.
+    far = np.minimum(rounding * largest, MOST_ROUNDING * extent.max())
+    least = np.maximum(max(LEAST_EXTENT, rounding) * extent.max(), far)
     enough: NDArray[np.bool_] = extent > least
     return enough | ~enough.any()
 
@@ -123,6 +128,12 @@ def _without_single_nodes(fields: Fields, shape: Sequence[int]) -> Fields:
     text = f"{', '.join(single)}, an axis of one node"
     logger.warning("%s: left out %s", fields.path, text)
     return replace(fields, dataset=dataset.rename(names))
+
+
+def with_axes_left_out(fields: Fields, source: Fields) -> Fields:
+    """Return fields at points of a source from which the same axes were left out."""
+    about = {n: v for n, v in source.dataset.attrs.items() if n == LEFT_OUT}
+    return replace(fields, dataset=fields.dataset.assign_attrs(about))
 
 
 def with_flat_axes(fields: Fields) -> Fields:

@@ -21,6 +21,7 @@ from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
 from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import Doubles, Indices
+from nfsgeo.data.flat_axes import with_axes_left_out
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.meshes import MeshOfFile, Observation
 from nfsgeo.data.windows import WindowDataset
@@ -224,7 +225,7 @@ class Prediction:
             predicted.dataset[name].attrs.update(attributes)
         if standard := file.dataset["x"].attrs.get("standard_name"):
             predicted.dataset["x"].attrs["standard_name"] = standard
-        return predicted
+        return with_axes_left_out(predicted, file)
 
     def _windows(self) -> WindowDataset:
         info = MODELS[self.loaded.config.model.name]

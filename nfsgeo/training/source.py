@@ -14,6 +14,7 @@ from nfsgeo.data.conventions import Indices
 from nfsgeo.data.generation import generate
 from nfsgeo.data.io.edges import table_of, with_graph_of
 from nfsgeo.data.io.joining import joined
+from nfsgeo.data.io.marks import MISSING
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.data.other_files import names_others
 from nfsgeo.data.splits import published_split, split_in_order
@@ -175,7 +176,10 @@ def open_as(data: DataSection, path: Path) -> Fields:
         roles["columns"] = {**(data.columns or {}), "points": str(near)}
         if near.resolve().parent != path.resolve().parent:
             logger.warning("%s: its points are those of the run, %s", path, near)
-    fields = nfsgeo.data.open(path, **(roles if takes_columns(path) else {}))
+    if not takes_columns(path):
+        marks = {k: v for k, v in (data.columns or {}).items() if k == MISSING}
+        roles = {"columns": marks} if marks else {}
+    fields = nfsgeo.data.open(path, **roles)
     if data.graph is None or fields.has_graph:
         return fields
     if not fields.stations():

@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 from xarray import DataArray, Dataset
 
-from nfsgeo.data.conventions import SPACE, role_of
+from nfsgeo.data.conventions import LONGITUDE, SPACE, bare_name, role_of
 from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.roles import roles_of
 from nfsgeo.errors import UserError
@@ -120,8 +120,9 @@ def _coordinates_of(field: DataArray) -> list[str]:
 
 
 def is_longitude(values: DataArray) -> bool:
-    """Return whether attributes of a coordinate call it a longitude."""
-    return _is_degrees(values) or values.attrs.get("standard_name") == "longitude"
+    """Return whether attributes or the name of a coordinate call it a longitude."""
+    called = values.attrs.get("standard_name", bare_name(str(values.name)))
+    return _is_degrees(values) or called in LONGITUDE
 
 
 def _is_degrees(values: DataArray, directions: str = "e") -> bool:

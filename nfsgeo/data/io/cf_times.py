@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,8 @@ def times_of(path: Path, variable: Variable) -> tuple[Any, dict[str, str]]:
             return decoded, {"units": "days"}
     else:
         alone = Dataset({"when": ("time", values, about)})
-        with suppress(ValueError, OverflowError):
+        with suppress(ValueError, OverflowError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of years such as 1, without four digits
             decoded = xarray.decode_cf(alone, decode_timedelta=False)["when"].values
     if decoded is None or decoded.dtype == object:
         left_out(path, [f"times in {unit} ({calendar}), which tell no clear date"])

@@ -74,6 +74,7 @@ class Format:
     expected: str = ""  # what a file of the format holds, for that line; name if empty
     columns: str = ""  # what they tell: "kinds", "roles" and kinds, or all, "axes"
     needs: tuple[str, ...] = ()  # packages of nfsgeo[formats] that it imports
+    reads_marks: bool = False  # whether `read` itself finds marks of missing values
 
     def recognises(self, probe: FileProbe) -> bool:
         """Return whether a file that looks like this is of the format."""

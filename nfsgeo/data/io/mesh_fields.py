@@ -102,9 +102,9 @@ def fields_of_mesh(
         coordinates = dict(zip(SPACE, wide, strict=False))
         at_all, sizes = tuple(coordinates)[::-1], [len(axis) for axis in wide][::-1]
     else:
-        moving = (points != 0).any(axis=0)  # unlike z of a mesh in the plane
-        moving[0] |= not moving.any()
-        coordinates = {"points": points[:, moving]}
+        # Points of a mesh in the plane or on a line have further coordinates of 0.
+        dim = 1 + max(np.flatnonzero((points != 0).any(axis=0)), default=0)
+        coordinates = {"points": points[:, :dim]}
         at_all, sizes = ("point",), [len(points)]
         if points is mesh.points:
             _tell_doubles(path, points)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,13 +17,14 @@ from numpy.typing import ArrayLike
 from nfsgeo.data.checks import reading
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.flat_axes import heights_as_input, without_flat_axes
-from nfsgeo.data.io import ARRAYS, FORMATS, FileProbe, Format
+from nfsgeo.data.io import ARRAYS, FORMATS, OWN, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
 from nfsgeo.data.io.edges import with_graph_of
 from nfsgeo.data.io.file_order import FileOrder, as_listed
 from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.joining import concatenated
+from nfsgeo.data.io.marks import with_marks, without_marks_among
 from nfsgeo.data.io.near_points import check_near_points
 from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -36,6 +38,10 @@ __all__ = ["check_path", "convert", "files_of", "is_source", "open"]
 __all__ += ["with_user_answers"]
 
 logger = logging.getLogger(__name__)
+
+LENGTHS = re.compile(
+    "[munpkcd]?m|µm|([mk]ilo|centi|milli|micro|nano)?met(er|re)s?|in|ft"
+)
 
 
 def open(
@@ -69,8 +75,8 @@ def open(
             coordinates, ``points``. Of a table also ``station``, the column of names of
             points, ``quantity``, one of names of quantities, each of which becomes a
             field (``NAME:VALUES`` with the column of values where that is not clear),
-            ``missing``, what marks missing values, and a time in several columns,
-            ``date+hour``. In a file of arrays of any names, ``field`` and
+            and a time in several columns, ``date+hour``. Of any file ``missing``, what
+            marks missing values. In a file of arrays of any names, ``field`` and
             ``static`` are ``"NAME:AXES"``, one or several, with a letter for each axis:
             ``n`` sample, ``t`` time step, ``p`` point, or ``x``, ``y``, ``z`` of a
             grid, ``c`` component; ``points`` or ``x``, ``y``, ``z`` the coordinates,
@@ -95,8 +101,10 @@ def open(
             raise ValueError(f"{name} {value!r}: expected {expected}")
     named, paths, chosen = files_of(sources, warn=True)
     axis = None if time_axis == ASK else (time_axis,)
+    first, said, marks = _format_of(paths[0], columns), columns, list[str]()
+    if not first.reads_marks:
+        columns, marks = without_marks_among(columns)
     options = {"columns": columns, "at": at, "time_axis": axis, "known": known}
-    first = _format_of(paths[0], options)
     if len(paths) == 1:
         fields = first.open(paths[0], options | {"series": series})
     else:
@@ -110,10 +118,12 @@ def open(
         fields, columns = with_masks(fields, columns)
         roles = first.columns == "roles"
         fields = with_kinds(fields, columns, roles=roles, known=known)
+    if not first.reads_marks:
+        fields = with_marks(fields, marks, ask=first is not OWN)
     if first.columns:
         fields = heights_as_input(fields, columns, domain)
     fields = with_user_answers(fields, times, domain, known)
-    answers = (series, times, options["columns"], at, axis, domain, known or None)
+    answers = (series, times, said, at, axis, domain, known or None)
     reopens = alone and all(answer is None for answer in answers)
     return replace(fields, reopens=reopens)
 
@@ -167,7 +177,7 @@ def is_source(path: Path) -> bool:
 def takes_columns(path: Path) -> bool:
     """Return whether files are of a format that leaves open what their columns are."""
     files = _in_folder(path)[:1] if _is_folder(path) else [path]
-    return any(_format_of(file, {}).columns for file in files)
+    return any(_format_of(file).columns for file in files)
 
 
 def check_path(path: Any) -> Path:
@@ -241,16 +251,16 @@ def _check_order(paths: Sequence[Path], chosen: bool) -> None:
 
 
 def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:
-    return _format_of(path, options).open(path, options)
+    return _format_of(path, options["columns"]).open(path, options)
 
 
-def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
+def _format_of(path: Path, columns: Columns | None = None) -> Format:
     if not is_source(path):
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, "an undamaged file", "check or replace it"):
         check_source(path)
     probe = FileProbe(path)
-    chosen = "field" in (options.get("columns") or {})
+    chosen = "field" in (columns or {})
     for form in (*FORMATS, ARRAYS):
         if form.recognises(probe) and (form.columns or not chosen):
             return form
@@ -259,6 +269,18 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
     with reading(path, expected, todo):  # says what is wrong with it
         arrays_of(path)
     raise UserError(f"{path}", expected, todo)
+
+
+def _check_lengths(fields: Fields) -> None:
+    """Raise a UserError if the units of x and y are different lengths."""
+    units = {axis: fields.units.get(axis, "") for axis in fields.space[:2]}
+    lengths = [unit for unit in units.values() if LENGTHS.fullmatch(unit)]
+    if len({unit.rstrip("s").replace("meter", "metre") for unit in lengths}) > 1:
+        given = " and ".join(f"{axis} in {unit}" for axis, unit in units.items())
+        given = f"{fields.path} with {given}"
+        raise UserError(
+            given, "one unit, in which distances are", "convert one of them"
+        )
 
 
 def with_user_answers(
@@ -293,6 +315,7 @@ def with_user_answers(
     if domain is None or domain.dim < len(fields.space):
         fields = without_flat_axes(fields)
     check_near_points(fields)
+    _check_lengths(fields)
     about = [fields.dataset[axis].attrs for axis in fields.space]
     if domain is None:
         longitudes = about[0].get("standard_name") == "longitude"

@@ -18,6 +18,7 @@ __all__ = ["check_marks", "without_marks"]
 
 SURE = re.compile(r"9{3,}|3276[78]")  # digits of numbers that often are marks
 LIKELY = re.compile(r"9{2,}|8{3,}|3276[78]")
+LARGE = 1e15  # from which on numbers are marks, such as 1e20 and 9.96921e36
 MOST, FEW = 3, 5  # marks in a column, and different values beside them
 
 
@@ -54,16 +55,20 @@ def check_marks(
     values: NDArray[Any],
     user_marks: Sequence[str] = (),
     rows: NDArray[Any] | None = None,
+    *,
+    of_table: bool = True,
 ) -> None:
     """Ask whether numbers far from all others, such as -9999, mark missing values.
 
     Args:
         path: The file, for messages.
-        name: The column.
+        name: The column or field.
         values: Its numbers.
         user_marks: Marks that users have named.
         rows: Those of all rows, if ``values`` are the coordinates of each point once.
             Else a number that is there several times is a mark whatever its digits.
+        of_table: Whether it is a column of a table. In other files the digits of a mark
+            have to tell it.
     """
     distinct, counts = _outermost(values)
     steps, size = np.diff(distinct), len(distinct)
@@ -74,26 +79,34 @@ def check_marks(
             span = last - first
             gap = steps[[low - 1] * (low > 0) + [end - 1] * (end < size)].min()
             ends = np.r_[0:low, end:size]
-            marks = [
-                np.format_float_positional(mark, trim="-") for mark in distinct[ends]
-            ]
+            marks = [*map(_text_of, distinct[ends])]
             bare = [mark.strip("-").replace(".", "") for mark in marks]
-            sure = all(SURE.fullmatch(digits) or len(digits) > 15 for digits in bare)
+            sure = all(SURE.fullmatch(digits) or "e" in digits for digits in bare)
             wide = 1 if all(map(LIKELY.fullmatch, bare)) else 5
-            often = rows is None and size - num >= FEW and counts[ends].min() > 1
+            often = of_table and rows is None and size - num >= FEW
+            often &= counts[ends].min() > 1
             if not (
                 (sure and gap > 10 * max(span, abs(first), abs(last), 1))
                 or (often and gap > wide * span)
             ):
                 continue
             num_rows = np.isin(values if rows is None else rows, distinct[ends]).sum()
-            given = f"{path} with {' and '.join(marks)} in {num_rows} rows "
-            given += f"of column {name}, far from all others, from {first:g} to "
-            given += f"{last:g}"
+            where = f"{num_rows} rows of column {name}"
+            if not of_table:
+                where = f"{num_rows} of {len(values)} values of {name}"
+            given = f"{path} with {' and '.join(marks)} in {where}, "
+            given += f"far from all others, from {first:g} to {last:g}"
             said = ",".join(f"missing={mark}" for mark in [*user_marks, *marks])
             values_too = ",".join(f"missing={mark}" for mark in [*user_marks, ""])
             todo = f"say --columns {said}, or {values_too} if that is a value"
             raise UserError(given, "to be told whether it marks missing values", todo)
+
+
+def _text_of(number: np.floating[Any]) -> str:
+    """Return the shortest text of a number, that of a large one as 1e+20."""
+    if abs(number) < LARGE:
+        return str(np.format_float_positional(number, trim="-"))
+    return str(np.format_float_scientific(number, trim="-"))
 
 
 def _outermost(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -64,6 +64,7 @@ STATION_LIKE = re.compile(
     f"(station|stn|site|gau?ge|sensor|basin|wmo|buoy|platform|location|catchment|well)"
     f"s?{NUMBER}"
 )
+PERCENT = r"\s*[+-]?[\d.,]+\s*%\s*"
 MANY = 1000  # more names than there are quantities
 FEW = 20  # rows, in which numbers may rise or be the same by chance
 MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
@@ -116,6 +117,11 @@ def check_quantities(
             quantities are not ignored, since their values would be one field.
     """
     texts = [n for n in frame if frame[n].dtype.kind not in "biufmM"]
+    for name in (name for name in texts if name not in kinds):
+        cells = frame[name].dropna().astype(str)
+        if len(cells) and cells.str.fullmatch(PERCENT).all():
+            given = f"{path} with percentages in column {name}, such as {cells.iloc[0]}"
+            raise UserError(given, "numbers", f"remove the sign %, call it {name} [%]")
     for name in frame:
         values, sure = _values_of_quantities(frame, name)
         if not values or frame[name].nunique() < 2:
@@ -278,11 +284,12 @@ def check_simulations(
             runs = np.diff(codes[order] * np.int64(steps) + time[order]) != 0
             apart = 1 + np.count_nonzero(runs) == groups * steps
             alike = np.ptp(sizes) == 0
-            surely = apart or alike
+            words = frame[name].dtype.kind not in "biuf"
+            surely = apart or (alike and not words)
             # Classes of points look like these, so what users say of them holds.
             if not surely and (name in kinds or 2 * sizes.min() < sizes.max()):
                 continue
-            if sizes.min() < 2 or not (surely or _one_box(points, group)):
+            if sizes.min() < 2 or not (surely or alike or _one_box(points, group)):
                 continue
             if not _mixed(points, group):
                 continue
@@ -293,7 +300,8 @@ def check_simulations(
         say = f"sample={role}+{name}" if role else f"sample={name}"
         todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}, or "
         one = "if the points of all of them are one mesh"
-        todo += f"remove the column {one}" if surely else f"static={name} {one}"
+        kind = "static" if frame[name].dtype.kind in "biuf" else "ignore"
+        todo += f"remove the column {one}" if surely else f"{kind}={name} {one}"
         raise UserError(given, "to be told that they are samples", todo)
 
 

@@ -260,5 +260,9 @@ def _check_moves(
         name, row = column.name, several.idxmax()
         todo = "interpolate the fields to such points, or say --columns ignore="
         todo += f"{name}, if it tells no points apart"
+        if bare_name(str(name)) in STATIONS:
+            todo = "give each name one place, in pandas the median of coordinates by "
+            todo += f"table.groupby({name!r}).transform('median'), or interpolate the "
+            todo += "fields of moving instruments to points"
         given = f"{path} with {name} {column.iloc[row]} at two places"
         raise UserError(given, "points that stay where they are", todo)

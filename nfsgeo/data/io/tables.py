@@ -21,9 +21,11 @@ import pandas
 from nfsgeo.data.checks import as_real, not_infinite
 from nfsgeo.data.conventions import (
     LONGITUDE,
+    SPACE,
     STATION,
     Floats,
     Indices,
+    axis_unit,
     bare_name,
     field_name,
     is_static,
@@ -59,6 +61,11 @@ def _read(
     roles = roles_of(path, free, user_roles)
     if frame.empty:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
+    named = [role for role in ("time", *SPACE) if role in roles]
+    of_axes = {
+        axis: axis_unit(roles[axis]) or axis_unit(units.get(roles[axis], ""))
+        for axis in named
+    }
     steps = Steps.of(path, frame, roles)
     places = Places.of(path, frame, roles, kinds, steps, station, marks)
     cells = Cells.of(steps, places)
@@ -84,7 +91,8 @@ def _read(
             attrs["units"] = field_unit
         variables[field] = *arranged, attrs
     coordinates = cells.coordinates(places, timed="time" in roles)
-    return mark_longitude(to_fields(path, variables, coordinates), roles["x"])
+    fields = to_fields(path, variables, coordinates, units=of_axes)
+    return mark_longitude(fields, roles["x"])
 
 
 def _check_meaning(
@@ -202,4 +210,5 @@ CSV = Format(
     _read,
     EXPECTED,
     columns="roles",
+    reads_marks=True,
 )

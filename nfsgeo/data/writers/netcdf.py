@@ -142,5 +142,8 @@ def _describe(target: Any, about: Mapping[str, Any]) -> None:
 
 
 OWN = Writer(
-    "nfsgeo, CF NetCDF-4 (.nc, .h5)", (".nc", ".h5", ".nc4", ".hdf5"), write_own
+    "nfsgeo, CF NetCDF-4 (.nc, .h5)",
+    (".nc", ".h5", ".nc4", ".hdf5"),
+    write_own,
+    keeps_attributes=True,
 )

@@ -34,4 +34,6 @@ def _write(fields: Fields, out: Path, progress: Progress) -> None:
     progress("writing samples", fields.num_samples, fields.num_samples)
 
 
-NPZ = Writer("grids and point clouds of numpy (.npz)", (".npz",), _write)
+NPZ = Writer(
+    "grids and point clouds of numpy (.npz)", (".npz",), _write, keeps_attributes=True
+)

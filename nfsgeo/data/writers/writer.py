@@ -27,12 +27,14 @@ class Writer:
         write: Called with fields, a path that nothing has yet, and a function of the
             progress; it writes all or nothing.
         needs: Packages of ``nfsgeo[formats]`` that it imports.
+        keeps_attributes: Whether it has all that nfsgeo knows of the fields.
     """
 
     name: str
     endings: tuple[str, ...]
     write: Callable[[Fields, Path, Progress], None]
     needs: tuple[str, ...] = ()
+    keeps_attributes: bool = False
 
 
 def marked_names(fields: Fields, out: Path, taken: Sequence[str]) -> list[str]:

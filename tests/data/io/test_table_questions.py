@@ -366,3 +366,28 @@ def test_what_is_known_ahead_is_kept_beside_chosen_fields(tmp_path):
     path.write_text(stations("hour", lambda k, t, n: t % 3))
     fields = nfsgeo.open(path, columns={"field": "u"}, known=["hour"])
     assert (fields.component_names, fields.forcing_names) == (["u"], ["hour"])
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_classes_of_points_by_words_may_be_ignored(answered, tmp_path, one_line):
+    """Types of soil at as many points each are no simulations, if users say so."""
+    places = np.random.default_rng(1).random((8, 2))
+    rows = [
+        f"{t},{x:.4f},{y:.4f},{np.sin(t + i):.4f},{('sand', 'clay')[i % 2]}"
+        for t in range(12)
+        for i, (x, y) in enumerate(places)
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["time,x,y,u,soil", *rows]))
+    if answered:
+        fields = nfsgeo.open(path, columns={"ignore": "soil"})
+        assert (fields.num_samples, fields.component_names) == (1, ["u"])
+    else:
+        assert "ignore" in one_line(nfsgeo.open, path)
+
+
+def test_percentages_are_no_names_of_quantities(tmp_path, one_line):
+    rows = [f"{t},{x},{y},{t},{50 + t}%" for t in range(12) for x, y in P]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["time,x,y,u,rh", *rows]))
+    assert "percentages in column rh, such as 50%" in one_line(nfsgeo.open, path)
