@@ -287,7 +287,7 @@ def cost_table() -> str:
 
 def readme_table() -> str:
     """Errors of ``nfs``, of it without learned layers, and of the best of others."""
-    heads = ["relative L2 error", "`nfs`", "learned layers off", "best other model"]
+    heads = ["relative L2 error", "`nfs`", "`fno-spline`", "best other model"]
     heads, rows = [*heads, "best trivial baseline"], []
     for title, problem in README.items():
         mean, texts = _errors("accuracy", problem)

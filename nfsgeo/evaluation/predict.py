@@ -18,6 +18,7 @@ from nfsgeo.data import Fields
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.writers import writer_of
+from nfsgeo.errors import UserError
 from nfsgeo.evaluation.not_finite import NotFinite
 from nfsgeo.evaluation.prediction import Prediction
 from nfsgeo.evaluation.scored_model import open_run
@@ -121,7 +122,11 @@ def predict(
             provenance["not_finite"] = samples
         predicted = asked.fields(staged.arrays(), Path(source.name), provenance)
         if target is not None:
-            predicted = nfsgeo.data.open(predicted.write(target))
+            path = predicted.write(target)
+            try:
+                predicted = nfsgeo.data.open(path)
+            except UserError:  # a table of one point may be read in two ways
+                predicted = replace(predicted, dataset=predicted.dataset.load())
         about = {"provenance": json.dumps(provenance)}  # not all formats keep it
         return replace(predicted, dataset=predicted.dataset.assign_attrs(about))
 

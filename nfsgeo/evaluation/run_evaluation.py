@@ -160,6 +160,8 @@ def evaluate_run(
     references = References(scored, boosting=boosting)
     scores = score(scored, references, progress=progress)
     summary = _costs(paths, scored) | {"weights": forecaster.digest}
+    if own_data:
+        summary["fingerprint"] = task.fingerprint
     summary["scored"] = describe_scored(
         named, scores.windows, part, scores.points, run_data
     )

@@ -120,7 +120,10 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
     tables = {title: error_table(methods) for title, methods in errors.items()}
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
-    data = {summary["data"] for summary in summaries.values() if summary.get("data")}
+    # Runs of earlier versions know the path alone.
+    known = all("fingerprint" in summary for summary in summaries.values())
+    key = "fingerprint" if known else "data"
+    data = {summary[key] for summary in summaries.values() if summary.get(key)}
     if len(data) > 1:
         text = "the %d runs have %d different sources of data: errors compare only as "
         logger.warning(text + "far as the data do", len(runs), len(data))

@@ -272,3 +272,23 @@ def test_a_plane_mesh_tells_no_heights():
     meshio.Mesh(places, [("triangle", np.arange(9).reshape(3, 3))]).write("q.vtu")
     found = query_points_of("q.vtu", Domain.unit(2, periodic=False), ["height"])
     assert found.pos.shape == (9, 2) and not found.static
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_steady_field_at_one_point_is_written_as_a_table(tmp_path, ending):
+    random = np.random.default_rng(0)
+    points, a = random.random((30, 2)), random.random((10, 1, 1))
+    u = a * points[:, :1]
+    static = np.broadcast_to(a, (10, 30, 1))
+    data = nfsgeo.from_arrays(u[..., None], points, static=static)
+    settings = {"data.n_in": 0, "data.n_out": 1, "trainer.epochs": 1}
+    settings |= {"model.name": "nfs", "model.settings.width": 8, "data.mesh": "all"}
+    experiment = nfsgeo.prepare(data, settings)
+    run = nfsgeo.fit(experiment, tmp_path / "run", report=False)
+    where, out = np.array([[0.5, 0.5]]), tmp_path / f"p.{ending}"
+    found = predict(run, data, out, query_pos=where)
+    assert found.num_points() == 1 and out.stat().st_size > 0
+    table = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    values = [found.read(sample, slice(None)).item() for sample in range(10)]
+    np.testing.assert_allclose(table["u"], values, rtol=1e-5)

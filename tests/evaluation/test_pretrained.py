@@ -101,3 +101,9 @@ def test_a_model_without_data_asks_for_them(refuses):
 @pytest.mark.parametrize("device", ["gpu", "cuda:0"])
 def test_devices_of_other_names_are_refused(device, refuses):
     refuses(f"device='{device}': expected 'auto'", nfsgeo.load, NAMES[0], device)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_summaries_are_of_the_weights_that_come_along(name):
+    summary = json.loads((FOLDER / name / "summary.json").read_text())
+    assert summary.get("weights") in (None, nfsgeo.load(name).digest)

@@ -82,3 +82,16 @@ def test_errors_on_different_data_are_told_and_none_is_best(make_two, caplog):
     write_comparison(make_two, page := make_two[0] / "a.html")
     assert "2 different sources of data" in caplog.text
     assert 'class="best"' not in page.read_text().partition("Baselines")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alike", [True, False])
+def test_data_are_told_apart_by_their_values(make_two, caplog, alike):
+    """A file may have several paths, and a path may have had several files."""
+    for number, run in enumerate(make_two):
+        summary = json.loads((run / "summary.json").read_text())
+        data = f"/{number}/a.nc" if alike else "a.nc"
+        about = {"data": data, "fingerprint": "0" if alike else str(number)}
+        (run / "summary.json").write_text(json.dumps(summary | about))
+    write_comparison(make_two, make_two[0] / "a.html")
+    assert ("2 different sources of data" in caplog.text) == (not alike)
