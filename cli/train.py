@@ -99,9 +99,12 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
 
     config, file, task = experiment.config, experiment.file, experiment.task
     data, count = config.data, num_parameters(experiment.forecaster.model)
-    steps = ""
+    steps, total, rest = "", file.num_observed(), 0
     if task.has_time:
         steps = f"{task.n_in} time steps in, {data.n_out} out, "
+        if data.window_stride is None:  # one window for each sample
+            window = data.length(task.n_in + (data.n_out or 1))
+            rest = total - data.first_step - window
     steps += f"{len(experiment.data.parts['train'])} training windows"
     split = f"{file.num_samples} series, split by time"
     if data.split_by != "time":
@@ -119,6 +122,8 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
         *[f"inputs  {listed(inputs)}"] * bool(inputs),
         *[f"unused  {listed(unused)}, unless --known"] * bool(unused),
         f"points  {task.num_points} ({data.mesh}), {steps}",
+        *[f"unused  the last {rest} of {total} time steps, unless --window-stride"]
+        * (rest > 0),
         f"run     {paths.root}",
         *(f"start   {line}" for line in experiment.lines),
     ):
