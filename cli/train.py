@@ -99,18 +99,20 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
 
     config, file, task = experiment.config, experiment.file, experiment.task
     data, count = config.data, num_parameters(experiment.forecaster.model)
-    steps, total, rest = "", file.num_observed(), 0
+    steps = ""
     if task.has_time:
         steps = f"{task.n_in} time steps in, {data.n_out} out, "
-        if data.window_stride is None:  # one window for each sample
-            window = data.length(task.n_in + (data.n_out or 1))
-            rest = total - data.first_step - window
     steps += f"{len(experiment.data.parts['train'])} training windows"
     split = f"{file.num_samples} series, split by time"
     if data.split_by != "time":
         used = experiment.used
         nums = (f"{len(used.samples(part))} {part}" for part in file.split)
         split = f"{' + '.join(nums)} samples"
+        total, ahead = file.num_observed(), data.n_out or 0
+        window = data.length(task.n_in + ahead)
+        # With lead times windows reach to the end.
+        if data.window_stride is None and not task.any_time and window < total:
+            split += f", {window} of {total} time steps"
     inputs = [*file.input_names, *file.forcing_names]
     scalars = [n for n in file.parameters if file.dataset[n].dims == ("sample",)]
     unused = [name for name in scalars if name not in file.scalar_names]
@@ -122,8 +124,6 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
         *[f"inputs  {listed(inputs)}"] * bool(inputs),
         *[f"unused  {listed(unused)}, unless --known"] * bool(unused),
         f"points  {task.num_points} ({data.mesh}), {steps}",
-        *[f"unused  the last {rest} of {total} time steps, unless --window-stride"]
-        * (rest > 0),
         f"run     {paths.root}",
         *(f"start   {line}" for line in experiment.lines),
     ):
