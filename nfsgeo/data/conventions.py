@@ -36,11 +36,14 @@ FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
 # Roles of variables that describe mesh, graph, obstacles and parts of the data.
 STRUCTURE = ("cells", "edges", "facets", "rows", "part")
 
+LENGTHS = re.compile(
+    "[munpkcdµ]?m|(kilo|deci|centi|milli|micro|nano)?met(er|re)s?|in|ft|feet|mi"
+)
 # Units of length, angle and time.
 AXIS_UNITS = re.compile(
-    "([munpk]|µ|c|d)?m|([mk]ilo|centi|milli|micro|nano)?met(er|re)s?|in|ft|feet|mi|deg|°|"
-    "degrees?|degrees?_(east|north|[EN])|rad|radians?|[munµ]?s|secs?|seconds?|mins?|"
-    "minutes?|h|hrs?|hours?|d|days?|weeks?|months?|yrs?|years?"
+    f"{LENGTHS.pattern}|deg|°|degrees?|degrees?_(east|north|[EN])|rad|radians?|"
+    "[munµ]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|d|days?|weeks?|months?|"
+    "yrs?|years?"
 )
 FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
 AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points

@@ -138,7 +138,9 @@ def with_axes_left_out(fields: Fields, source: Fields) -> Fields:
 
 def with_flat_axes(fields: Fields) -> Fields:
     """Put back the axes that :func:`without_flat_axes` has left out."""
-    flat = json.loads(fields.dataset.attrs.get(LEFT_OUT, "{}"))
+    if LEFT_OUT not in fields.dataset.attrs:
+        return fields
+    flat = json.loads(fields.dataset.attrs[LEFT_OUT])
     old = [axis for axis in SPACE if axis not in flat]
     names = dict(zip(fields.space, old, strict=False))
     dataset = fields.dataset.rename({a: b for a, b in names.items() if a != b})

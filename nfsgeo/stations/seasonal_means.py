@@ -268,8 +268,7 @@ def _weekly(u: Tensor, times: Tensor, cycles: Sequence[Cycle]) -> bool:
     """Return whether the week helps to predict the mean over all points.
 
     The climatology with and without weekly means is fitted to three quarters of the
-    training data, and predicts the fourth. A week of few values is noise: on 62 days of
-    ozone it makes the forecast worse.
+    training data, and predicts the fourth. Weekly means of few weeks are mostly noise.
 
     Args:
         u: Training values ``[S, T, C]``, NaN where nothing was observed.

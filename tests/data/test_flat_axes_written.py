@@ -84,3 +84,14 @@ def test_axes_in_different_lengths_are_refused(tmp_path, refuses):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["t,x [mm],y [m],u", *rows]))
     refuses("x in mm and y in m", nfsgeo.open, path)
+
+
+def test_one_length_may_have_several_names(tmp_path):
+    rows = [f"{t},{x},{y},{x + t}" for t in range(4) for x, y in PLACES.round(4)]
+    for number, pair in enumerate(
+        [("mm", "millimetres"), ("um", "µm"), ("meter", "m")]
+    ):
+        path = tmp_path / f"{number}.csv"
+        path.write_text("\n".join(["t,x [{}],y [{}],u".format(*pair), *rows]))
+        with nfsgeo.open(path) as fields:
+            assert fields.units == {"x": pair[0], "y": pair[1]}

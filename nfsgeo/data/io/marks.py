@@ -21,7 +21,7 @@ from nfsgeo.errors import UserError
 __all__ = ["MISSING", "with_marks", "without_marks_among"]
 
 MISSING = "missing"  # kind of the marks among the columns of users
-# Samples and values of a field that are looked at.
+# Samples and values of a field that are looked at, at most.
 SAMPLES, VALUES = 256, 1_000_000
 
 
@@ -46,6 +46,7 @@ def with_marks(fields: Fields, marks: Sequence[str], *, ask: bool) -> Fields:
     """
     numbers = [*_numbers(fields, filter(None, marks))]
     names = [*fields.component_names, *fields.forcing_names, *fields.static_names]
+    names = [name for name in names if name not in fields.categories]
     if numbers:
         changed = {}
         for name in names:
@@ -56,8 +57,7 @@ def with_marks(fields: Fields, marks: Sequence[str], *, ask: bool) -> Fields:
             changed[name] = fields.dataset[name].copy(data=whole)
         fields = replace(fields, dataset=fields.dataset.assign(changed))
     if ask and "" not in marks:
-        spread = max(1, fields.num_samples // SAMPLES)
-        looked_at = range(0, fields.num_samples, spread)
+        looked_at = range(0, fields.num_samples, -(-fields.num_samples // SAMPLES))
         for name in names:
             some = _some(fields, name, looked_at)
             check_marks(fields.path, name, some, marks, of_table=False)
@@ -75,7 +75,9 @@ def _numbers(fields: Fields, marks: Iterable[str]) -> Iterable[float]:
 
 def _unmarked(values: Variable, numbers: NDArray[Any], key: Key) -> NDArray[Any]:
     here: NDArray[Any] = values[key].values
-    return np.where(np.isin(here, numbers.astype(here.dtype)), np.float32(np.nan), here)
+    # No integer equals 1e20 or -9999.5, also after rounding.
+    alike = numbers.astype(here.dtype) if here.dtype.kind == "f" else numbers
+    return np.where(np.isin(here, alike), np.float32(np.nan), here)
 
 
 def _some(fields: Fields, name: str, samples: Sequence[int]) -> NDArray[Any]:

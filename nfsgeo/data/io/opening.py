@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.checks import reading
+from nfsgeo.data.conventions import LENGTHS
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.flat_axes import heights_as_input, without_flat_axes
 from nfsgeo.data.io import ARRAYS, FORMATS, OWN, FileProbe, Format
@@ -38,10 +39,6 @@ __all__ = ["check_path", "convert", "files_of", "is_source", "open"]
 __all__ += ["with_user_answers"]
 
 logger = logging.getLogger(__name__)
-
-LENGTHS = re.compile(
-    "[munpkcd]?m|µm|([mk]ilo|centi|milli|micro|nano)?met(er|re)s?|in|ft"
-)
 
 
 def open(
@@ -271,11 +268,18 @@ def _format_of(path: Path, columns: Columns | None = None) -> Format:
     raise UserError(f"{path}", expected, todo)
 
 
+def _short(unit: str) -> str:
+    """``mm`` for ``mm``, ``millimetres`` and ``millimeter``."""
+    word = re.fullmatch("(kilo|deci|centi|milli|micro|nano)?met(er|re)s?", unit)
+    short = f"{(word[1] or '')[:1]}m" if word else unit
+    return "um" if short == "µm" or unit.startswith("micro") else short
+
+
 def _check_lengths(fields: Fields) -> None:
     """Raise a UserError if the units of x and y are different lengths."""
     units = {axis: fields.units.get(axis, "") for axis in fields.space[:2]}
-    lengths = [unit for unit in units.values() if LENGTHS.fullmatch(unit)]
-    if len({unit.rstrip("s").replace("meter", "metre") for unit in lengths}) > 1:
+    lengths = {_short(unit) for unit in units.values() if LENGTHS.fullmatch(unit)}
+    if len(lengths) > 1:
         given = " and ".join(f"{axis} in {unit}" for axis, unit in units.items())
         given = f"{fields.path} with {given}"
         raise UserError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
 
-__all__ = ["check_marks", "without_marks"]
+__all__ = ["check_marks", "check_percentages", "without_marks"]
 
 SURE = re.compile(r"9{3,}|3276[78]")  # digits of numbers that often are marks
 LIKELY = re.compile(r"9{2,}|8{3,}|3276[78]")
+PERCENT = r"\s*[+-]?[\d.,]+\s*%\s*"
 LARGE = 1e15  # from which on numbers are marks, such as 1e20 and 9.96921e36
 MOST, FEW = 3, 5  # marks in a column, and different values beside them
 
@@ -100,6 +101,25 @@ def check_marks(
             values_too = ",".join(f"missing={mark}" for mark in [*user_marks, ""])
             todo = f"say --columns {said}, or {values_too} if that is a value"
             raise UserError(given, "to be told whether it marks missing values", todo)
+
+
+def check_percentages(
+    path: Path, frame: pandas.DataFrame, kinds: Mapping[str, str]
+) -> None:
+    """Raise a UserError if a column that users do not name has numbers with a sign %.
+
+    Args:
+        path: The file, for messages.
+        frame: Columns without a role.
+        kinds: What users say of columns.
+    """
+    for name in frame:
+        if name in kinds or frame[name].dtype.kind in "biufmM":
+            continue
+        cells = frame[name].dropna().astype(str)
+        if len(cells) and cells.str.fullmatch(PERCENT).all():
+            given = f"{path} with percentages in column {name}, such as {cells.iloc[0]}"
+            raise UserError(given, "numbers", f"remove the sign %, call it {name} [%]")
 
 
 def _text_of(number: np.floating[Any]) -> str:

@@ -64,7 +64,6 @@ STATION_LIKE = re.compile(
     f"(station|stn|site|gau?ge|sensor|basin|wmo|buoy|platform|location|catchment|well)"
     f"s?{NUMBER}"
 )
-PERCENT = r"\s*[+-]?[\d.,]+\s*%\s*"
 MANY = 1000  # more names than there are quantities
 FEW = 20  # rows, in which numbers may rise or be the same by chance
 MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
@@ -117,11 +116,6 @@ def check_quantities(
             quantities are not ignored, since their values would be one field.
     """
     texts = [n for n in frame if frame[n].dtype.kind not in "biufmM"]
-    for name in (name for name in texts if name not in kinds):
-        cells = frame[name].dropna().astype(str)
-        if len(cells) and cells.str.fullmatch(PERCENT).all():
-            given = f"{path} with percentages in column {name}, such as {cells.iloc[0]}"
-            raise UserError(given, "numbers", f"remove the sign %, call it {name} [%]")
     for name in frame:
         values, sure = _values_of_quantities(frame, name)
         if not values or frame[name].nunique() < 2:

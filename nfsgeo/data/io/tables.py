@@ -38,7 +38,7 @@ from nfsgeo.data.io.frames import NoNumbers, frame_of, is_table, values_of
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
 from nfsgeo.data.io.table_cells import Cells
-from nfsgeo.data.io.table_marks import check_marks
+from nfsgeo.data.io.table_marks import check_marks, check_percentages
 from nfsgeo.data.io.table_rows import Places, Steps
 from nfsgeo.data.io.table_times import check_times
 from nfsgeo.data.times import EPOCH
@@ -121,6 +121,7 @@ def _check_meaning(
         roles.get("sample", ""),
         measured=measured or bare_name(roles["x"]) in LONGITUDE,
     )
+    check_percentages(path, others, kinds)
     if not station:
         questions.check_quantities(path, others, kinds, steps.time, places.column)
     steps.check_complete(path)

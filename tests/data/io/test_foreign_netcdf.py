@@ -383,3 +383,14 @@ def test_advice_about_equal_times_and_two_kinds_of_samples(one_line):
     assert 'dataset.stack(s=("realization", "member_id"))' in said
     stacked = several.stack(s=("realization", "member_id"))
     assert nfsgeo.from_xarray(stacked, columns={"sample": "s"}).num_samples == 6
+
+
+@pytest.mark.parametrize("about", [{}, {"units": "degrees_east"}])
+def test_longitudes_across_a_meridian_by_name_or_units(about, tmp_path):
+    values = RANDOM.random((4, 3, 4))
+    where = {"lat": [10.0, 20.0, 30.0], "lon": ("lon", [350.0, 355.0, 0.0, 5.0], about)}
+    dataset = xarray.Dataset({"u": (("time", "lat", "lon"), values)}, where)
+    dataset = dataset.assign_coords(time=np.arange(4.0))
+    dataset.to_netcdf(path := tmp_path / "a.nc")
+    with nfsgeo.open(path) as fields:
+        assert fields.axes[0].tolist() == [350.0, 355.0, 360.0, 365.0]

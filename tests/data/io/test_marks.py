@@ -118,3 +118,28 @@ def test_numbers_that_are_values_are_not_asked_about_after_conversion(tmp_path):
     with nfsgeo.open(path, columns={"missing": ""}) as fields:
         fields.write(tmp_path / "kept.nc")
     assert read(tmp_path / "kept.nc", {}).min() == -9999
+
+
+def test_marks_in_integers_are_compared_by_value(tmp_path):
+    """No integer is -9999.5 or 1e20, and categories stay whole numbers."""
+    u = np.arange(STEPS * POINTS, dtype="i4").reshape(STEPS, POINTS)
+    u[10, 3] = -9999
+    where = {"x": ("p", places()[:, 0]), "y": ("p", places()[:, 1])}
+    types = ("p", np.arange(POINTS, dtype="i4") % 2)
+    variables = {"u": (("time", "p"), u), "node_type": types}
+    path = tmp_path / "a.nc"
+    times = {"time": np.arange(float(STEPS))}
+    xarray.Dataset(variables, where | times).to_netcdf(path)
+    marks = ["-9999.5", "1e20", "", "-9999"]
+    for some, num in ((marks[:3], 0), (marks, 1)):
+        with nfsgeo.open(path, columns={"missing": some}) as fields:
+            assert np.isnan(fields.read_all(0, slice(None))).sum() == num
+            assert "node_type" in fields.categories
+
+
+def test_samples_spread_over_a_file_are_looked_at(tmp_path):
+    u = np.random.default_rng(4).random((600, POINTS, 1, 1))
+    u[599 - 599 % 3] = -9999
+    np.savez(tmp_path / "a.npz", u=u, coords=places(), t=np.zeros(1))
+    with pytest.raises(UserError, match="of 1600 values of u"):
+        nfsgeo.open(tmp_path / "a.npz")
