@@ -9,6 +9,6 @@
 from nfsgeo.forecast.forecaster import Criterion, Forecaster
 from nfsgeo.forecast.matching import matched
 from nfsgeo.forecast.rollout import rollout
-from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.statistics import Moments, Statistics
 
-__all__ = ["Criterion", "Forecaster", "Statistics", "matched", "rollout"]
+__all__ = ["Criterion", "Forecaster", "Moments", "Statistics", "matched", "rollout"]

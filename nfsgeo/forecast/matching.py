@@ -15,7 +15,7 @@ from nfsgeo.data.flat_axes import with_flat_axes
 from nfsgeo.data.io.labelled import numbered
 from nfsgeo.data.times import EPOCH, MONTHS, clock, same_steps, step_text
 from nfsgeo.errors import UserError
-from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.statistics import Moments, Statistics
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Task
 
@@ -27,6 +27,7 @@ def task_of(
     file: Fields,
     times: Sequence[float],
     statistics: Statistics,
+    fields: Moments,
     num_points: int,
     grid_shape: tuple[int, ...] | None = None,
     *,
@@ -41,6 +42,7 @@ def task_of(
         file: The training data, with boundary inputs if the run has them.
         times: Times of the inputs and targets of a window.
         statistics: Statistics of the training windows.
+        fields: Moments of the fields that errors refer to.
         num_points: Number of points of the first sample.
         grid_shape: Shape of the grid that they form, if any.
         seasonal: Whether predictions depend on absolute times.
@@ -64,8 +66,8 @@ def task_of(
         forcings=tuple(file.forcing_names),
         boundary=boundary,
         units=units,
-        mean=tuple(statistics.fields.mean.tolist()),
-        std=tuple(statistics.fields.std.tolist()),
+        mean=tuple(fields.mean.tolist()),
+        std=tuple(fields.std.tolist()),
         n_in=n_in,
         n_out=len(times) - n_in,
         times=tuple((at - last).tolist()),

@@ -98,7 +98,8 @@ class Task(BaseModel):
             see :func:`nfsgeo.data.boundary.with_boundary`; empty for the boundary of
             the cells, ``None`` without such inputs.
         units: units by name, if the data have them.
-        mean: mean of each component over all time steps of training windows.
+        mean: mean of each component over all time steps of training windows, at the
+            points where samples are observed in evaluation.
         std: standard deviation likewise, 0 for a constant component.
         n_in: input time steps; 0 without time, when static inputs are the only ones.
         n_out: time steps from the last input to the last target of a training window.

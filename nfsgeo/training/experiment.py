@@ -32,7 +32,7 @@ from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.lightning_setup import check_device
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
-from nfsgeo.training.reading import read_windows
+from nfsgeo.training.reading import moments_of_errors, read_windows
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.source import files_as_they_are, open_source
 from nfsgeo.training.trainer import (
@@ -124,6 +124,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         used.file,
         valid[0].times.tolist(),
         statistics,
+        moments_of_errors(used, train, statistics),
         used.typical_size(train.samples),
         first.grid_shape,
         seasonal=base is not None and base.seasonal,

@@ -13,11 +13,11 @@ from nfsgeo.data.domains import check_within
 from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
-from nfsgeo.forecast import Statistics
+from nfsgeo.forecast import Moments, Statistics
 from nfsgeo.progress import Progress
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["check_observed", "read_windows"]
+__all__ = ["check_observed", "moments_of_errors", "read_windows"]
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +81,32 @@ def read_windows(
         )
     _check_categories(used, statistics)
     return statistics, bool(gaps.any())
+
+
+def moments_of_errors(
+    used: RunData, train: WindowDataset, statistics: Statistics
+) -> Moments:
+    """Return the moments of the fields that errors of several components refer to.
+
+    They are those of the training windows where samples are observed in evaluation. The
+    point sets on which a model trains depend on the model; these points do not, so that
+    errors of different models are comparable.
+
+    Args:
+        used: Data of the run, with a complete configuration.
+        train: Training windows.
+        statistics: Their statistics.
+    """
+    if train.mesh is used.mesh or len(used.file.component_names) == 1:
+        return statistics.fields
+    fields = Moments()
+    windows = used.windows("train")
+    for item in range(len(windows)):
+        window = windows[item]
+        fields.add(window.y)
+        if used.config.data.n_in:
+            fields.add(window.x[..., : used.file.components])
+    return fields
 
 
 def _check_categories(used: RunData, statistics: Statistics) -> None:

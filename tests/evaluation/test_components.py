@@ -112,3 +112,19 @@ def test_a_component_that_never_changes_is_predicted_as_it_is(
     assert abs(found[..., 1] - 12.3).max() < 1e-12 and found[..., 0].std() > 0
     parts = nfsgeo.evaluate(run)["components"]
     assert parts["u_1"]["mae"] < 1e-6 < parts["u_0"]["mae"] < np.inf
+
+
+def test_errors_refer_to_the_whole_mesh_whatever_points_training_takes(tiny):
+    rng = np.random.default_rng(0)
+    pos = [rng.random((40 + k, 2)) for k in range(10)]
+    fields = [np.stack([p[:, 0], 9 * p[:, 1] ** 2], -1)[:, None] for p in pos]
+    data = nfsgeo.from_arrays(fields, pos, static=[p[:, :1] for p in pos])
+    chosen = tiny | {"data.mesh": "all", "data.n_in": 0, "data.n_out": 1}
+    found = {
+        fraction: nfsgeo.prepare(data, chosen | {"data.least_fraction": fraction}).task
+        for fraction in (0.2, 1.0)
+    }
+    values = np.concatenate(fields[:7])[:, 0]
+    for task in found.values():
+        assert task.mean == pytest.approx(values.mean(0), rel=1e-6)
+        assert task.std == pytest.approx(values.std(0), rel=1e-6)
