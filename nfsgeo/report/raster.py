@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import torch
 from matplotlib.tri import Triangulation
+from numpy.typing import NDArray
 from scipy.spatial import Delaunay, KDTree, QhullError
 
 from nfsgeo.data.conventions import Doubles, Indices
@@ -16,7 +17,10 @@ from nfsgeo.geometry import Domain
 __all__ = ["Raster"]
 
 PIXELS = 320  # along the longer axis
-LONG_EDGE = 6.0  # in edges nearby or the median: so a triangle bridges a hole
+# A triangle bridges a hole if at each corner an edge is that many times as long as the
+# spacing of the points there, which is that of so many neighbours or, on anisotropic
+# meshes, the length of edges in the opposite direction, by sectors of the circle.
+LONG_EDGE, NEIGHBOURS, SECTORS = 3.0, 5, 24
 
 
 class Raster:
@@ -43,8 +47,7 @@ class Raster:
         if corners is None:
             points, origin = _with_images(domain, pos)
             # On a map near the poles, edges look long.
-            longest = math.inf if domain.curved else LONG_EDGE
-            corners = _in_delaunay(points, pixels, longest)
+            corners = _in_delaunay(points, pixels, holes=not domain.curved)
         if corners is None:
             corners = KDTree(points).query(pixels)[1][:, None]
             self.weights = np.ones(corners.shape)
@@ -75,18 +78,49 @@ def _in_mesh(pos: Doubles, triangles: Indices, pixels: Doubles) -> Indices | Non
     return np.where(number[:, None] < 0, -1, triangles[number])
 
 
-def _in_delaunay(points: Doubles, pixels: Doubles, longest: float) -> Indices | None:
-    """Corners ``[p, 3]`` of Delaunay's triangles; None where points span none."""
+def _in_delaunay(points: Doubles, pixels: Doubles, holes: bool) -> Indices | None:
+    """Corners ``[p, 3]`` of Delaunay's triangles; None where points span none.
+
+    Pixels of triangles that bridge a hole have none (-1) if there may be ``holes``.
+    """
     try:
         mesh = Delaunay(points)
     except (QhullError, ValueError):
         return None
-    number, ends = mesh.find_simplex(pixels), points[mesh.simplices]
-    edges = np.linalg.norm(ends - np.roll(ends, 1, axis=1), axis=2).max(axis=1)
-    nearby = KDTree(points).query(points, 3)[0][:, -1][mesh.simplices].max(axis=1)
-    nearby = np.maximum(nearby, np.median(edges))  # meshes may be graded
-    none = (number < 0) | (edges > longest * nearby)[number]
+    number = mesh.find_simplex(pixels)
+    none = number < 0
+    if holes:
+        none |= _bridges(points, mesh.simplices)[number]
     return np.where(none[:, None], -1, mesh.simplices[number])
+
+
+def _bridges(points: Doubles, triangles: Indices) -> NDArray[np.bool_]:
+    """Mask of Delaunay's triangles ``[m, 3]`` that bridge a hole between the points.
+
+    Points at the rim of a hole have long edges towards it, but neither neighbours as
+    far away nor edges as long in the opposite direction, as those of stretched cells
+    have. What is opposite is taken from the nearest neighbours too, as not each point
+    of a column of such cells has an edge to both sides.
+    """
+    used, corners = np.unique(triangles, return_inverse=True)
+    points, corners = points[used], corners.reshape(triangles.shape)
+    ends = points[corners]
+    # The edges from each corner to the next and to the one before.
+    edges = np.stack([np.roll(ends, -1, axis=1), np.roll(ends, 1, axis=1)]) - ends
+    length = np.linalg.norm(edges, axis=-1)
+    turn = np.arctan2(edges[..., 1], edges[..., 0]) / (2 * math.pi)
+    sector = np.floor(SECTORS * turn).astype(int) % SECTORS
+    longest = np.zeros((len(points), SECTORS))
+    np.maximum.at(longest, (np.broadcast_to(corners, sector.shape), sector), length)
+    opposite = [np.roll(longest, SECTORS // 2 + k, axis=1) for k in (-1, 0, 1)]
+    behind = np.maximum.reduce(opposite)
+    nearest = min(NEIGHBOURS + 1, len(points))  # the point itself among them
+    distance, near = KDTree(points).query(points, nearest)
+    spacing = np.maximum(behind, distance[:, -1:])
+    for others in near.T[1:]:
+        np.maximum(spacing, behind[others], out=spacing)
+    ratio = (length / spacing[corners, sector]).max(axis=0)
+    return np.asarray((ratio > LONG_EDGE).all(axis=1))
 
 
 def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:

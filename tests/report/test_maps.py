@@ -122,6 +122,61 @@ def test_raster_of_a_graded_mesh_has_no_hole():
     assert np.isfinite(image).mean() > 0.9 * np.pi * 0.48**2
 
 
+def shares(pos: np.ndarray, axes: tuple[float, float]) -> tuple[float, float]:
+    """Shares of pixels with a colour in an ellipse in the middle, and in a ring that is
+    from 1.05 to 1.8 times as large.
+    """
+    raster = Raster(BOX, pos)
+    has_colour = np.isfinite(raster.image(np.ones(len(pos))))
+    x, y = pixel_centres(raster)
+    size = np.hypot((x - 0.5) / axes[0], (y - 0.5) / axes[1])
+    ring = (size > 1.05) & (size < 1.8)
+    return has_colour[size < 1].mean(), has_colour[ring].mean()
+
+
+@pytest.mark.parametrize("part", [1.0, 0.5])
+def test_raster_leaves_a_body_in_a_graded_mesh_open(part):
+    """An O-grid around an ellipse, cells of which grow by a factor of 100."""
+    angles, radii = np.meshgrid(np.arange(80) * np.pi / 40, np.linspace(0, 1, 25))
+    # A conformal map of circles to ellipses, that of radius 0.2 to the body.
+    z = (0.2 + 0.3 * np.expm1(4.6 * radii) / 99) * np.exp(1j * angles)
+    z = (z + 0.016 / z).ravel()
+    pos = 0.5 + np.column_stack([z.real, z.imag])[points(z.size)[:, 0] < part]
+    body, around = shares(pos, (0.28, 0.12))
+    assert body < 0.03 and around > 0.995
+
+
+@pytest.mark.parametrize("even", [True, False])
+def test_raster_leaves_a_hole_in_a_cloud_open(even):
+    axis = np.linspace(0, 1, 50)
+    pos = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2) if even else points(2500)
+    hole, around = shares(pos[np.hypot(*(pos - 0.5).T) > 0.2], (0.2, 0.2))
+    assert hole < 0.12 and around > 0.999
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("num", [60, 300, 3000])
+def test_raster_of_random_points_has_no_gap(num, seed):
+    pos = np.random.default_rng(seed).random((num, 2))
+    assert shares(pos, (0.2, 0.2)) == (1, 1)
+
+
+def test_raster_of_stretched_cells_has_no_gap():
+    """Columns of points whose distances are 100 times those within them."""
+    random = np.random.default_rng(0)
+    x, y = np.meshgrid(np.linspace(-0.05, 1.05, 12), np.linspace(0, 1, 1001))
+    pos = np.column_stack([(x + random.uniform(-0.03, 0.03, 12)).ravel(), y.ravel()])
+    assert shares(pos, (0.25, 0.25)) == (1, 1)
+    assert shares(pos[random.random(len(pos)) < 0.5], (0.25, 0.25)) == (1, 1)
+
+
+def test_raster_of_stations_of_uneven_density_has_no_gap():
+    """Half of them are within a tenth of the area."""
+    pos = points(600)
+    pos[:300] = 0.3 + 0.3 * pos[:300]
+    assert shares(pos, (0.25, 0.25)) == (1, 1)
+
+
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_raster_of_points_in_a_line_takes_the_nearest(n):
     pos = np.column_stack([np.linspace(0, 1, n), np.full(n, 0.5)])
