@@ -143,6 +143,7 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
         one = f"{quantity} of test {typical.name}"
         for box, suffix, where in boxes:
             caption = f"The rows show {quantity} of test samples{where}{at}."
+            caption += _ranking(e, quantity, where)
             draw = partial(_samples_figure, e, c, box)
             yield Picture(f"fields-{name}{suffix}", "fields", caption, draw)
         if not e.moving:
@@ -155,6 +156,16 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
             caption = f"The maps show {one} over space and time."
             plane = partial(_space_time, e, typical, c)
             yield Picture(f"space-time-{name}", "fields", caption, plane)
+
+
+def _ranking(e: Predictions, quantity: str, where: str) -> str:
+    """Say which error ranks the samples, where it is another than the one they show."""
+    several = len(e.quantities) > 1
+    if not e.examples[0].rank or not (where or several):
+        return ""
+    ranked = " pooled over all components" * several + " at all points" * bool(where)
+    shown = f" of {quantity}" * several + where
+    return f" Samples are ranked by their MAE{ranked}; each row has the MAE{shown}."
 
 
 def _station_pictures(e: Predictions) -> Iterator[Picture]:

@@ -17,6 +17,7 @@ from PIL import Image
 import nfsgeo
 from nfsgeo.report import write_report
 from nfsgeo.report.curves import error_pictures
+from nfsgeo.report.figures import run_pictures
 from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo.report.tables import error_tables, verdict
 
@@ -130,6 +131,23 @@ def test_samples_have_meshes_times_and_ranks_of_their_own(make_run):
     assert now.examples[1].times[0] == earlier.examples[1].times[0] + 5
     page = write_report(run).read_text()
     assert "could not be drawn" not in page
+
+
+@pytest.mark.parametrize("num", [1, 2])
+def test_captions_tell_ranks_by_an_error_that_is_not_shown(make_run, num):
+    run = make_run(n=40)
+
+    def change(arrays):
+        arrays["rank"] = np.array(["best", "median", "worst"])
+        arrays["component_names"] = np.array(["u", "v"][:num])
+        for name in ("x", "truth", "prediction"):
+            arrays[name] = np.repeat(arrays[name], num, axis=-1)
+
+    change_arrays(run, change)
+    captions = [picture.about for picture in run_pictures(read_run_folder(run))]
+    fields = [text for text in captions if text.startswith("The rows show")]
+    told = [text for text in fields if "pooled over all components" in text]
+    assert len(told) == (0 if num == 1 else num)
 
 
 def test_data_from_memory_are_titled_by_their_name(make_run):
