@@ -41,12 +41,12 @@ class DeepONet(Model):
 
     .. math:: G(a)(x, t) = b_0 + \sum_{k=1}^{K} b_k(a) \, t_k(x, t)
 
-    "Learning nonlinear operators via DeepONet", equation (2). The branch is a network
-    on the grid of inputs and coordinates, averaged over the grid. The result is
-    available at any point. Subclasses make the branch.
+    "Learning nonlinear operators via DeepONet" (Lu et al., 2021), equation (2). The
+    branch is a network on the grid of inputs and coordinates, averaged over the grid.
+    The result is available at any point. Subclasses make the branch.
     """
 
-    source = "Learning nonlinear operators via DeepONet"
+    source = "Learning nonlinear operators via DeepONet (Lu et al., 2021)"
     points = False
 
     def __init__(self, problem: Problem, **keywords: Any) -> None:
@@ -105,7 +105,8 @@ class DeepONetUSettings(DeepONetSettings):
 class DeepONetU(DeepONet):
     """DeepONet whose branch is a U-Net.
 
-    "Non-equispaced Fourier Neural Solvers for PDEs" compares with this variant.
+    "Non-equispaced Fourier Neural Solvers for PDEs" (Lin et al., 2022) compares with
+    this variant.
     """
 
     Settings = DeepONetUSettings

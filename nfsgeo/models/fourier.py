@@ -78,10 +78,10 @@ class FNOSettings(FourierSettings):
 
 
 class FNO(MixerOperator):
-    """Fourier Neural Operator over space and time, a baseline of the paper."""
+    """Fourier Neural Operator (Li et al., 2021), over space and time."""
 
     Settings: ClassVar[type[ModelSettings]] = FNOSettings
-    source = "Fourier Neural Operator for Parametric PDEs"
+    source = "Fourier Neural Operator for Parametric PDEs (Li et al., 2021)"
     paper = PAPER_FOURIER
 
     def make_blocks(self, problem: Problem, shape: Sequence[int]) -> nn.Module:
@@ -198,13 +198,13 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 class NFS(PointMixer, FNO):
     """Fourier blocks on a grid that follows the points, with learned messages.
 
-    "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2. Local splines, or
-    moving least squares without time, interpolate to the grid and back, and learned
-    layers add to them. In two and three dimensions these are messages from the nearest
-    points to the points and to the query points, see :class:`~nfsgeo.nn.PointPath`. In
-    one dimension they are kernels among the nodes and on the way back. For the points
-    of a graded mesh, the grid is equispaced in latent coordinates, see
-    :class:`~nfsgeo.geometry.LatentCoordinates`.
+    "Non-equispaced Fourier Neural Solvers for PDEs" (Lin et al., 2022), section 3.2.
+    Local splines, or moving least squares without time, interpolate to the grid and
+    back, and learned layers add to them. In two and three dimensions these are messages
+    from the nearest points to the points and to the query points, see
+    :class:`~nfsgeo.nn.PointPath`. In one dimension they are kernels among the nodes and
+    on the way back. For the points of a graded mesh, the grid is equispaced in latent
+    coordinates, see :class:`~nfsgeo.geometry.LatentCoordinates`.
 
     The paper's kernels are sums over points, added to the mean of the neighbours:
     ``kernel="dense"`` and ``base="mean"``.
@@ -265,7 +265,9 @@ class DSE(Model):
     """
 
     Settings = DSESettings
-    source = "Beyond Regular Grids: Fourier-Based Neural Operators"
+    source = (
+        "Beyond Regular Grids: Fourier-Based Neural Operators (Lingsch et al., 2024)"
+    )
     paper = PAPER_FOURIER
     predicts_anywhere = False
 

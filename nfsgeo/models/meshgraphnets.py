@@ -39,14 +39,14 @@ class MeshGraphNetsSettings(GraphSettings):
 class MeshGraphNets(Model):
     """A graph network with edge features that residual perceptrons update.
 
-    "Learning Mesh-Based Simulation with Graph Networks", section 3. The features of an
-    edge are the relative position of its ends and the distance. Those of a node are its
-    inputs and, unlike in the publication, its position. All time steps are predicted at
-    once.
+    "Learning Mesh-Based Simulation with Graph Networks" (Pfaff et al., 2021), section
+    3. The features of an edge are the relative position of its ends and the distance.
+    Those of a node are its inputs and, unlike in the publication, its position. All
+    time steps are predicted at once.
     """
 
     Settings = MeshGraphNetsSettings
-    source = "Learning Mesh-Based Simulation with Graph Networks"
+    source = "Learning Mesh-Based Simulation with Graph Networks (Pfaff et al., 2021)"
     paper = {"width": 128, "depth": 15}
     spheres = True
     predicts_anywhere = False

@@ -97,11 +97,11 @@ class MixerOperator(Model):
     .. math:: G(a) = Q \circ H' \circ \mathrm{Block}_L \circ \dots \circ
         \mathrm{Block}_1 \circ H \circ P (a)
 
-    Table 5 of "Non-equispaced Fourier Neural Solvers for PDEs": the input time steps
-    are channels, the predicted ones tokens with times in [0, 1], and all of them are
-    predicted at once. This class works on the grid of the data, without :math:`H`;
-    :class:`~nfsgeo.models.point_mixer.PointMixer` works on any points. Subclasses make
-    the blocks.
+    Table 5 of "Non-equispaced Fourier Neural Solvers for PDEs" (Lin et al., 2022): the
+    input time steps are channels, the predicted ones tokens with times in [0, 1], and
+    all of them are predicted at once. This class works on the grid of the data, without
+    :math:`H`; :class:`~nfsgeo.models.point_mixer.PointMixer` works on any points.
+    Subclasses make the blocks.
     """
 
     points = False

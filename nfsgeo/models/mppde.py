@@ -40,12 +40,12 @@ class MPPDE(Model):
 
     .. math:: \hat u_{k+l} = u_k + \frac{l}{w} d_l, \quad l = 1 \dots w
 
-    "Message Passing Neural PDE Solvers", section 3. A network of an embedding, message
-    passing and a decoder maps a window of :math:`w` time steps to as many changes
-    :math:`d_l`. Windows follow each other until the result is complete. If there are
-    fewer input time steps than a window has, the first is repeated. Forcings at the
-    time steps of both windows are among the variables. Without time, windows have one
-    step, and the output of the network is the result.
+    "Message Passing Neural PDE Solvers" (Brandstetter et al., 2022), section 3. A
+    network of an embedding, message passing and a decoder maps a window of :math:`w`
+    time steps to as many changes :math:`d_l`. Windows follow each other until the
+    result is complete. If there are fewer input time steps than a window has, the first
+    is repeated. Forcings at the time steps of both windows are among the variables.
+    Without time, windows have one step, and the output of the network is the result.
 
     In training a window starts at any true time step. Half of those with room for two
     start from a prediction that gets no gradient (the pushforward trick), which takes
@@ -53,7 +53,7 @@ class MPPDE(Model):
     """
 
     Settings = MPPDESettings
-    source = "Message Passing Neural PDE Solvers"
+    source = "Message Passing Neural PDE Solvers (Brandstetter et al., 2022)"
     paper = {"radius": 0.05}
     spheres = True
     predicts_anywhere = False

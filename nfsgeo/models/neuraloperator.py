@@ -70,12 +70,16 @@ class NeuralopFNOSettings(SpectralSettings):
 class NeuralopFNO(LibraryModel):
     """``neuralop.models.FNO``.
 
-    After "Fourier Neural Operator for Parametric Partial Differential Equations", with
-    the library's positional embedding, channel mixing and skip connections.
+    After "Fourier Neural Operator for Parametric Partial Differential Equations" (Li et
+    al., 2021), with the library's positional embedding, channel mixing and skip
+    connections.
     """
 
     Settings = NeuralopFNOSettings
-    source = "Fourier Neural Operator for Parametric PDEs (neuraloperator)"
+    source = (
+        "Fourier Neural Operator for Parametric PDEs "
+        "(Li et al., 2021), by neuraloperator"
+    )
     points = False
     predicts_anywhere = False
 
@@ -125,14 +129,14 @@ class GINOSettings(SpectralSettings, GraphSettings):
 class GINO(LibraryModel):
     """Kernel integrals to a grid and back, with Fourier layers between them.
 
-    "Geometry-Informed Neural Operator for Large-Scale 3D PDEs",
+    "Geometry-Informed Neural Operator for Large-Scale 3D PDEs" (Li et al., 2023),
     ``neuralop.models.GINO``. Its neighbourhoods are those of nfsgeo, which respect
     periodic axes and a mesh for each sample and are never empty. The positions of the
     nodes are the library's latent features.
     """
 
     Settings = GINOSettings
-    source = "Geometry-Informed Neural Operator (neuraloperator)"
+    source = "Geometry-Informed Neural Operator (Li et al., 2023), by neuraloperator"
     grid: Tensor
 
     def __init__(self, problem: Problem, **keywords: Any) -> None:

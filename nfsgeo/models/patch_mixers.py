@@ -81,7 +81,7 @@ class PatchMixer(MixerOperator):
     """A mixer whose tokens are patches of space and time.
 
     Blocks between patch embedding and unembedding, as in table 5 of "Non-equispaced
-    Fourier Neural Solvers for PDEs".
+    Fourier Neural Solvers for PDEs" (Lin et al., 2022).
 
     Raises:
         UserError: when patches do not divide the grid and the time steps, or there are
@@ -124,7 +124,7 @@ class PatchMixer(MixerOperator):
 class MLPMixer(PatchMixer):
     """MLP-Mixer whose tokens are patches of space and time."""
 
-    source = "MLP-Mixer: An all-MLP Architecture for Vision"
+    source = "MLP-Mixer: An all-MLP Architecture for Vision (Tolstikhin et al., 2021)"
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
         """Make a matrix over all tokens, then one over channels."""
@@ -175,7 +175,7 @@ class ViT(PatchMixer):
     """Vision Transformer whose tokens are patches of space and time."""
 
     Settings = ViTSettings
-    source = "An Image is Worth 16x16 Words"
+    source = "An Image is Worth 16x16 Words (Dosovitskiy et al., 2021)"
     paper = {"depth": 2}
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
@@ -205,7 +205,7 @@ class FNet(PatchMixer):
     Its linear maps, normalisation and activation are complex.
     """
 
-    source = "FNet: Mixing Tokens with Fourier Transforms"
+    source = "FNet: Mixing Tokens with Fourier Transforms (Lee-Thorp et al., 2022)"
     after = (RealPart,)
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
@@ -233,7 +233,7 @@ class NFSFNet(PointMixer, FNet):
 class GFN(PatchMixer):
     """Global Filter Network whose tokens are patches of space and time."""
 
-    source = "Global Filter Networks for Image Classification"
+    source = "Global Filter Networks for Image Classification (Rao et al., 2021)"
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:
         """Make a filter of all frequencies, then a linear map of channels."""
@@ -261,7 +261,7 @@ class PFNO(PatchMixer):
     """Fourier Neural Operator with Layer-Norm whose tokens are patches of nodes."""
 
     Settings = PFNOSettings
-    source = "Non-equispaced Fourier Neural Solvers for PDEs"
+    source = "Non-equispaced Fourier Neural Solvers for PDEs (Lin et al., 2022)"
     paper = PAPER_FOURIER
 
     def make_block(self, problem: Problem, sizes: Sequence[int]) -> MixerBlock:

@@ -111,11 +111,11 @@ class InterpolationSettings(MixerSettings, GraphSettings):
 class PointMixer(MixerOperator):
     """Base class of mixers between interpolations from points to a grid and back.
 
-    "Non-equispaced Fourier Neural Solvers for PDEs", section 4.4. A subclass also
-    inherits from a mixer on a grid, which makes the blocks.
+    "Non-equispaced Fourier Neural Solvers for PDEs" (Lin et al., 2022), section 4.4. A
+    subclass also inherits from a mixer on a grid, which makes the blocks.
     """
 
-    source = "Non-equispaced Fourier Neural Solvers for PDEs"
+    source = "Non-equispaced Fourier Neural Solvers for PDEs (Lin et al., 2022)"
     points = True
     unseen_meshes = True
     predicts_anywhere = True

@@ -200,7 +200,10 @@ class GraphOperator(RecurrentOperator):
 class GCGRU(GraphOperator):
     """Chebyshev gated recurrent units as encoder and decoder."""
 
-    source = "Structured Sequence Modeling with Graph Convolutional Recurrent Networks"
+    source = (
+        "Structured Sequence Modeling with Graph Convolutional Recurrent Networks "
+        "(Seo et al., 2018)"
+    )
     Cell = ChebConvGRU
 
     def shifts(
@@ -213,7 +216,7 @@ class GCGRU(GraphOperator):
 class DCRNN(GraphOperator):
     """Diffusion gated recurrent units as encoder and decoder."""
 
-    source = "Diffusion Convolutional Recurrent Neural Network"
+    source = "Diffusion Convolutional Recurrent Neural Network (Li et al., 2018)"
     Cell = DiffusionGRU
 
     def shifts(
@@ -255,7 +258,7 @@ class AGCRN(RecurrentOperator):
     """
 
     Settings = AGCRNSettings
-    source = "Adaptive Graph Convolutional Recurrent Network"
+    source = "Adaptive Graph Convolutional Recurrent Network (Bai et al., 2020)"
     paper = {"residual": False}
     unseen_meshes = False
     mesh: Tensor

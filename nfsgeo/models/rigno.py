@@ -52,14 +52,19 @@ class RIGNOSettings(ModelSettings):
 class RIGNO(Model):
     """A graph neural operator on regional nodes, a subset of the points.
 
-    arXiv 2501.19205. Regional nodes are chosen far from each other, independently of
-    the order of the points (the authors draw them). Each has a support, a ball that
-    extends to the centres of the triangles around it. Triangulations of fewer and fewer
-    nodes form one graph of several scales. All time steps are predicted at once.
+    "RIGNO: A Graph-based framework for robust and accurate operator learning for PDEs
+    on arbitrary domains" (Mousavi et al., 2025, arXiv 2501.19205). Regional nodes are
+    chosen far from each other, independently of the order of the points (the authors
+    draw them). Each has a support, a ball that extends to the centres of the triangles
+    around it. Triangulations of fewer and fewer nodes form one graph of several scales.
+    All time steps are predicted at once.
     """
 
     Settings = RIGNOSettings
-    source = "RIGNO: A Graph-based framework for robust and accurate operator learning"
+    source = (
+        "RIGNO: A Graph-based framework for robust and accurate operator learning "
+        "(Mousavi et al., 2025)"
+    )
     paper = {"width": 128, "depth": 18, "dropout": 0.5}
     spheres = True
     predicts_anywhere = False

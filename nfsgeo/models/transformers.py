@@ -104,7 +104,10 @@ class Transolver(PointTransformer):
     """
 
     Settings = TransolverSettings
-    source = "Transolver: A Fast Transformer Solver for PDEs on General Geometries"
+    source = (
+        "Transolver: A Fast Transformer Solver for PDEs on General Geometries "
+        "(Wu et al., 2024)"
+    )
 
     def __init__(self, problem: Problem, **keywords: Any) -> None:
         super().__init__(problem, **keywords)
@@ -160,10 +163,14 @@ class FLARESettings(ModelSettings):
 
 
 class FLARE(PointTransformer):
-    """A transformer with low-rank attention through latents; arXiv 2508.12594."""
+    """A transformer with low-rank attention through latents.
+
+    "FLARE: Fast Low-rank Attention Routing Engine" (Puri et al., 2025,
+    arXiv 2508.12594).
+    """
 
     Settings = FLARESettings
-    source = "FLARE: Fast Low-rank Attention Routing Engine"
+    source = "FLARE: Fast Low-rank Attention Routing Engine (Puri et al., 2025)"
     draw = staticmethod(nn.init.normal_)
 
     def __init__(self, problem: Problem, **keywords: Any) -> None:

@@ -108,10 +108,11 @@ class Attention(MultiHead):
 class PhysicsAttention(MultiHead):
     r"""Multi-head attention among learned slices of a point set, linear in its size.
 
-    "Transolver: A Fast Transformer Solver for PDEs on General Geometries", section 3.2,
-    equations (2) to (4). In every head each point :math:`i` belongs to slice :math:`g`
-    with weight :math:`w_{ig}`. The token of a slice is the mean of its points,
-    attention mixes the tokens, and points gather them with the same weights:
+    "Transolver: A Fast Transformer Solver for PDEs on General Geometries" (Wu et al.,
+    2024), section 3.2, equations (2) to (4). In every head each point :math:`i` belongs
+    to slice :math:`g` with weight :math:`w_{ig}`. The token of a slice is the mean of
+    its points, attention mixes the tokens, and points gather them with the same
+    weights:
 
     .. math::
         w_i = \mathrm{softmax}\big((A x_i + a) / \tau\big), \qquad

@@ -17,9 +17,9 @@ CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 class UNet(nn.Module):
     """A U-Net: convolutions on coarser and coarser grids and back, with skips.
 
-    "U-Net: Convolutional Networks for Biomedical Image Segmentation", with Layer-Norm
-    and GELU. Each level has two convolutions of size 3 and the same number of channels.
-    The grid may have any size.
+    "U-Net: Convolutional Networks for Biomedical Image Segmentation" (Ronneberger et
+    al., 2015), with Layer-Norm and GELU. Each level has two convolutions of size 3 and
+    the same number of channels. The grid may have any size.
 
     Args:
         in_channels: channels of the input.
@@ -79,8 +79,9 @@ class Trunk(nn.Module):
 
     .. math:: (x, t) \mapsto (t_1(x, t), \dots, t_K(x, t))
 
-    The trunk net of "Learning nonlinear operators via DeepONet", equation (2). It does
-    not depend on a mesh. Coordinates and times should lie between 0 and 1.
+    The trunk net of "Learning nonlinear operators via DeepONet" (Lu et al., 2021),
+    equation (2). It does not depend on a mesh. Coordinates and times should lie between
+    0 and 1.
 
     Args:
         dim: space dimensions.

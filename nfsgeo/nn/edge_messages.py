@@ -31,13 +31,13 @@ class BipartiteMessages(MessagePassing):
         \mathrm{GELU}(A x_i + B x_j + C g_{ij}) + b, \qquad
         g_{ij} = (x_j - x_i, |x_j - x_i|) / s_j
 
-    The kernel of equation (7) in "Non-equispaced Fourier Neural Solvers for PDEs"
-    depends on the input at the source, its position and the displacement. Here it also
-    depends on the target, and is not multiplied by the field. :math:`s_j` is the mean
-    distance of the neighbours of a target, so that :math:`g_{ij}` does not change when
-    a mesh is refined, and :math:`\omega_{ij}` are mean weights. The linear maps
-    :math:`A` and :math:`B` are applied to points, of which there are fewer than edges,
-    and :math:`W` to the sums.
+    The kernel of equation (7) in "Non-equispaced Fourier Neural Solvers for PDEs" (Lin
+    et al., 2022) depends on the input at the source, its position and the displacement.
+    Here it also depends on the target, and is not multiplied by the field. :math:`s_j`
+    is the mean distance of the neighbours of a target, so that :math:`g_{ij}` does not
+    change when a mesh is refined, and :math:`\omega_{ij}` are mean weights. The linear
+    maps :math:`A` and :math:`B` are applied to points, of which there are fewer than
+    edges, and :math:`W` to the sums.
 
     It is called as PyTorch Geometric's bipartite layers are::
 

@@ -20,12 +20,11 @@ class FactorisedSpectralConv(nn.Module):
     .. math:: w = \sum_{l=1}^{d} F_l^{-1}\big(R_l(k_l) \cdot F_l(v)\big),
         \qquad |k_l| < m_l
 
-    The layer of "Factorized Fourier Neural Operators". It has
-    :math:`\sum_l m_l C C'` complex weights where
-    :class:`SpectralConv` has :math:`2^{d-1} \prod_l m_l C C'`: with few
-    training samples it generalises better, and it takes less time for each step. One
-    layer mixes nodes that differ in one coordinate; two layers mix all nodes. In one
-    dimension both are the same.
+    The layer of "Factorized Fourier Neural Operators" (Tran et al., 2023). It has
+    :math:`\sum_l m_l C C'` complex weights where :class:`SpectralConv` has
+    :math:`2^{d-1} \prod_l m_l C C'`: with few training samples it generalises better,
+    and it takes less time for each step. One layer mixes nodes that differ in one
+    coordinate; two layers mix all nodes. In one dimension both are the same.
 
     Args:
         in_channels: channels of the input, :math:`C`.

@@ -146,7 +146,7 @@ class ChebConvGRU(GraphGRU):
         h' &= z \odot h + (1 - z) \odot c
 
     Model 2 of "Structured Sequence Modeling with Graph Convolutional Recurrent
-    Networks", with gated recurrent units for its LSTM.
+    Networks" (Seo et al., 2018), with gated recurrent units for its LSTM.
     """
 
     operator = staticmethod(scaled_laplacian)
@@ -177,7 +177,8 @@ class DiffusionGRU(GraphGRU):
         c &= \tanh([x, r \odot h] * \Theta_c) \\
         h' &= z \odot h + (1 - z) \odot c
 
-    The DCGRU of "Diffusion Convolutional Recurrent Neural Network", section 2.3.
+    The DCGRU of "Diffusion Convolutional Recurrent Neural Network" (Li et al., 2018),
+    section 2.3.
     """
 
     operator = staticmethod(transition_matrices)
@@ -208,9 +209,9 @@ class AdaptiveGRU(GraphGRU):
         c &= \tanh([x, z \odot h] * W_c) \\
         h' &= r \odot h + (1 - r) \odot c
 
-    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
-    section 3.4. Every node has its own embedding, so that the cell works on one mesh
-    only, and the graph is dense.
+    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting" (Bai et
+    al., 2020), section 3.4. Every node has its own embedding, so that the cell works on
+    one mesh only, and the graph is dense.
 
     Args:
         num_nodes: nodes of the mesh, :math:`n`.

@@ -63,8 +63,8 @@ class ChebyshevConv(GraphConvolution):
 
     .. math:: y = b + \sum_{k=0}^{K-1} T_k(\tilde L) \, x \, \Theta_k
 
-    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
-    equation (4).
+    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering"
+    (Defferrard et al., 2016), equation (4).
     """
 
     def forward(self, x: Tensor, laplacian: BipartiteGraph) -> Tensor:
@@ -80,9 +80,9 @@ class DiffusionConv(GraphConvolution):
     .. math:: y = b + \sum_{k=0}^{K-1} T_k(P_O) \, x \, \Theta_{0k}
         + T_k(P_I) \, x \, \Theta_{1k}
 
-    "Diffusion Convolutional Recurrent Neural Network", equation (2), with Chebyshev
-    polynomials instead of powers, as in its authors' program. They agree up to
-    :math:`K = 2`.
+    "Diffusion Convolutional Recurrent Neural Network" (Li et al., 2018), equation (2),
+    with Chebyshev polynomials instead of powers, as in its authors' program. They agree
+    up to :math:`K = 2`.
     """
 
     def __init__(
@@ -111,9 +111,9 @@ class AdaptiveConv(GraphConvolution):
     .. math:: y_n = E_n b + \sum_{k=0}^{K-1} (T_k(S) \, x)_n \, (E_n W_k), \qquad
         S = \mathrm{softmax}(\mathrm{relu}(E E^T))
 
-    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
-    sections 3.2 and 3.3. The weights of the nodes are never formed. Instead, the terms
-    of every column of the embedding are computed and then summed.
+    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting" (Bai et
+    al., 2020), sections 3.2 and 3.3. The weights of the nodes are never formed.
+    Instead, the terms of every column of the embedding are computed and then summed.
 
     Args:
         embedding_size: columns of :math:`E`.

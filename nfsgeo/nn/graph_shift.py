@@ -67,9 +67,9 @@ def scaled_laplacian(
 
     .. math:: \tilde L = \frac{2}{\lambda_{max}} L - I = -D^{-1/2} W D^{-1/2}
 
-    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
-    with the bound :math:`\lambda_{max} = 2` of the symmetric normalisation. Self-loops
-    are ignored.
+    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering"
+    (Defferrard et al., 2016), with the bound :math:`\lambda_{max} = 2` of the symmetric
+    normalisation. Self-loops are ignored.
 
     Args:
         graph: edges from nodes to nodes.
@@ -102,10 +102,10 @@ def transition_matrices(
 
     .. math:: (D_O^{-1} W)^T, \qquad (D_I^{-1} W^T)^T
 
-    They are those of "Diffusion Convolutional Recurrent Neural Network", equation (2),
-    in the orientation of its authors' program: the value of a node is distributed among
-    its neighbours. For a symmetric graph, such as that of all pairs within a radius,
-    both are the same object.
+    They are those of "Diffusion Convolutional Recurrent Neural Network" (Li et al.,
+    2018), equation (2), in the orientation of its authors' program: the value of a node
+    is distributed among its neighbours. For a symmetric graph, such as that of all
+    pairs within a radius, both are the same object.
 
     Args:
         graph: edges from nodes to nodes.

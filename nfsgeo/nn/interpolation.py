@@ -16,8 +16,8 @@ __all__ = ["KernelInterpolation"]
 class KernelInterpolation(MessagePassing):
     r"""Interpolates a field from source points to target points by a learned kernel.
 
-    Equation (7) of "Non-equispaced Fourier Neural Solvers for PDEs", restricted to
-    neighbourhoods:
+    Equation (7) of "Non-equispaced Fourier Neural Solvers for PDEs" (Lin et al., 2022),
+    restricted to neighbourhoods:
 
     .. math::
         (H_\eta(a) v)(x_j) = \frac{1}{|N(x_j)|} \sum_{x_i \in N(x_j)}

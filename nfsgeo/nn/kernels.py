@@ -114,10 +114,10 @@ def _check_scale(scale: float) -> None:
 class EdgeNetwork(nn.Module):
     r"""Hidden layer of a learned kernel: GELU of a linear map of the edge features.
 
-    The features are those of equation (7) in "Non-equispaced Fourier Neural Solvers
-    for PDEs", :math:`(x_j - x_i, x_i, a(x_i))`, and the distance. Terms of the source
-    are computed per source, not per edge. All terms are in full precision, even under
-    mixed precision.
+    The features are those of equation (7) in "Non-equispaced Fourier Neural Solvers for
+    PDEs" (Lin et al., 2022), :math:`(x_j - x_i, x_i, a(x_i))`, and the distance. Terms
+    of the source are computed per source, not per edge. All terms are in full
+    precision, even under mixed precision.
 
     Args:
         dim: space dimensions, :math:`d`.

@@ -26,10 +26,10 @@ class MPPDELayer(MessagePassing):
         h_i' &= \mathrm{Norm}\Big(h_i + \psi\Big(h_i, \frac{1}{|N(i)|}
         \sum_{j \in N(i)} m_{ij}, \theta_i\Big)\Big)
 
-    "Message Passing Neural PDE Solvers", equations (8) and (9), with the mean of the
-    authors' program. :math:`\phi` and :math:`\psi` have two linear maps, each followed
-    by Swish, and Norm is the instance norm. The first map of :math:`\phi` is applied to
-    nodes, of which there are fewer than edges.
+    "Message Passing Neural PDE Solvers" (Brandstetter et al., 2022), equations (8) and
+    (9), with the mean of the authors' program. :math:`\phi` and :math:`\psi` have two
+    linear maps, each followed by Swish, and Norm is the instance norm. The first map of
+    :math:`\phi` is applied to nodes, of which there are fewer than edges.
 
     Args:
         channels: channels of :math:`h`.
@@ -173,10 +173,10 @@ class InteractionLayer(nn.Module):
         e_{ij}' = e_{ij} + m_{ij}, \quad
         h_i' = h_i + \psi\Big(h_i, \sum_{j \in N(i)} m_{ij}\Big)
 
-    "Learning Mesh-Based Simulation with Graph Networks", section 3.2; with a mean it is
-    the layer of RIGNO. :math:`\phi` and :math:`\psi` are perceptrons that end in a
-    Layer-Norm. The first map of :math:`\phi` is applied to nodes as far as possible, of
-    which there are fewer than edges.
+    "Learning Mesh-Based Simulation with Graph Networks" (Pfaff et al., 2021), section
+    3.2; with a mean it is the layer of RIGNO. :math:`\phi` and :math:`\psi` are
+    perceptrons that end in a Layer-Norm. The first map of :math:`\phi` is applied to
+    nodes as far as possible, of which there are fewer than edges.
 
     Args:
         channels: channels of nodes, edges and hidden layers.

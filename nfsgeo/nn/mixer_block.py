@@ -174,10 +174,10 @@ class MixerBlock(nn.Module):
 
     .. math:: v' = s v + \sigma(\mathrm{Norm}(\mathrm{Mix}(v)) + \mathrm{Res}(v))
 
-    The frame of table 5 in "Non-equispaced Fourier Neural Solvers for PDEs", with
-    :math:`s = 0`: :math:`\mathrm{Mix}` is token mixing, channel mixing and token
-    demixing. With :math:`s = 1` the block adds to its input, as those of "Factorized
-    Fourier Neural Operators" do.
+    The frame of table 5 in "Non-equispaced Fourier Neural Solvers for PDEs" (Lin et
+    al., 2022), with :math:`s = 0`: :math:`\mathrm{Mix}` is token mixing, channel mixing
+    and token demixing. With :math:`s = 1` the block adds to its input, as those of
+    "Factorized Fourier Neural Operators" (Tran et al., 2023) do.
 
     Args:
         mix: layer that mixes tokens and channels, ``[B, C, *n]`` to the same.

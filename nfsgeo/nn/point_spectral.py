@@ -22,10 +22,10 @@ class PointWaves:
 
     .. math:: V_{jk} = e^{2 \pi i \, k \cdot (x_j - x_0) / L}
 
-    "Beyond Regular Grids: Fourier-Based Neural Operators on Arbitrary Domains",
-    section 3. The transform is :math:`\frac{1}{n} V^H`, and :math:`V` its synthesis. On
-    an equispaced grid of a torus they are the discrete Fourier transform and its
-    inverse.
+    "Beyond Regular Grids: Fourier-Based Neural Operators on Arbitrary Domains" (Lingsch
+    et al., 2024), section 3. The transform is :math:`\frac{1}{n} V^H`, and :math:`V`
+    its synthesis. On an equispaced grid of a torus they are the discrete Fourier
+    transform and its inverse.
 
     Attributes:
         matrix: complex matrix ``[N, K]``.

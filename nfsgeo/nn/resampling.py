@@ -137,11 +137,11 @@ class InterpolationResampling(Resampling):
     r"""Interpolates to a fixed equispaced grid, and from it to any points.
 
     The operators :math:`H_\eta` and :math:`H'_\zeta` of section 3.2 in "Non-equispaced
-    Fourier Neural Solvers for PDEs". Since the lifted field is affine in time, only two
-    fields are interpolated to the grid, for any number of time steps. If kernels have
-    their sources at the nodes, inputs are interpolated before they are lifted. On the
-    way back the sources are the nodes, so that :math:`a(x_i)` is the input interpolated
-    to them, and only the position of a query point is needed.
+    Fourier Neural Solvers for PDEs" (Lin et al., 2022). Since the lifted field is
+    affine in time, only two fields are interpolated to the grid, for any number of time
+    steps. If kernels have their sources at the nodes, inputs are interpolated before
+    they are lifted. On the way back the sources are the nodes, so that :math:`a(x_i)`
+    is the input interpolated to them, and only the position of a query point is needed.
 
     :meth:`connect` makes the graphs once per mesh. The samples of a batch may have
     different meshes.

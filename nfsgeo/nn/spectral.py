@@ -19,8 +19,8 @@ class SpectralConv(nn.Module):
     r"""Fourier token mixing and channel mixing over the last ``d`` axes.
 
     The layer :math:`F^{-1}(R_\phi \cdot F(v))` of equation (5) in "Non-equispaced
-    Fourier Neural Solvers for PDEs", after "Fourier Neural Operator for Parametric
-    Partial Differential Equations":
+    Fourier Neural Solvers for PDEs" (Lin et al., 2022), after "Fourier Neural Operator
+    for Parametric Partial Differential Equations" (Li et al., 2021):
 
     .. math:: \hat w(k) = R(k) \, \hat v(k), \qquad |k_l| \le k_{max,l}
 

@@ -70,8 +70,9 @@ class SphericalConv(nn.Module):
         l < L, \quad k \le k_{max}
 
     The weights depend only on the degree, so that the layer commutes with rotations, as
-    in "Spherical Fourier Neural Operators: Learning Stable Dynamics on the Sphere". In
-    time it is the Fourier layer of :class:`~nfsgeo.nn.SpectralConv`.
+    in "Spherical Fourier Neural Operators: Learning Stable Dynamics on the Sphere"
+    (Bonev et al., 2023). In time it is the Fourier layer of
+    :class:`~nfsgeo.nn.SpectralConv`.
 
     Args:
         in_channels: channels of the input, :math:`C`.

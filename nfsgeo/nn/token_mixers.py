@@ -49,8 +49,8 @@ class PatchEmbedding(nn.Module):
 
     .. math:: v'_P = \sigma(W \, [v(x)]_{x \in P} + b)
 
-    Patchwise embedding of table 5 in "Non-equispaced Fourier Neural Solvers for
-    PDEs"; a convolution whose stride is its size.
+    Patchwise embedding of table 5 in "Non-equispaced Fourier Neural Solvers for PDEs"
+    (Lin et al., 2022); a convolution whose stride is its size.
 
     Args:
         channels: :math:`C`.
@@ -122,9 +122,9 @@ class TokenMLP(nn.Module):
 
     .. math:: v'(x) = \sum_{x'} W_{x x'} \, v(x') + b_x
 
-    The token mixing of "MLP-Mixer: An all-MLP Architecture for Vision" with one layer.
-    The number of weights is the square of the number of tokens. The layer works on one
-    grid and one number of time steps.
+    The token mixing of "MLP-Mixer: An all-MLP Architecture for Vision" (Tolstikhin et
+    al., 2021) with one layer. The number of weights is the square of the number of
+    tokens. The layer works on one grid and one number of time steps.
 
     Args:
         sizes: sizes of grid and time.
@@ -156,9 +156,9 @@ class GlobalFilter(nn.Module):
 
     .. math:: v' = F^{-1}(W \odot F(v)), \qquad W(k) \in R^C
 
-    "Global Filter Networks for Image Classification", with real weights: a convolution
-    with an even kernel for each channel. All frequencies have weights, so that the
-    layer works on one grid and one number of time steps.
+    "Global Filter Networks for Image Classification" (Rao et al., 2021), with real
+    weights: a convolution with an even kernel for each channel. All frequencies have
+    weights, so that the layer works on one grid and one number of time steps.
 
     Args:
         channels: :math:`C`.
@@ -213,8 +213,8 @@ class FourierTokens(nn.Module):
 
     .. math:: v'(k) = N^{-1/2} \sum_x v(x) \, e^{-2 \pi i k \cdot x}
 
-    The token mixing of "FNet: Mixing Tokens with Fourier Transforms". The transform
-    preserves the sum of squares.
+    The token mixing of "FNet: Mixing Tokens with Fourier Transforms" (Lee-Thorp et al.,
+    2022). The transform preserves the sum of squares.
 
     Shapes:
         ``[B, C, *n]``, real or complex, to the same, complex.
@@ -254,8 +254,8 @@ class ModulusGELU(nn.Module):
 
     .. math:: \sigma(z) = \mathrm{GELU}(|z| - b_c) \, \frac{z}{|z|}
 
-    This is modReLU of "Unitary Evolution Recurrent Neural Networks", equation (8), with
-    GELU instead of ReLU.
+    This is modReLU of "Unitary Evolution Recurrent Neural Networks" (Arjovsky et al.,
+    2016), equation (8), with GELU instead of ReLU.
 
     Args:
         channels: number of biases :math:`b_c`.
