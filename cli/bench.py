@@ -194,8 +194,8 @@ def tune(
     """Choose settings of a suite by short trials.
 
     Trials of its variants are scored on validation samples, never on test samples. The
-    table tuned.csv in the folder holds all trials; beside the suite's committed
-    results, its choices are used in every run.
+    table tuned.csv in the folder has all trials and marks those chosen. Runs of the
+    suite take their settings from it once it is beside the suite's committed results.
 
     Examples:
       nfsgeo bench tune accuracy --scale cpu --jobs 2 --out tuned
@@ -215,7 +215,14 @@ def tune(
     columns = ["problem", "variant", "trial", "valid_rmse"]
     chosen = pd.DataFrame([row for row in rows if row["chosen"]], columns=columns)
     text = table("problem", chosen.set_index("problem"))
-    report(as_json, {"trials": rows}, text, f"choices  {out / 'tuned.csv'}")
+    lines = [
+        text,
+        f"trials   {out / 'tuned.csv'}, where 1 in the column chosen marks the best",
+        "",
+        "Copy it there in the checkout, and runs of the suite use these settings:",
+        f"  benchmarks/results/{scale}/{Path(name).stem}/tuned.csv",
+    ]
+    report(as_json, {"trials": rows}, *lines)
     if len(suites.finished(runs, out)) < len(runs):
         context.exit(1)
 

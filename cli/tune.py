@@ -35,7 +35,9 @@ def tune(out: Path, space: tuple[str, ...], as_json: bool, **options: Any) -> No
     The first trial of a model changes nothing. The next ones change one setting of the
     best trial so far: learning rate, width or depth, or what --space names. Trials are
     scored on validation samples alone, and take --budget minutes of CPU time each, 5 by
-    default, or --epochs. The same command continues a stopped search.
+    default, or --epochs. The folder gets trials.csv, a table of all trials, and
+    best.yaml, the settings of the best one, for nfsgeo train --config. The same command
+    continues a stopped search.
 
     Example:
       nfsgeo tune --data ns.nc --model nfs --model dse --budget 10 --out tuned
@@ -71,6 +73,13 @@ def tune(out: Path, space: tuple[str, ...], as_json: bool, **options: Any) -> No
     shown = shown.rename(columns=lambda name: name.rpartition(".")[2])
     code = "".join(f" --import {shlex.quote(name)}" for name in imported())
     train = f"nfsgeo train --config {shlex.quote(str(best))}{code}"
-    files = f"trials   {out / 'trials.csv'}", f"best     {best}", f"train    {train}"
+    lines = [
+        table("model", shown.set_index("model")),
+        f"trials   {out / 'trials.csv'}, all trials, the best first",
+        f"best     {best}, the settings of the best",
+        "",
+        "Train with these settings; --epochs or --budget trains longer than a trial:",
+        f"  {train}",
+    ]
     content = {"trials": frame.to_dict("records"), "best": str(best), "train": train}
-    report(as_json, content, table("model", shown.set_index("model")), *files)
+    report(as_json, content, *lines)
