@@ -309,23 +309,28 @@ def _examples(scored: ScoredModel, scores: Scores) -> dict[str, Any]:
         ``rank`` of each window ``[S]``: ``"best"``, ``"median"``, ``"worst"`` or
         ``""``; ``sample [S]``, ``times [S, T]``, ``pos``, ``x``, ``truth`` and
         ``prediction [S, n, ...]``, and ``triangles [S, m, 3]`` where there are any.
-        Meshes of fewer points or triangles than others are filled up with NaN and -1.
+        ``mesh_pos [S, k, 2]`` are their points, where those are not ``pos``. Meshes of
+        fewer points or triangles than others are filled up with NaN and -1.
     """
     windows, file, mae = scores.windows, scored.used.file, scores.mae
     order = mae.argsort(stable=True)[: int((~mae.isnan()).sum())].tolist()
     last = len(order) - 1
     places = {last // 2: "median", 0: "best", last: "worst"} if last > 0 else {}
     ranks = {order[place]: rank for place, rank in sorted(places.items())}
-    chosen, meshes = [*ranks, *[0] * (0 not in ranks)], list[Tensor]()
+    chosen = [*ranks, *[0] * (0 not in ranks)]
+    meshes, mesh_pos = list[Tensor](), list[Tensor]()
     some: Any = Subset(windows, chosen)
     parts, samples = list[tuple[Tensor, ...]](), list[int]()
     for batch, u in predictions(scored.forecaster, some, 1):
         samples.append(int(batch.sample))
         pos, triangles = batch.pos.cpu().numpy(), file.triangles(samples[-1])
-        # It has to be observed at all points of its mesh, in the order of the file.
-        everywhere = file.coordinates(samples[-1]).astype(pos.dtype)
-        whole = triangles is not None and np.array_equal(pos, everywhere)
-        meshes.append(torch.tensor(triangles if whole else np.empty((0, 3), int)))
+        mesh = file.coordinates(samples[-1]).astype(pos.dtype)
+        # It may be observed at all points of its mesh, in the order of the file.
+        if triangles is None or np.array_equal(pos, mesh):
+            mesh = mesh[:0]
+        triangles = np.empty((0, 3), int) if triangles is None else triangles
+        meshes.append(torch.tensor(triangles))
+        mesh_pos.append(torch.tensor(mesh))
         parts.append((batch.pos, batch.x, batch.y, u))
     names, stacks = ("pos", "x", "truth", "prediction"), zip(*parts, strict=True)
     arrays = {
@@ -334,6 +339,8 @@ def _examples(scored: ScoredModel, scores: Scores) -> dict[str, Any]:
     }
     if any(map(len, meshes)):
         arrays["triangles"] = pad_sequence(meshes, True, -1).numpy()
+    if any(map(len, mesh_pos)):
+        arrays["mesh_pos"] = pad_sequence(mesh_pos, True, torch.nan).numpy()
     arrays["times"] = np.stack([windows[window].times for window in chosen])
     arrays["rank"] = np.array([ranks.get(window, "") for window in chosen])
     return {**arrays, "sample": np.array(samples)}

@@ -271,6 +271,7 @@ def _compared(
     ]
     pos = [example.pos for example in examples]
     look |= {"axes": e.axes, "triangles": [example.triangles for example in examples]}
+    look["mesh_pos"] = [example.mesh_pos for example in examples]
     return FieldFigure(box or e.domain, pos, columns, labels, **look)
 
 

@@ -93,6 +93,7 @@ class FieldFigure:
     axes: Sequence[str] = ("x", "y", "z")  # with their units in parentheses
     # Each row has the point numbers [m, 3] of a mesh in the plane. Empty: no meshes.
     triangles: Sequence[Indices | None] = ()
+    mesh_pos: Sequence[Doubles | None] = ()  # points of that mesh [k, 2], if others
     slope: float | None = None  # height of a map over its width, if not to scale
     errors: Sequence[float] = ()  # to limit colours of errors, beside those shown
 
@@ -210,7 +211,9 @@ class FieldFigure:
         It returns a function that shows another field in its place.
         """
         domain, extent = self.domain, _limits(self.domain)
-        raster = Raster(domain, pos, self.triangles[row] if self.triangles else None)
+        triangles = self.triangles[row] if self.triangles else None
+        mesh_pos = self.mesh_pos[row] if self.mesh_pos else None
+        raster = Raster(domain, pos, triangles, mesh_pos)
         share = self._slope / max(points_in(domain, pos).sum(), 1)
         size = 72 * self._width * float(np.sqrt(share))  # distance, in points
         dotted = size > DOTTED_FROM

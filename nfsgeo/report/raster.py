@@ -31,11 +31,17 @@ class Raster:
     bridge a hole in the mesh, are NaN. Where points span no triangle at all, each pixel
     takes the value of the nearest point. Pixels outside of the domain are NaN, and
     others take nothing from behind a wall. Points are ``pos [n, 2]``; ``triangles`` of
-    the mesh are their numbers ``[m, 3]``, and not used where they overlap.
+    the mesh are their numbers ``[m, 3]``, and not used where they overlap. If the
+    points are only some of those of the mesh, ``mesh_pos [k, 2]``, the triangles are
+    Delaunay's and pixels outside of the mesh are NaN.
     """
 
     def __init__(
-        self, domain: Domain, pos: Doubles, triangles: Indices | None = None
+        self,
+        domain: Domain,
+        pos: Doubles,
+        triangles: Indices | None = None,
+        mesh_pos: Doubles | None = None,
     ) -> None:
         low, lengths = np.array(domain.lower), np.array(domain.lengths)
         sizes = np.maximum(1, np.rint(PIXELS * lengths / lengths.max())).astype(int)
@@ -43,11 +49,16 @@ class Raster:
         rows, columns = (np.indices(self.shape) + 0.5).reshape(2, -1)
         pixels = low + np.stack([columns, rows], axis=1) * lengths / sizes
         points, origin = pos, np.arange(len(pos))
-        corners = None if triangles is None else _in_mesh(pos, triangles, pixels)
+        corners = cells = None
+        if triangles is not None:
+            cells = _in_mesh(pos if mesh_pos is None else mesh_pos, triangles, pixels)
+        if mesh_pos is None:
+            corners = cells
         if corners is None:
             points, origin = _with_images(domain, pos)
-            # On a map near the poles, edges look long.
-            corners = _in_delaunay(points, pixels, holes=not domain.curved)
+            # The mesh tells its holes. On a map near the poles, edges look long.
+            holes = cells is None and not domain.curved
+            corners = _in_delaunay(points, pixels, holes)
         if corners is None:
             corners = KDTree(points).query(pixels)[1][:, None]
             self.weights = np.ones(corners.shape)
@@ -60,6 +71,8 @@ class Raster:
         with np.errstate(invalid="ignore"):
             self.weights /= self.weights.sum(axis=1, keepdims=True)
         self.weights[~domain.contains(at).numpy()] = np.nan
+        if cells is not None:
+            self.weights[cells[:, 0] < 0] = np.nan
 
     def image(self, values: Doubles) -> Doubles:
         """Image ``[rows, columns]``, lowest row first, of values ``[n]``."""

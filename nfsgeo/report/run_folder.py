@@ -42,6 +42,7 @@ class Example:
     truth: Doubles  # [n, n_out, C]
     prediction: Doubles
     triangles: Indices | None  # of a mesh [m, 3]
+    mesh_pos: Doubles | None  # points of that mesh [k, 2] if observed at some of them
 
 
 class Predictions:
@@ -95,7 +96,8 @@ class Predictions:
         """Read a sample, of a mesh that may have fewer points than others."""
         # Earlier versions had one mesh and the same times for all samples.
         sample_arrays = {n: arrays[n][k] for n in ("x", "truth", "prediction")}
-        for name, ndim in {"times": 2, "pos": 3, "triangles": 3}.items():
+        ndims = {"times": 2, "pos": 3, "triangles": 3, "mesh_pos": 3}
+        for name, ndim in ndims.items():
             if (array := arrays.get(name)) is not None:
                 sample_arrays[name] = array[k] if array.ndim == ndim else array
         times, mesh = (
@@ -103,6 +105,8 @@ class Predictions:
             sample_arrays.pop("triangles", np.empty((0, 3))),
         )
         mesh, valid = mesh[mesh[:, 0] >= 0], ~np.isnan(sample_arrays["pos"]).any(axis=1)
+        around = sample_arrays.pop("mesh_pos", np.empty((0, 2)))
+        around = around[~np.isnan(around).any(axis=1)]
         fields = {
             name: field[valid].astype(float) for name, field in sample_arrays.items()
         }
@@ -110,8 +114,9 @@ class Predictions:
         when = time_texts(times[-sample_arrays["truth"].shape[1] :], self.time_unit)
         name, key = f"sample {samples[k]}", (samples[k], float(times[0]))
         name += f", {when[0]}" * (samples.count(key[0]) > 1)  # windows of a series
-        triangles = mesh if len(mesh) else None
-        return Example(rank, name, key, times, when, triangles=triangles, **fields)
+        fields |= {"mesh_pos": around if len(around) else None}
+        fields |= {"triangles": mesh if len(mesh) else None}
+        return Example(rank, name, key, times, when, **fields)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import nfsgeo.data
 import nfsgeo.training.reading as training_reading
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.scored_model import open_run
+from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo.stations import seasonal_means
 from nfsgeo.training import FieldErrors, read_config
 from nfsgeo.training.run_data import RunData
@@ -33,6 +34,23 @@ def test_errors_are_those_of_the_fields_in_their_units(run, waves):
             last.append(error.norm(1) / away.norm(1))
     expected = errors.compute() | {"rel_l1_last_median": np.median(last)}
     assert summary["test"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("some", [True, False])
+def test_examples_have_the_mesh_that_their_points_are_from(
+    around_bodies, tiny, tmp_path, some
+):
+    sizes = {"data.n_in": 3, "data.n_out": 2, "trainer.epochs": 1}
+    fields = around_bodies()
+    sizes |= {"data.mesh": "random-subset", "data.points": 30} if some else {}
+    run = nfsgeo.fit(nfsgeo.prepare(fields, tiny | sizes), tmp_path / "run")
+    nfsgeo.evaluate(run)
+    for example in read_run_folder(run.root).predictions.examples:
+        sample = example.key[0]
+        assert np.array_equal(example.triangles, fields.triangles(sample))
+        found = example.mesh_pos if some else example.pos
+        np.testing.assert_allclose(found, fields.coordinates(sample), rtol=1e-6)
+        assert (example.mesh_pos is not None) == (len(example.pos) == 30) == some
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,11 @@ def test_raster_of_a_mesh_stops_at_its_triangles():
     area = 12 / 2 * np.sin(2 * np.pi / 12) * (0.45**2 - 0.2**2)
     assert inside.mean() == pytest.approx(area, rel=0.01)
     np.testing.assert_allclose(image[inside], (2 * x - y)[inside], atol=1e-9)
+    # Points in it are interpolated in the ring alone.
+    some = 0.5 + np.concatenate([0.35 * ring, 0.25 * ring[::4]])
+    thin = Raster(BOX, some, triangles, mesh_pos=pos)
+    coloured = np.isfinite(thin.image(np.ones(len(some))))
+    assert not (coloured & ~inside).any() and coloured.mean() > 0.5 * area
     # Triangles that overlap are no mesh: Delaunay's take their place.
     wide = Raster(BOX, pos, triangles=np.concatenate([triangles, [[12, 16, 20]]]))
     assert np.isfinite(wide.image(np.ones(24))).mean() > 0.9 * np.pi * 0.45**2
