@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 import xarray
 
 from nfsgeo.data.checks import as_real
-from nfsgeo.data.conventions import FIELD, SPACE, STATIC
+from nfsgeo.data.conventions import FIELD, SHOWN, SPACE, STATIC
 from nfsgeo.data.conventions import NPZ_ABOUT as ABOUT
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import Format
 from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.roles import ask
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
@@ -29,7 +32,9 @@ def _read(path: Path) -> Fields:
     static inputs ``a`` are the same without T. These, times or dates ``t``, trailing
     axes of length one of clouds, and all that follows may be left out. ``mask`` is true
     where ``u`` is none, besides NaN. ``names`` and ``static_names`` are those of
-    components. ``lower``, ``upper``, ``periodic`` and ``sphere`` are a
+    components. Whether the first axis of ``u`` is that of samples or of time steps is
+    asked about where neither its number of axes nor another array tells it. ``lower``,
+    ``upper``, ``periodic`` and ``sphere`` are a
     :class:`~nfsgeo.geometry.Domain`, ``parameter_NAME`` numbers of the samples,
     ``split_PART`` the samples of a part.
     """
@@ -45,6 +50,7 @@ def _read(path: Path) -> Fields:
         if start is None:
             raise ValueError(f"array {name!r}, which is none of the format")
         named[start][name.removeprefix(start)] = arrays[name]
+    _check_axes(path, arrays, of_samples="a" in arrays or any(named.values()))
     u, mask = arrays["u"], arrays.get("mask")
     if mask is not None:
         if mask.dtype != bool or mask.shape != u.shape:
@@ -75,6 +81,52 @@ def _read(path: Path) -> Fields:
         domain=_domain(arrays, axes),
         split=named[SPLIT],
     )
+
+
+def _check_axes(path: Path, arrays: dict[str, Any], *, of_samples: bool) -> None:
+    """Ask what the axes of ``u`` are unless its shape tells it.
+
+    Args:
+        path: The file.
+        arrays: Its arrays by name.
+        of_samples: Whether others of them have an axis of samples.
+
+    Raises:
+        UserError: It has not the axes of the format, or time steps may be its first
+            axis, because its last ones are left out.
+    """
+    shape, cloud = np.shape(arrays["u"]), "coords" in arrays
+    space = "p" if cloud else "".join(axis for axis in SPACE if axis in arrays)
+    sizes = {name: np.size(arrays[name]) for name in ("t", *space) if name in arrays}
+    sizes |= {"p": len(arrays["coords"])} if cloud else {}
+    sizes |= {"c": np.size(arrays["names"])} if "names" in arrays else {}
+    needed = {*space, *(letter for letter in "tc" if sizes.get(letter, 1) > 1)}
+
+    def fits(letters: str) -> bool:
+        alike = len(letters) == len(shape) and needed <= {*letters}
+        pairs = zip(letters, shape, strict=False)
+        return alike and all(sizes.get(letter, n) == n for letter, n in pairs)
+
+    layout = "nptc"[: max(2, len(shape))] if cloud else f"nt{space}c"
+    one_sample = "tpc"[: len(shape)] if cloud and shape[0] > 1 else ""
+    if fits(layout) and (of_samples or not fits(one_sample)):
+        return
+    found = [*filter(fits, map("".join, permutations(f"nt{space}c", len(shape))))]
+    odd = {r: ("n" in r[1:], "c" in r[:-1], space not in r) for r in found}
+    say = [r for r in found if odd[r] == min(odd.values())]
+    at = f"{sizes['p']} points" if cloud else f"a grid of {[sizes[a] for a in space]}"
+    given = f"u of shape {list(shape)} at {at}"
+    given += f" and {sizes['t']} times" if "t" in sizes else ""
+    names = {"n": "samples", "p": "points", "t": "times", "c": "components"}
+    words = ", ".join(names.get(a, a) for a in ("nptc" if cloud else layout))
+    if not say:
+        raise UserError(f"{path} with {given}", f"axes ({words})", "reorder them")
+    where = ",points=coords" if cloud else "".join(f",{a}={a}" for a in space)
+    times = {r: ",time=t" if {"t"} <= sizes.keys() & {*r} else "" for r in say}
+    asked = f"which of the axes ({words}) these are, n, p, t and c in short"
+    asked = asked if cloud else asked.replace("n, p,", "n,")
+    answers = (f"field=u:{r}{where}{times[r]}" for r in say[:SHOWN])
+    raise ask(path, [given], "which leaves axes out", asked, ", or ".join(answers))
 
 
 def _domain(arrays: Any, axes: Any) -> Domain | None:

@@ -19,6 +19,7 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import arrays_of, as_text, attributes
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import even_axis, to_fields
+from nfsgeo.data.io.roles import Columns, ask
 from nfsgeo.data.lazy import stacked
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
@@ -32,6 +33,7 @@ OWN = {*POINTS, *TIMES, NODE_TYPE, "cells"}
 # Names of the authors' node types 0, 1, ...
 TYPES = "normal obstacle airfoil handle inflow outflow wall_boundary"
 DATA = re.compile(r"\d+/data")
+EITHER = "either"  # role of an array that may be a field or a static input
 CELLS = {2: "line", 3: "triangle", 4: "tetra", 8: "hexahedron"}  # by nodes, in space
 
 
@@ -164,7 +166,7 @@ def _is_trajectory(names: set[str]) -> bool:
     return "node_type" in names and not names.isdisjoint(POINTS)
 
 
-def _mesh_graph_nets(path: Path) -> Fields:
+def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
     """A group for each trajectory, or one trajectory without a group.
 
     ``mesh_pos`` (points, axes), also ``pos`` or ``coords``; ``node_type`` (points, 1);
@@ -202,6 +204,8 @@ def _mesh_graph_nets(path: Path) -> Fields:
             cells[-1] = {"quad" if plane else kind: corners}
         for name in names:
             kind = _kind_of(arrays, name, len(points[-1]))
+            if kind == EITHER:
+                kind = _answered(path, name, arrays[name].shape, columns)
             if kinds.setdefault(name, kind) != kind:
                 given = f"{where} with {name} of shape {arrays[name].shape}"
                 expected = f"a {kinds[name] or 'thing to leave out'}, as in the first"
@@ -246,9 +250,23 @@ def _kind_of(stored: Mapping[str, Variable], name: str, points: int) -> str:
     in_time = values.ndim > 1 and values.shape[1] == points
     if values.dtype.kind == "b" and (in_time or values.ndim < 3):
         return STATIC
+    if values.shape == (points, points) and (not steps or points in steps):
+        return EITHER
     if in_time and (values.ndim == 3 or not steps or values.shape[0] in steps):
         return FIELD
     return STATIC if values.ndim < 3 and values.shape[0] == points else ""
+
+
+def _answered(
+    path: Path, name: str, shape: tuple[int, ...], columns: Columns | None
+) -> str:
+    """The role of an array along as many time steps, or components, as points."""
+    for kind in (FIELD, STATIC):
+        if name in np.ravel((columns or {}).get(kind, [])):
+            return kind
+    which = f"time steps and points, or points and components, both {shape[0]}"
+    what = "whether it is a field in time or a static input"
+    raise ask(path, [name], f"along {which}", what, f"field={name}, or static={name}")
 
 
 def _constant(array: Variable, what: str) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """Grids and point clouds in archives of numpy: read, written, or refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,56 @@ POS, U = np.eye(7, 2), RNG.random((4, 7, 3, 2))
 def test_arrays_that_do_not_fit_are_refused(arrays, tmp_path, one_line):
     arrays = {"t": T} | arrays if "coords" in arrays else {"t": np.arange(7.0)} | arrays
     assert "a.npz" in one_line(nfsgeo.open, saved(tmp_path / "a.npz", **arrays))
+
+
+CLOUD, LINE = {"coords": POS}, {"x": np.arange(7.0)}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "answers"),
+    [
+        (CLOUD | {"u": U[:, :, 0, 0]}, ["np", "tp"]),
+        (CLOUD | {"u": U[:, :, :1, 0]}, ["npt", "npc", "tpc"]),
+        (CLOUD | {"u": U[:, :, 0]}, ["npt", "npc", "tpc"]),
+        (CLOUD | {"u": U[:, :, 0], "names": ["p", "q"]}, ["npc", "tpc"]),
+        (CLOUD | {"u": U[:3, :, :, 0], "t": T}, ["npt", "tpc"]),
+        (CLOUD | {"u": U[:3, :, 0, 0], "t": T}, ["tp"]),
+        (CLOUD | {"u": U[0, :, :, 0], "t": T}, ["pt"]),
+        (CLOUD | {"u": U.swapaxes(1, 2)[..., 0], "t": T}, ["ntp"]),
+        (CLOUD | {"u": U[0, :, 0, 0]}, ["p"]),
+        (LINE | {"u": U[:, :, 0, 0]}, ["nx", "tx"]),
+        (LINE | {"u": U[0, :, :, 0].T, "t": T}, ["tx"]),
+        (LINE | {"u": U[:, :, 0]}, ["nxt", "nxc", "txc"]),
+    ],
+)
+def test_axes_that_are_not_told_are_asked_about(arrays, answers, tmp_path, one_line):
+    """Each answer is read, of as many samples and time steps as it says."""
+    path = saved(tmp_path / "a.npz", **arrays)
+    line, u = one_line(nfsgeo.open, path), arrays["u"]
+    assert re.findall(r"field=u:(\w+)", line) == answers
+    for letters in answers:
+        columns = {"field": f"u:{letters}", "x": "x"}
+        if "coords" in arrays:
+            columns = {"field": f"u:{letters}", "points": "coords"}
+        sizes = dict(zip(letters, u.shape, strict=True))
+        times = np.arange(sizes.get("t", 0)) if "t" in letters else None
+        fields = nfsgeo.open(path, columns=columns, times=times)
+        assert fields.num_samples == sizes.get("n", 1)
+        assert len(fields.times) == sizes.get("t", 1)
+        assert len(fields.component_names) == sizes.get("c", 1)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "samples", "times"),
+    [
+        (CLOUD | {"u": U[:, :, 0, 0], "t": T[:1]}, 4, 1),
+        (CLOUD | {"u": U[:, :, 0, 0], "a": U[:, :, 0]}, 4, 1),
+        (CLOUD | {"u": U[:, :, 0, 0], "parameter_re": np.arange(4.0)}, 4, 1),
+        (CLOUD | {"u": U[:1, :, 0, 0]}, 1, 1),
+        (CLOUD | {"u": U[:, :, :, 0], "t": T}, 4, 3),
+        (CLOUD | {"u": U[:3], "t": T}, 3, 3),
+    ],
+)
+def test_axes_that_other_arrays_tell(arrays, samples, times, tmp_path):
+    with nfsgeo.open(saved(tmp_path / "a.npz", **arrays)) as fields:
+        assert (fields.num_samples, len(fields.times)) == (samples, times)

@@ -131,3 +131,16 @@ def test_samples_of_pdebench_in_groups(examples, tmp_path, one_line):
     with h5py.File(path, "a") as file:
         file["0003/grid/t"][...] += 1
     assert "grid/t" in one_line(nfsgeo.data.open, path)
+
+
+def test_arrays_of_as_many_steps_as_points_are_asked_about(tmp_path, one_line):
+    path, u = tmp_path / "a.h5", np.arange(36.0).reshape(6, 6)
+    with h5py.File(path, "w") as file:
+        file.update({"mesh_pos": np.eye(6, 2), "node_type": np.zeros((6, 1), int)})
+        file.update({"u": u, "v": u[:, :, None] ** 2, "t": np.arange(6.0)})
+    assert "field=u, or static=u" in one_line(nfsgeo.open, path)
+    fields = nfsgeo.open(path, columns={"static": "u"})
+    assert fields.static_names == ["node_type", *(f"u_{i}" for i in range(6))]
+    fields = nfsgeo.open(path, columns={"field": ["u", "v"]})
+    assert fields.component_names == ["u", "v"]
+    np.testing.assert_array_equal(fields.read(0, slice(None))[..., 0], u.T)
