@@ -45,6 +45,18 @@ AXIS_UNITS = re.compile(
     "[munµ]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|d|days?|weeks?|months?|"
     "yrs?|years?"
 )
+# Units of values: symbols with a prefix and an exponent, multiplied or divided.
+SYMBOL = (
+    "([munpkMGhdcµμ]|da)?(m|g|s|A|K|mol|cd|rad|sr|Hz|N|Pa|J|W|C|V|F|Ω|S|T|H|lm|lx|Bq|Gy|"
+    "Sv|l|L|bar|eV|Wh|cal|psu|atm|Torr)|°[CF]?|deg([CFK]|rees?)?|min|hr?|d|days?|yr|"
+    "years?|ft|kt|kn|knots?|mph|psi|mmHg|dBZ?|ha|%|‰|pp[mbt]|percent|PSU"
+)
+EXPONENT = "(\\^|\\*\\*)?[-+−]?\\d+|[⁺⁻]?[⁰¹²³⁴-⁹]+"
+IN_BRACKETS = re.compile(r"(.*?\S)\s*(?:\[([^][]*)\]|\(((?:[^()]|\([^()]*\))*)\))\s*")
+UNITS = re.compile(
+    f"-|(1|10\\^?-?\\d+|1e-?\\d+)?[ /*·.]?({SYMBOL})({EXPONENT})?"
+    f"( ?[/*·. ] ?\\(?({SYMBOL})({EXPONENT})?\\)?)*"
+)
 FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
 AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 NPZ_ABOUT = "nfsgeo/about"  # an array of an archive; no name of a field has a slash
@@ -84,11 +96,16 @@ def bare_name(name: str) -> str:
 def field_name(name: str) -> tuple[str, str]:
     """Split the name of a column into the name of the field and its unit.
 
-    ``u [m/s]`` gives ``u`` and ``m/s``, since no name has a slash; ``z``, the name of
-    an axis, gives ``z_field``.
+    ``u [m/s]`` gives ``u`` and ``m/s``, ``T (K)`` gives ``T`` and ``K``, and so does
+    all that has a slash in brackets, since no name has one; ``u (mean)`` is a name.
+    ``z``, the name of an axis, gives ``z_field``.
     """
-    match = re.fullmatch(r"(.*\S)\s*[\[(](.*)[\])]", name) if "/" in name else None
-    name, unit = match.groups() if match else (name, "")
+    unit, match = "", IN_BRACKETS.fullmatch(name)
+    if match:
+        inside = (match[2] or match[3] or "").strip()
+        function = name[match.end(1)] == "(" and len(inside) == 1  # as in u(s)
+        if "/" in name or (UNITS.fullmatch(inside) and not function):
+            name, unit = match[1], inside
     return "z_field" if name == "z" else name, unit
 
 

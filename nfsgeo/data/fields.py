@@ -39,6 +39,7 @@ from nfsgeo.data.conventions import (
     STRUCTURE,
     Floats,
     Indices,
+    field_name,
 )
 from nfsgeo.data.domains import check_within, with_domain
 from nfsgeo.data.fingerprints import FORMER, fingerprint_of, former_fingerprint_of
@@ -316,6 +317,7 @@ class Fields(Layout):
         dataset = self.dataset.copy()
         for name in names:
             bare = name if name in dataset else name.removeprefix(FORCING)
+            bare = bare if bare in dataset else field_name(bare)[0]
             variable = dataset.get(bare, xarray.DataArray())
             role, single = variable.attrs.get("role"), variable.dims == ("sample",)
             if role == FIELD or (role == PARAMETER and single):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import nfsgeo.data
 from nfsgeo.data.checks import as_real, reading
-from nfsgeo.data.conventions import STATIONS, Doubles, bare_name
+from nfsgeo.data.conventions import STATIONS, Doubles, bare_name, field_name
 from nfsgeo.data.flat_axes import HEIGHTS, has_extent
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.meshes import is_mesh, points_and_arrays
@@ -135,7 +135,9 @@ def _other(path: Path, domain: Domain, static: Sequence[str]) -> QueryPoints:
     """The points of a mesh or of another file of data, with ``static`` inputs."""
     if path.is_file() and is_mesh(path):
         points, arrays = points_and_arrays(path)
-        return QueryPoints(points, [], {n: arrays[n] for n in static if n in arrays})
+        called = {_name(name, static): name for name in arrays}
+        values = {n: arrays[called[n]] for n in static if n in called}
+        return QueryPoints(points, [], values)
     with nfsgeo.data.open(path, domain=domain) as fields:
         if fields.num_samples != 1:
             given = f"{path} with {fields.num_samples} samples"
@@ -146,6 +148,12 @@ def _other(path: Path, domain: Domain, static: Sequence[str]) -> QueryPoints:
         return QueryPoints(fields.coordinates(0), fields.stations(0), values)
 
 
+def _name(name: str, static: Sequence[str]) -> str:
+    """The name of a static input that a column has with a unit, or else its own."""
+    bare, _ = field_name(name)
+    return bare if name not in static and bare in static else name
+
+
 def _table(path: Path, static: Sequence[str], dim: int) -> QueryPoints:
     """Columns of coordinates, of names and of ``static`` inputs."""
     names, separator, *_ = first_lines(path)
@@ -154,6 +162,7 @@ def _table(path: Path, static: Sequence[str], dim: int) -> QueryPoints:
         pos = np.loadtxt(path, delimiter=one, ndmin=2, encoding="utf-8-sig")
         return QueryPoints(pos, [], {})
     places, others = point_table(path)
+    others = others.rename(columns={n: _name(n, static) for n in others})
     marked = {f"a_{name}": name for name in static}  # as nfsgeo's tables have them
     others = others.rename(columns={m: n for m, n in marked.items() if n not in others})
     values = {n: values_of(path, others.pop(n)) for n in static if n in others}

@@ -8,7 +8,7 @@ import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,7 +36,7 @@ __all__ = [
     "decoded",
     "default_fill",
 ]
-__all__ += ["default_fill", "marked", "with_default_fill", "within_range"]
+__all__ += ["marked", "unit_of", "with_default_fill", "within_range"]
 
 NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
@@ -48,6 +48,7 @@ NUMBERS = "biufc"  # kinds of types; complex fields are refused by name
 BLOCK_BYTES = 2**28  # of MATLAB 7.3, read at once
 LOOKED_AT = 2**20  # integers, in search of a fill value
 FILLS = ("_FillValue", "missing_value")
+UNITS = ("units", "unit")
 RANGE = ("valid_min", "valid_max", "valid_range")
 
 
@@ -147,6 +148,12 @@ def as_text(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
         return [as_text(item) for item in value.tolist()]
     return value
+
+
+def unit_of(attrs: Mapping[Any, Any]) -> str:
+    """The unit in attributes of an array, ``units`` or else ``unit``; "" if none."""
+    texts = (as_text(attrs[key]) for key in UNITS if key in attrs)
+    return next((text.strip() for text in texts if isinstance(text, str)), "")
 
 
 def within_range(variable: Variable) -> Variable:
@@ -295,11 +302,13 @@ def _hdf5_variable(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
     read = partial(read_hdf5, opened, source.name)
     held = deferred(dims, shape, source.dtype, read, about)
     stored = decoded(within_range(held))
+    if unit := unit_of(source.attrs):
+        stored.attrs["units"] = unit
     if not _head(path).startswith(MATLAB):
         return stored
     row = stored.dtype.itemsize * math.prod(shape[:-1])
     reversed_ = _Reversed(stored, BLOCK_BYTES // (row or 1))
-    return deferred(dims, shape[::-1], stored.dtype, reversed_)
+    return deferred(dims, shape[::-1], stored.dtype, reversed_, stored.attrs)
 
 
 class _Whole:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
 from nfsgeo.data.conventions import SPACE
+from nfsgeo.data.io.array_files import unit_of
 from nfsgeo.data.io.cf_roles import (
     LARGE,
     Roles,
@@ -169,7 +170,7 @@ class Places:
 
 def units_of(variable: Variable) -> dict[str, str]:
     """The attribute of the units of a variable, if it has any."""
-    unit = str(variable.attrs.get("units", ""))
+    unit = unit_of(variable.attrs)
     return {"units": unit} if unit else {}
 
 

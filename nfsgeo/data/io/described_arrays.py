@@ -12,7 +12,8 @@ from xarray import Variable
 
 from nfsgeo.data.conventions import FIELD, SPACE, STATIC, listed
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io.array_files import arrays_of
+from nfsgeo.data.io.array_files import arrays_of, unit_of
+from nfsgeo.data.io.cf_times import times_of
 from nfsgeo.data.io.format import Format
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.roles import Columns, mark_longitude
@@ -59,7 +60,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     for part in parts:
         sizes |= part.values.sizes if part.axes else {}
     variables, parameters = dict[str, Any](), dict[str, Any]()
-    other = dict[str, Variable]()
+    other, units = dict[str, Variable](), dict[str, str]()
     for role, name, values in parts:
         if role not in KINDS:
             if not isinstance(values, Variable):
@@ -71,6 +72,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         names = [name]
         if COMPONENT in dims:
             names = [f"{name}_{i}" for i in range(values.sizes[COMPONENT])]
+        units |= dict.fromkeys(names, unit_of(values.attrs))
         if role == STATIC and {*dims} <= {"sample", COMPONENT}:
             # One number of a file is that of all of its samples.
             numbers = values.set_dims({"n": sizes.get("n", 1)} | dict(values.sizes))
@@ -85,9 +87,12 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         space = {a: points[..., i] for i, a in enumerate(SPACE[: points.shape[-1]])}
     if "p" in sizes:
         along = ("sample", "point")
-        space = {a: Variable(along[2 - v.ndim :], v) for a, v in space.items()}
-    time = ("time", other["time"].values if "time" in other else None)
-    fields = to_fields(path, variables, {**space, "time": time}, parameters=parameters)
+        space = {a: Variable(along[2 - v.ndim :], v, v.attrs) for a, v in space.items()}
+    time: Any = (None,)
+    if "time" in other:
+        time = times_of(path, other["time"])
+    coordinates = {**space, "time": ("time", *time)}
+    fields = to_fields(path, variables, coordinates, parameters=parameters, units=units)
     fields = fields.with_known(parameters)
     return mark_longitude(fields, "".join(p.name for p in parts if p.role == "x"))
 
@@ -120,7 +125,8 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
             f"{role}=NAME:AXES with a letter for each axis, of {', '.join(letters)}"
         )
         raise UserError(given, expected, _say(path))
-    return _Part(role, name.rpartition("/")[2], Variable([*axes], values))
+    labelled = Variable([*axes], values, values.attrs)
+    return _Part(role, name.rpartition("/")[2], labelled)
 
 
 def _check_axes(path: Path, parts: Sequence[_Part]) -> None:

@@ -45,6 +45,7 @@ from nfsgeo.data.conventions import (
     STATIC,
     STATION,
     Doubles,
+    field_name,
 )
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import spread, stacked
@@ -52,7 +53,14 @@ from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["cell_variables", "even_axis", "nodes", "numbered", "to_fields"]
+__all__ = [
+    "cell_variables",
+    "even_axis",
+    "field_names",
+    "nodes",
+    "numbered",
+    "to_fields",
+]
 __all__ += ["num_nodes", "plain_name", "whole_numbers"]
 
 # Nodes of a linear cell by its type; see :func:`num_nodes`.
@@ -279,6 +287,18 @@ def plain_name(name: str) -> str:
     return f"{plain}_field".lstrip("_") if plain in RESERVED else plain
 
 
+def field_names(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The name of the field and the unit of each column, see :func:`field_name`.
+
+    A unit stays in the name where that tells columns apart, such as ``T [K]`` and
+    ``T [°C]``, or where the name without it has a meaning of its own.
+    """
+    told = {name: field_name(name) for name in names}
+    taken = [*RESERVED, *(short for short, _ in told.values())]
+    whole = {n for n in names if taken.count(told[n][0]) > 1 and "/" not in n}
+    return told | {name: (name, "") for name in whole if told[name][1]}
+
+
 def num_nodes(kind: str) -> int | None:
     """Number of nodes of a cell of a type, with which names end unless it is linear.
 
@@ -291,7 +311,8 @@ def num_nodes(kind: str) -> int | None:
 def _check_name(path: Path, name: str, taken: Mapping[str, Any]) -> None:
     fine = name.isprintable() and name == name.strip() and "/" not in name
     if name in taken or name in RESERVED or not fine:
-        expected = f"names that differ, other than {', '.join(RESERVED)}, without '/'"
+        others = ", ".join(filter(None, RESERVED))
+        expected = f"names that differ, other than {others}, without '/'"
         raise UserError(f"{path} with a field named {name!r}", expected, "rename it")
 
 

@@ -172,9 +172,9 @@ def _attributes(
     attrs = flag_attrs(values.attrs)
     fixed = bool(time) and not in_time and kind != "field"
     fixed |= not kind and (is_static(name) or (FLAGS[0] in attrs and not in_time))
-    called = field_name(name)[0] if kind or in_time else name
+    called, unit = field_name(name) if kind or in_time else (name, "")
     attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
-    return attrs | units_of(values.variable)
+    return attrs | ({"units": unit} if unit else {}) | units_of(values.variable)
 
 
 def _without_others(dataset: Dataset, kinds: Roles) -> Dataset:

@@ -16,7 +16,7 @@ from xarray import Variable
 from nfsgeo.data.checks import finite
 from nfsgeo.data.conventions import FIELD, FLAGS, NODE_TYPE, PARAMETER, SPACE, STATIC
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io.array_files import arrays_of, as_text, attributes
+from nfsgeo.data.io.array_files import arrays_of, as_text, attributes, unit_of
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import even_axis, to_fields
 from nfsgeo.data.io.roles import Columns, ask
@@ -181,7 +181,7 @@ def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
     groups = _groups(stored)
     order = sorted(groups, key=lambda name: (len(name), name))
     names = sorted(groups[order[0]] - OWN)
-    points, types, times = [], [], []
+    points, types, times, units = [], [], [], dict[str, str]()
     cells: list[dict[str, NDArray[Any]]] = []
     values: dict[str, list[Variable]] = {name: [] for name in names}
     kinds: dict[str, str] = {}
@@ -196,6 +196,8 @@ def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
         points.append(_constant(arrays[at], f"{where}: {at}"))
         types.append(_constant(arrays["node_type"], f"{where}: node_type").ravel())
         times += [np.ravel(arrays[n].values) for n in TIMES if n in has]
+        units |= dict.fromkeys(SPACE, unit_of(arrays[at].attrs))
+        units["time"] = "".join(unit_of(arrays[n].attrs) for n in TIMES if n in has)
         cells.append({})
         if "cells" in has:
             corners = _constant(arrays["cells"], f"{where}: cells").astype(np.int64)
@@ -224,7 +226,8 @@ def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
         parts, one = values[name], values[name][0]
         along = ("time", "point", "component")[kinds[name] == STATIC :]
         several = parts if len(order) > 1 else one
-        variables[name] = along[: one.ndim], several, {"role": kinds[name]}
+        about = {"units": unit} if (unit := unit_of(one.attrs)) else {}
+        variables[name] = along[: one.ndim], several, {"role": kinds[name], **about}
     scalars = [name for name in names if kinds[name] == PARAMETER]
     left_out(path, [name for name in names if not kinds[name]])
     return to_fields(
@@ -235,6 +238,7 @@ def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
             "time": ("time", times[0] if times else None),
         },
         cells=cells,
+        units=units,
         parameters={n: [np.ravel(v.values)[0] for v in values[n]] for n in scalars},
     )
 

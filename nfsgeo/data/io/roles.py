@@ -207,7 +207,8 @@ def with_kinds(
     every = [*dict.fromkeys([*names, *arrays.values(), *scalars])]
     choice = _choice(fields, columns, every, roles=roles)
     kinds = {name: choice.get(name) or choice.get(arrays[name], "") for name in names}
-    ahead = [n for n in fields.component_names if {n, arrays[n]} & {*known}]
+    early = {*known, *(field_name(name)[0] for name in known)}
+    ahead = [n for n in fields.component_names if {n, arrays[n]} & early]
     kinds, marked = _kinds_of(fields, kinds, arrays, ahead, has_roles=has_roles)
     kinds |= {name: choice.get(name, "") for name in scalars}
     dataset = fields.dataset.drop_vars([n for n in kinds if kinds[n] == "ignore"])

@@ -20,6 +20,7 @@ import pandas
 
 from nfsgeo.data.checks import as_real, not_infinite
 from nfsgeo.data.conventions import (
+    KINDS,
     LONGITUDE,
     SPACE,
     STATION,
@@ -27,7 +28,6 @@ from nfsgeo.data.conventions import (
     Indices,
     axis_unit,
     bare_name,
-    field_name,
     is_static,
 )
 from nfsgeo.data.fields import Fields
@@ -35,7 +35,7 @@ from nfsgeo.data.io import table_layouts as layouts
 from nfsgeo.data.io import table_questions as questions
 from nfsgeo.data.io.format import Format, left_out
 from nfsgeo.data.io.frames import NoNumbers, frame_of, is_table, values_of
-from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.labelled import field_names, to_fields
 from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
 from nfsgeo.data.io.table_cells import Cells
 from nfsgeo.data.io.table_marks import check_marks, check_percentages
@@ -54,7 +54,8 @@ def _read(
     marks = [str(mark) for mark in np.ravel((columns or {}).get("missing", []))]
     frame, answers, quantity = _arranged(path, dict(columns or {}))
     units = frame.attrs.get("units") or {}
-    station = str(answers.pop(STATION, ""))
+    called = field_names([*frame])
+    station, answers = str(answers.pop(STATION, "")), _columns_of(answers, called)
     kinds, user_roles = chosen(path, list(frame), answers)
     free = [name for name in frame if name not in kinds and name != station]
     check_times(path, frame[free], user_roles)
@@ -85,7 +86,7 @@ def _read(
         if arranged is None:
             left_out(path, [f"{field}, which differs between quantities"])
             continue
-        short, field_unit = field_name(field)
+        short, field_unit = called[field]
         attrs: dict[str, Any] = {"components": [short]}
         if field_unit := field_unit or units.get(field, ""):
             attrs["units"] = field_unit
@@ -93,6 +94,18 @@ def _read(
     coordinates = cells.coordinates(places, timed="time" in roles)
     fields = to_fields(path, variables, coordinates, units=of_axes)
     return mark_longitude(fields, roles["x"])
+
+
+def _columns_of(
+    answers: Mapping[str, Any], called: Mapping[str, tuple[str, str]]
+) -> dict[str, Any]:
+    """What users say of columns, some of which they name without its unit."""
+    columns = {short: name for name, (short, _) in called.items()}
+    whole = dict(answers)
+    for kind in (kind for kind in KINDS if kind in answers):
+        names = np.ravel(answers[kind]).tolist()
+        whole[kind] = [n if n in called else columns.get(n, n) for n in names]
+    return whole
 
 
 def _check_meaning(
@@ -136,7 +149,8 @@ def _without_counts(
     places: Places,
 ) -> dict[str, Floats]:
     """Leave out columns that count rows or times, or are one number throughout."""
-    left = [name for name in values if not ({name, field_name(name)[0]} & said)]
+    short = {name: called for name, (called, _) in field_names([*values]).items()}
+    left = [name for name in values if not ({name, short[name]} & said)]
     left = [name for name in left if not is_static(name)]
     steps = cells.steps
     counts = questions.check_numbers(

@@ -319,11 +319,11 @@ def test_numbers_without_names(tmp_path, one_line, separator):
 
 def test_what_a_message_says_to_type_is_one_word_of_a_shell(tmp_path, one_line):
     rows = [[k % 2, k % 3, k // 6, k, 5 * (k % 2)] for k in range(12)]
-    path = written(tmp_path / "a.csv", ["x", "y", "t", "u", "height [m]"], rows)
+    path = written(tmp_path / "a.csv", ["x", "y", "t", "u", "mean height [m]"], rows)
     message = one_line(nfsgeo.data.open, path)
     option, told = shlex.split(message.partition("--columns ")[2])[0].split("=")
     with nfsgeo.data.open(path, columns={option: told.rstrip(",")}) as file:
-        assert file.static_names == ["height [m]"]
+        assert file.static_names == ["mean height"]
 
 
 def test_units_with_a_slash_and_a_field_called_z(tmp_path):

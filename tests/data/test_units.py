@@ -1,0 +1,105 @@
+"""Units in names of columns and in attributes of arrays."""
+
+import h5py
+import numpy as np
+import pandas
+import pytest
+import xarray
+
+import nfsgeo
+from nfsgeo.data.conventions import field_name
+
+POINTS, TIMES = np.random.default_rng(0).random((6, 2)), np.arange(3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "unit"),
+    [
+        ("temperature [°C]", "temperature", "°C"),
+        ("u (m/s)", "u", "m/s"),
+        ("p (hPa)", "p", "hPa"),
+        ("flux (W m-2)", "flux", "W m-2"),
+        ("q [kg kg-1]", "q", "kg kg-1"),
+        ("discharge [m³/s]", "discharge", "m³/s"),
+        ("stress (kg/(m s^2))", "stress", "kg/(m s^2)"),
+        ("humidity [%]", "humidity", "%"),
+        ("Velocity[i] (m/s)", "Velocity[i]", "m/s"),
+        ("T(K)", "T(K)", ""),
+        ("u(s)", "u(s)", ""),
+        ("u [0]", "u [0]", ""),
+        ("u [1]", "u [1]", ""),
+        ("u (mean)", "u (mean)", ""),
+        ("phase (B)", "phase (B)", ""),
+    ],
+)
+def test_units_are_told_from_other_words_in_brackets(name, field, unit):
+    assert field_name(name) == (field, unit)
+
+
+def table(path, *names):
+    rows = [
+        [t, *xy, *(k + t + n for n in range(len(names)))]
+        for t in TIMES
+        for k, xy in enumerate(POINTS)
+    ]
+    columns = ["t [h]", "x [km]", "y [km]", *names]
+    pandas.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    return path
+
+
+def test_columns_are_called_with_and_without_their_unit(tmp_path):
+    names = ["temperature [°C]", "rain (mm)", "u (mean)"]
+    path = table(tmp_path / "a.csv", *names)
+    fields = nfsgeo.open(path)
+    assert fields.component_names == ["temperature", "rain", "u (mean)"]
+    assert fields.units == {
+        "temperature": "°C",
+        "rain": "mm",
+        "x": "km",
+        "y": "km",
+        "time": "h",
+    }
+    for name in ("rain", "rain (mm)"):
+        fields = nfsgeo.open(path, columns={"field": "temperature"}, known=[name])
+        assert fields.component_names == ["temperature"]
+        assert fields.forcing_names == ["rain"]
+        fields = nfsgeo.open(path, columns={"ignore": [name]})
+        assert fields.component_names == ["temperature", "u (mean)"]
+
+
+def test_units_that_tell_columns_apart_stay_in_their_names(tmp_path):
+    names = ["T [K]", "T [°C]", "part [%]", "p [Pa]"]
+    fields = nfsgeo.open(table(tmp_path / "a.csv", *names))
+    assert fields.component_names == [*names[:3], "p"]
+
+
+@pytest.mark.parametrize("key", ["units", "unit"])
+def test_units_of_hdf5_and_netcdf(key, tmp_path):
+    u, units = np.arange(18.0).reshape(3, 6), {"u": "m/s", "xy": "km", "t": "h"}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.update({"u": u, "xy": POINTS, "t": TIMES, "k": u[0]})
+        for name, unit in (units | {"k": np.bytes_("m2")}).items():
+            file[name].attrs[key] = unit
+    columns = {"field": "u:tp", "points": "xy", "time": "t", "static": "k:p"}
+    fields = nfsgeo.open(tmp_path / "a.h5", columns=columns)
+    expected = {"u": "m/s", "x": "km", "y": "km", "time": "h"}
+    assert fields.units == expected | {"k": "m2"}
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file.update({"mesh_pos": POINTS, "u": u, "t": TIMES})
+        file["node_type"] = np.zeros((6, 1), int)
+        for name, unit in zip(("u", "mesh_pos", "t"), units.values(), strict=True):
+            file[name].attrs[key] = unit
+    assert nfsgeo.open(tmp_path / "b.h5").units == expected
+    axes = {"x": ("p", POINTS[:, 0]), "y": ("p", POINTS[:, 1]), "time": TIMES}
+    dataset = xarray.Dataset({"u": (("time", "p"), u, {key: "m/s"})}, axes)
+    assert nfsgeo.from_xarray(dataset).units == {"u": "m/s"}
+
+
+def test_dates_of_hdf5_are_those_of_their_unit(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.update({"u": np.ones((3, 6)), "xy": POINTS, "t": TIMES})
+        file["t"].attrs["units"] = "hours since 2026-01-01"
+    columns = {"field": "u:tp", "points": "xy", "time": "t"}
+    fields = nfsgeo.open(tmp_path / "a.h5", columns=columns)
+    start = np.datetime64("2026-01-01", "s").astype(float)
+    np.testing.assert_array_equal(fields.times, start + 3600 * TIMES)
