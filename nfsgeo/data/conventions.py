@@ -25,6 +25,7 @@ STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", 
 EDGES, EDGE_WEIGHT, EDGE_ROWS = "edges", "edge_weight", "row_size_edge"
 UNDECIDED = "undecided"  # attribute: arrays at one time whose roles nobody chose
 NODE_TYPE = "node_type"  # an input of this name is a category
+TIME_ZONE = "time_zone"  # attribute of times whose source tells a zone, "UTC"
 FLAGS = ("flag_values", "flag_meanings")
 FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
     "field",  # to be predicted

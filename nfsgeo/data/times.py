@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.checks import as_real, finite, missing_values, on_cpu
-from nfsgeo.data.conventions import Doubles
+from nfsgeo.data.conventions import TIME_ZONE, Doubles
 from nfsgeo.errors import UserError
 
 __all__ = ["EPOCH", "MONTHS", "as_times", "check_no_dates", "clock", "dates", "filled"]
@@ -74,7 +74,16 @@ def time_variable(times: Any, what: str, unit: str | None = "") -> Variable:
     if numbers.ndim != 1:
         given = f"{what} with shape {numbers.shape}"
         raise UserError(given, "one axis, that of the time steps", "flatten them")
-    return Variable("time", numbers, {"axis": "T"} | ({"units": unit} if unit else {}))
+    attrs = {"axis": "T"} | ({"units": unit} if unit else {})
+    attrs |= {TIME_ZONE: "UTC"} if _zoned(times) else {}
+    return Variable("time", numbers, attrs)
+
+
+def _zoned(times: Any) -> bool:
+    """Return whether times are dates of Python or pandas that have a time zone."""
+    array = np.asarray(on_cpu(times))
+    first = array.flat[0] if array.dtype == object and array.size else None
+    return getattr(first, "tzinfo", None) is not None
 
 
 def unit_of_times(times: Any) -> str:

@@ -20,7 +20,7 @@ from xarray import Variable
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_at
 from nfsgeo.data.cache import Cache
-from nfsgeo.data.conventions import Doubles, Indices
+from nfsgeo.data.conventions import TIME_ZONE, Doubles, Indices
 from nfsgeo.data.flat_axes import with_axes_left_out
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.meshes import MeshOfFile, Observation
@@ -206,7 +206,7 @@ class Prediction:
             {
                 "points": (("point", "axis"), where),
                 "station": ("point", stations or None),
-                "time": ("time", self.ahead),
+                "time": ("time", self.ahead, self._zone()),
             },
             cells=[*map(file.cells, samples)] if whole else [],
             domain=self.task.domain,
@@ -226,6 +226,12 @@ class Prediction:
         if standard := file.dataset["x"].attrs.get("standard_name"):
             predicted.dataset["x"].attrs["standard_name"] = standard
         return with_axes_left_out(predicted, file)
+
+    def _zone(self) -> dict[str, str]:
+        """The time zone of the times of the file, if it tells one."""
+        times = self.file.dataset.variables.get("time", Variable((), 0))
+        zone = times.attrs.get(TIME_ZONE)
+        return {TIME_ZONE: zone} if zone else {}
 
     def _windows(self) -> WindowDataset:
         info = MODELS[self.loaded.config.model.name]

@@ -39,6 +39,7 @@ from nfsgeo.data.io.table_heads import (
     is_number,
 )
 from nfsgeo.data.io.table_marks import without_marks
+from nfsgeo.data.io.table_texts import HINTS, ISO, NAMED_ZONE, OFFSET, with_z
 from nfsgeo.errors import UserError, require
 
 __all__ = ["NoNumbers", "frame_of", "is_table", "values_of"]
@@ -46,22 +47,11 @@ __all__ = ["NoNumbers", "frame_of", "is_table", "values_of"]
 MISSING = [*ABSENT, *map(str.upper, ABSENT), *map(str.title, ABSENT), "NaN", "NaT"]
 WIDEST, LONGEST = 50_000, 1000  # columns of a table, characters of a name
 LINE = 2**24  # bytes of a row
-OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
-ISO = "dates such as 2026-01-31T12:00, all or none of them with an offset such as Z"
 INDEX = re.compile(r"(Unnamed: 0)?")  # the name that pandas gives to numbers of rows
 COLUMNAR = {
     b"PAR1": partial(pandas.read_parquet, engine="pyarrow", partitioning=None),
     b"ARROW1": pandas.read_feather,
     b"ORC": pandas.read_orc,
-}
-HINTS = {  # todo for cells of a kind
-    r"(?s).*\n.*": "remove the quote that opens in this row",
-    r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
-    "they are decimal commas, decimal=',' in place of thousands=','",
-    r"[+-]?(0|[1-9]\d*),\d+": "decimal commas: write it by {2}",
-    r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}.*": "write it by pandas.to_datetime(table"
-    "[{0!r}], dayfirst=True), or dayfirst=False where the month is first",
-    r".*T?24:00(:00)?Z?": "24:00 is 00:00 of the day after: write it so",
 }
 
 
@@ -228,7 +218,7 @@ def values_of(
         return column.to_numpy()
     codes, unique = pandas.factorize(column)
     cells = np.array([*map(str.strip, map(str, unique)), ""], object)  # for code -1
-    cells = np.array([re.sub(r"(:\d\d) (UTC|GMT)$", r"\1Z", c) for c in cells], object)
+    cells = np.array([*map(with_z, cells)], object)
     absent = np.array([cell.lower() in ABSENT for cell in cells])
     wrong = np.array([not is_number(cell) for cell in cells])
     if not wrong.any():
@@ -243,7 +233,9 @@ def values_of(
         return np.where(absent, np.nan, pandas.factorize(cells)[0])[codes]
     expected, odd = "numbers with a decimal point", wrong
     numbers = ~wrong & ~absent
-    if fine.sum() > numbers.sum() and fine.sum() >= (wrong & ~fine).sum():
+    if NAMED_ZONE.fullmatch(cells[wrong][0]):
+        expected, odd = ISO, wrong & ~fine
+    elif fine.sum() > numbers.sum() and fine.sum() >= (wrong & ~fine).sum():
         expected, odd = ISO, ~fine & ~absent
         odd = odd if odd.any() else fine & (zoned != zoned[fine][0])
     row = int(np.flatnonzero(odd[codes])[0])

@@ -17,13 +17,21 @@ from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.cache import Cache
-from nfsgeo.data.conventions import FIELD, KNOWN, PARAMETER, STATIC, STATION, STRUCTURE
+from nfsgeo.data.conventions import (
+    FIELD,
+    KNOWN,
+    PARAMETER,
+    STATIC,
+    STATION,
+    STRUCTURE,
+    TIME_ZONE,
+)
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.edges import edge_variables
 from nfsgeo.data.io.labelled import cell_variables
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
-from nfsgeo.data.times import time_texts
+from nfsgeo.data.times import EPOCH, time_texts
 from nfsgeo.errors import UserError
 
 __all__ = ["concatenated", "joined"]
@@ -77,6 +85,7 @@ def _joined(
     first, num = parts[0], f"{len(parts)} files from {parts[0].path}"
     for part in parts[1:]:
         _check_alike(part, first)
+    _tell_zones(parts)
     alone = len(meshes) == 1 and all(part.num_samples == 1 for part in parts)
     if along is None and alone and len(first.times) == 1 and len(parts) > 1:
         given = f"{num}, of one time step each on the same points"
@@ -287,6 +296,16 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
         times = np.concatenate([part.times for part in parts])
         result["time"] = Variable("time", times, datasets[0]["time"].attrs)
     return _dataset(result, datasets[0])
+
+
+def _tell_zones(parts: Sequence[Fields]) -> None:
+    """Tell in a line that dates of some parts, unlike others, have no time zone."""
+    dated = [part for part in parts if part.time_unit == EPOCH]
+    bare = [p for p in dated if TIME_ZONE not in p.dataset["time"].attrs]
+    if 0 < len(bare) < len(dated):
+        other = next(p for p in dated if TIME_ZONE in p.dataset["time"].attrs)
+        text = "%s: times without a time zone are read as UTC, beside those of %s"
+        logger.warning(text, bare[0].path, other.path)
 
 
 def _dataset(variables: dict[Any, Variable], source: xarray.Dataset) -> xarray.Dataset:

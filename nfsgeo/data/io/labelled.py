@@ -44,6 +44,7 @@ from nfsgeo.data.conventions import (
     SPACE,
     STATIC,
     STATION,
+    TIME_ZONE,
     Doubles,
     field_name,
 )
@@ -168,7 +169,9 @@ def _coordinates(path: Path, labels: Mapping[str, Label]) -> dict[str, Variable]
     if "time" in labels:
         _, values, attrs = labels["time"]
         unit = attrs.get("units")
-        coordinates["time"] = time_variable(values, f"times of {path}", unit)
+        when = time_variable(values, f"times of {path}", unit)
+        when.attrs |= {TIME_ZONE: attrs[TIME_ZONE]} if attrs.get(TIME_ZONE) else {}
+        coordinates["time"] = when
     return coordinates
 
 

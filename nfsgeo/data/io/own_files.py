@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import xarray
 
-from nfsgeo.data.conventions import FILE_LAYOUT, SPACE, is_large
+from nfsgeo.data.conventions import FILE_LAYOUT, SPACE, TIME_ZONE, is_large
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
 from nfsgeo.data.splits import part_of
@@ -86,7 +86,9 @@ def own_fields(path: Path, dataset: xarray.Dataset) -> Fields:
         unit, values = str(when.attrs.get("units", "")), when.values
         if "since" in unit and unit != EPOCH:
             values = xarray.decode_cf(dataset[["time"]])["time"].values
+        zone = {k: v for k, v in when.attrs.items() if k == TIME_ZONE}
         variables["time"] = time_variable(values, f"times of {path}", unit)
+        variables["time"].attrs |= zone
     text = {name for name, variable in variables.items() if variable.dtype.kind == "U"}
     whole = xarray.Dataset(variables, attrs=dataset.attrs)
     return Fields(whole.set_coords({"time", *SPACE, *text} & variables.keys()), path)

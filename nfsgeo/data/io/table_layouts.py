@@ -24,8 +24,9 @@ from nfsgeo.data.conventions import (
     listed,
     role_of,
 )
-from nfsgeo.data.io.frames import OFFSET, frame_of, values_of
+from nfsgeo.data.io.frames import frame_of, values_of
 from nfsgeo.data.io.roles import ask, chosen, likely_columns
+from nfsgeo.data.io.table_texts import OFFSET
 from nfsgeo.errors import UserError
 
 __all__ = ["calendar", "joined", "point_table", "with_places", "with_quantities"]
@@ -105,7 +106,8 @@ def with_zone(
     logger.warning(text, path, time.name, zone.name, ", ".join(offsets))
     local = pandas.Series(values_of(path, time), frame.index)
     attrs = frame.attrs
-    frame = frame.drop(columns=zone.name).assign(**{time.name: local - hours})
+    universal = (local - hours).dt.tz_localize("UTC")
+    frame = frame.drop(columns=zone.name).assign(**{time.name: universal})
     frame.attrs = attrs
     return frame
 
@@ -171,7 +173,7 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
         names.remove(zones[0])
         date = pandas.Series(values_of(path, frame[names[0]]), frame.index)
         at = _dates(path, frame, names) if names[1:] else date
-        return at - hours
+        return (at - hours).dt.tz_localize("UTC")
     units = {name: unit for unit, name in calendar(names).items()}
     first = [n for n in names if units.get(n) in ("year", "month", "day")]
     expected = "a date, and a clock such as 13:00, or numbers in columns of hours"

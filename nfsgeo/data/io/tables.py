@@ -24,6 +24,7 @@ from nfsgeo.data.conventions import (
     LONGITUDE,
     SPACE,
     STATION,
+    TIME_ZONE,
     Floats,
     Indices,
     axis_unit,
@@ -40,6 +41,7 @@ from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
 from nfsgeo.data.io.table_cells import Cells
 from nfsgeo.data.io.table_marks import check_marks, check_percentages
 from nfsgeo.data.io.table_rows import Places, Steps
+from nfsgeo.data.io.table_texts import has_zone
 from nfsgeo.data.io.table_times import check_times
 from nfsgeo.data.times import EPOCH
 from nfsgeo.errors import UserError
@@ -67,6 +69,7 @@ def _read(
         axis: axis_unit(roles[axis]) or axis_unit(units.get(roles[axis], ""))
         for axis in named
     }
+    zoned = "time" in roles and has_zone(frame[roles["time"]])
     steps = Steps.of(path, frame, roles)
     places = Places.of(path, frame, roles, kinds, steps, station, marks)
     cells = Cells.of(steps, places)
@@ -92,6 +95,8 @@ def _read(
             attrs["units"] = field_unit
         variables[field] = *arranged, attrs
     coordinates = cells.coordinates(places, timed="time" in roles)
+    if zoned:
+        coordinates["time"][2][TIME_ZONE] = "UTC"
     fields = to_fields(path, variables, coordinates, units=of_axes)
     return mark_longitude(fields, roles["x"])
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas
 
-from nfsgeo.data.conventions import STATION, role_of
-from nfsgeo.data.times import dates
+from nfsgeo.data.conventions import STATION, TIME_ZONE, role_of
+from nfsgeo.data.times import EPOCH, dates
 from nfsgeo.data.writers.writer import Writer, marked_names
 from nfsgeo.errors import UserError
 from nfsgeo.files import growing
@@ -33,9 +33,11 @@ def _write_csv(fields: Fields, out: Path, progress: Progress) -> None:
         pandas.DataFrame(columns=[*ahead, *names]).to_csv(partial, index=False)
         for table in _tables(fields, ahead, names, progress):
             if table["time"].dtype.kind == "M":  # ISO 8601
-                at, units = table["time"].to_numpy(), ("D", "s", "us")
+                at, z = table["time"].to_numpy(), "Z" * _has_zone(fields)
+                units = ("s", "us") if z else ("D", "s", "us")
                 fits = (u for u in units if (at.astype(f"M8[{u}]") == at).all())
-                table["time"] = at.astype(f"M8[{next(fits)}]").astype(str)
+                texts = at.astype(f"M8[{next(fits)}]").astype(str)
+                table["time"] = np.char.add(texts, z)
             table.to_csv(partial, mode="a", header=False, index=False)
 
 
@@ -44,7 +46,15 @@ def _write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
     tables = _tables(fields, *_header(fields, out), progress)
     with growing(out) as partial:
         whole = pandas.concat(tables, ignore_index=True)
+        if _has_zone(fields):
+            whole["time"] = whole["time"].dt.tz_localize("UTC")
         whole.to_parquet(partial, engine="pyarrow", index=False)
+
+
+def _has_zone(fields: Fields) -> bool:
+    """Return whether the dates of fields come with a time zone, which is UTC."""
+    times = fields.dataset.variables.get("time")
+    return times is not None and fields.time_unit == EPOCH and TIME_ZONE in times.attrs
 
 
 def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:

@@ -1,0 +1,37 @@
+"""Text in the cells of tables: dates with a zone, and hints for other text."""
+
+from __future__ import annotations
+
+import re
+
+import pandas
+
+__all__ = ["HINTS", "ISO", "NAMED_ZONE", "OFFSET", "has_zone", "with_z"]
+
+OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
+NAMED_ZONE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d.*\d ?[A-Za-z]{2,5}")  # such as CET
+ISO = "dates such as 2026-01-31T12:00, all or none of them with an offset such as Z"
+HINTS = {  # todo for cells of a kind
+    r"(?s).*\n.*": "remove the quote that opens in this row",
+    r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
+    "they are decimal commas, decimal=',' in place of thousands=','",
+    r"[+-]?(0|[1-9]\d*),\d+": "decimal commas: write it by {2}",
+    r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}.*": "write it by pandas.to_datetime(table"
+    "[{0!r}], dayfirst=True), or dayfirst=False where the month is first",
+    NAMED_ZONE.pattern: "write the offset of the zone from UTC, such as +01:00, or Z",
+    r".*T?24:00(:00)?Z?": "24:00 is 00:00 of the day after: write it so",
+}
+
+
+def with_z(cell: str) -> str:
+    """A cell with Z for UTC or GMT behind a time, or behind a date, at midnight."""
+    cell = re.sub(r"(:\d\d(?:\.\d+)?) ?(UTC|GMT)$", r"\1Z", cell)
+    return re.sub(r"^(\d{4}-\d\d-\d\d) ?(Z|UTC|GMT)$", r"\1T00:00Z", cell)
+
+
+def has_zone(column: pandas.Series) -> bool:
+    """Return whether the dates of a column tell their time zone."""
+    if isinstance(column.dtype, pandas.DatetimeTZDtype):
+        return True
+    first = str(next(iter(column), "")).strip()
+    return bool(re.match(r"\d{4}-\d", first) and OFFSET.search(with_z(first)[-40:]))
