@@ -26,6 +26,7 @@ import numpy as np
 import xarray
 from numpy.typing import ArrayLike, NDArray
 
+from nfsgeo.data.checks import not_infinite
 from nfsgeo.data.conventions import (
     FIELD,
     FLAGS,
@@ -246,10 +247,12 @@ class Fields(Layout):
     ) -> Floats:
         """Fields to predict and the forcings behind them, ``[n, T', C + C_f]``.
 
-        Arguments, result and errors as :meth:`read`: ``sample``, ``steps``, ``points``.
+        Arguments, result and errors as :meth:`read`: ``sample``, ``steps``, ``points``;
+        also an error of infinite values.
         """
         names = [*self.component_names, *self.forcing_names]
-        return self.read_values(names, sample, steps, points)
+        values = self.read_values(names, sample, steps, points)
+        return not_infinite(values, f"sample {sample} of {self.path}")
 
     def read_static(self, sample: int, points: Indices | None = None) -> Floats:
         """Static inputs of a sample, ``[n, C_a]``."""
@@ -260,7 +263,8 @@ class Fields(Layout):
         static = self.read_static(sample, points)
         scalars = [self.parameters[name][sample] for name in self.scalar_names]
         same = np.tile(np.array(scalars, static.dtype), (len(static), 1))
-        return np.concatenate([static, same], axis=1)
+        inputs = np.concatenate([static, same], axis=1)
+        return not_infinite(inputs, f"inputs of sample {sample} of {self.path}")
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -17,8 +17,8 @@ import h5py
 import numpy as np
 from xarray import Variable
 
-from nfsgeo.data.checks import reading
-from nfsgeo.data.conventions import FILE_LAYOUT, STATIC, STATION, is_large
+from nfsgeo.data.checks import not_infinite, reading
+from nfsgeo.data.conventions import AT_POINTS, FILE_LAYOUT, STATIC, STATION, is_large
 from nfsgeo.data.writers.writer import Writer
 from nfsgeo.files import check_room, new_hdf5
 from nfsgeo.progress import Progress, silent
@@ -94,6 +94,8 @@ def of_each_sample(
         with reading(fields.path, f"sample {sample} to be readable"):
             taken = variable.isel(index)
             whole = Variable(taken.dims, np.asarray(taken.values))
+        if variable.attrs.get("role") in AT_POINTS:
+            not_infinite(whole.values, f"{name} in sample {sample} of {fields.path}")
         yield str(name), index, whole
 
 

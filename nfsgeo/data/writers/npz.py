@@ -16,7 +16,8 @@ from nfsgeo.progress import Progress
 if TYPE_CHECKING:
     from nfsgeo.data.fields import Fields
 
-from nfsgeo.data.conventions import NPZ_ABOUT
+from nfsgeo.data.checks import not_infinite
+from nfsgeo.data.conventions import AT_POINTS, NPZ_ABOUT
 
 __all__ = ["NPZ"]
 
@@ -28,6 +29,9 @@ def _write(fields: Fields, out: Path, progress: Progress) -> None:
     about = json.dumps(dataset.to_dict(data=False))
     with growing(out) as partial, zipfile.ZipFile(partial, "w") as archive:
         arrays = {str(name): v.values for name, v in dataset.variables.items()}
+        for name, values in arrays.items():
+            if dataset[name].attrs.get("role") in AT_POINTS:
+                not_infinite(values, f"{name} of {fields.path}")
         for name, values in (arrays | {NPZ_ABOUT: np.array(about)}).items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, values, allow_pickle=False)
