@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -86,6 +86,7 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Shape and type of each array of MATLAB 5 or ``.npz``."""
     if _head(path).startswith(b"MATLAB 5"):
         kinds = ("double", "single", "int", "uint", "logical")
+        _check_end(path)
         numbers = [header for header in whosmat(path) if header[2].startswith(kinds)]
         check_size(path, sum(8 * math.prod(shape) for _, shape, _ in numbers))
         return {n: (s, np.dtype(k.replace("logical", "bool"))) for n, s, k in numbers}
@@ -97,6 +98,21 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
                     with archive.open(name) as member:
                         headers[name.removesuffix(".npy")] = _header(member)
     return headers
+
+
+def _check_end(path: Path) -> None:
+    """Raise a ValueError if a file of MATLAB 5 ends within one of its arrays."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        order: Literal["little", "big"] = "little"
+        if (head := stream.read(128))[126:] == b"MI":
+            order = "big"
+        end = len(head)
+        while end < size and len(tag := stream.read(8)) == 8:
+            end += 8 + int.from_bytes(tag[4:], order)
+            stream.seek(end)
+    if end != size or size < 128:
+        raise ValueError("it ends too early")
 
 
 def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -71,8 +71,8 @@ def with_graph(fields: Fields, edges: Any, weights: Any = None) -> Fields:
         if weight is not None:
             weight = finite(as_real(weight, f"edge weights of {path}"), "edge weights")
             if weight.shape != index.shape[1:] or (weight < 0).any():
-                given = f"edge weights of shape {weight.shape}, some of them negative"
-                given = given if (weight < 0).any() else given.partition(",")[0]
+                given = f"{path} with edge weights of shape {list(weight.shape)}"
+                given += ", some of them negative" * bool((weight < 0).any())
                 expected = f"[{index.shape[1]}], a weight of each edge, not negative"
                 raise UserError(given, expected, "correct the weights")
             weight = weight.astype(np.float64)

@@ -24,6 +24,8 @@ from nfsgeo.data.conventions import STATIONS, bare_name, role_of
 from nfsgeo.data.io.format import FileProbe, left_out
 from nfsgeo.data.io.packed_files import (
     BROKEN,
+    CUT_OFF,
+    EMPTY,
     blocks,
     foreign,
     opened,
@@ -99,7 +101,9 @@ def frame_of(
     elif other := foreign(path):
         what, todo = other
         todo = todo.format(str(path), shlex.quote(str(path)))
-        raise UserError(f"{path}, {what}", "a table of text", todo)
+        whole = what in (EMPTY, CUT_OFF)  # of any format
+        expected = "a whole file of data" if whole else "a table of text"
+        raise UserError(f"{path}, {what}", expected, todo)
     else:
         frame = _parsed(path, dtype, missing)
     frame = without_marks(_without_index(path, frame), missing)

@@ -71,6 +71,9 @@ def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Field
     else:
         listed = json.loads(path.read_bytes())["files"]
         listed = [{"timestep": e["time"], "file": e["name"]} for e in listed]
+    if not listed:
+        todo = "write it again, or name the files themselves"
+        raise UserError(f"{path}, which lists no file", "one for each time step", todo)
     timed = any("timestep" in entry for entry in listed)
     samples: dict[str, dict[Path, tuple[float, dict[str, Path]]]] = {}
     for entry in listed:
@@ -85,7 +88,10 @@ def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Field
             given = f"{path} with several files at one time, {time:g}"
             todo = "number them, part=, or merge them in ParaView"
             raise UserError(given, "one file for each time step, or parts of it", todo)
-        parts[part] = beside(path, entry["file"])
+        parts[part] = file = beside(path, entry["file"])
+        if not file.exists():
+            todo = "put it there, or remove its entry"
+            raise UserError(f"{path}, which lists {file}", "an existing file", todo)
     groups = {}
     for group, steps in samples.items():
         opener = partial(_step, path, steps, at, columns, timed)

@@ -270,7 +270,12 @@ def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
                     f"pip install netCDF4, or convert it: nccopy -k nc4 {path} NAME.nc"
                 )
                 raise UserError(given, "the package netCDF4, which reads it", todo)
-    dataset = xarray.open_dataset(path, engine=engine, **options)
+    try:
+        dataset = xarray.open_dataset(path, engine=engine, **options)
+    except (IndexError, ValueError) as error:
+        if engine != "scipy":
+            raise
+        raise ValueError("it ends too early, or is damaged") from error
     for name in virtual:
         held = dataset.variables[name]
         read = partial(read_hdf5, opened_hdf5(path), name)
@@ -312,5 +317,6 @@ def _is_zarr(probe: FileProbe) -> bool:
     return bool(probe.zipped & STORE) or any((probe.path / n).exists() for n in STORE)
 
 
-NETCDF = Format("NetCDF (.nc)", _is_netcdf, _netcdf, columns="roles")
+WHOLE = "an undamaged NetCDF file"
+NETCDF = Format("NetCDF (.nc)", _is_netcdf, _netcdf, WHOLE, columns="roles")
 ZARR = Format("Zarr (.zarr)", _is_zarr, _zarr, columns="roles", needs=("zarr",))

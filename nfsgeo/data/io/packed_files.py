@@ -15,7 +15,16 @@ from typing import Any, BinaryIO, cast
 from nfsgeo.data.io.format import FileProbe
 from nfsgeo.data.other_files import check_size
 
-__all__ = ["BEGINNING", "BROKEN", "blocks", "foreign", "opened", "packing"]
+__all__ = [
+    "BEGINNING",
+    "BROKEN",
+    "CUT_OFF",
+    "EMPTY",
+    "blocks",
+    "foreign",
+    "opened",
+    "packing",
+]
 __all__ += ["whole_text"]
 
 BEGINNING = 2**20  # bytes that are looked at
@@ -42,6 +51,7 @@ CFX_POST = (
     "write the lines of its section [Data] alone: "
     "awk '/^\\[/ {{p = /^\\[Data/; next}} p && NF' {1} > NAME.csv",
 )
+EMPTY, CUT_OFF = "an empty file", "a compressed file that is cut off or damaged"
 FOREIGN = {  # how other files begin, what they are, and how they can be read
     b"\xd0\xcf\x11\xe0": EXCEL,
     b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {1}"),
@@ -92,7 +102,7 @@ def foreign(path: Path) -> tuple[str, str] | None:
         with opened(path) as stream:
             head = stream.read(BEGINNING)
     except BROKEN:
-        return "a compressed file that is cut off or damaged", "copy it again"
+        return CUT_OFF, "copy it again"
     if {"xl/workbook.xml", "content.xml"} & {*members}:
         return EXCEL
     if len(members) > 1 and all(name.lower().endswith(TEXTS) for name in members):
@@ -101,7 +111,7 @@ def foreign(path: Path) -> tuple[str, str] | None:
     if head[257:262] == b"ustar":
         return "an archive of files", "unpack it: tar -xf {1}"
     if not head.strip():
-        return "an empty file", "write it again"
+        return EMPTY, "write it again"
     return next((FOREIGN[m] for m in FOREIGN if head.lstrip().startswith(m)), None)
 
 
