@@ -42,6 +42,7 @@ from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.own_files import own_fields
 from nfsgeo.data.io.roles import Columns, chosen, mark_longitude
+from nfsgeo.data.io.ugrid import with_centres
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
 from nfsgeo.data.other_files import check_size
 from nfsgeo.data.splits import part_of, split_of
@@ -96,7 +97,7 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
             added.attrs.setdefault("role", role)
         return own_fields(path, dataset)
     dataset = dataset.reset_coords([n for n in kinds if n in dataset.coords])
-    dataset = _without_others(dataset, kinds)
+    dataset = _without_others(with_centres(path, dataset, kinds), kinds)
     roles = coordinate_roles(path, dataset, user_roles, kinds)
     sample, time = (dimension(path, dataset, r, roles) for r in ("sample", "time"))
     split = None

@@ -1,0 +1,89 @@
+"""Fields on faces and edges of unstructured meshes whose file has nodes alone."""
+
+import numpy as np
+import pytest
+import xarray
+
+import nfsgeo
+
+X, Y = np.array([0.0, 1, 2, 0, 1, 2]), np.array([0.0, 0, 0, 1, 1, 1])
+FACES = [[0, 1, 4, 3], [1, 2, 5, -1], [1, 5, 4, -1]]
+EDGES = [[0, 1], [1, 2], [2, 5]]
+RNG = np.random.default_rng(0)
+
+
+def mesh(path, places, start=0, lon=0.0, transposed=False, **more):
+    """A file with a field called as the place that it is on, at four times."""
+    faces = np.array([[k + start if k >= 0 else -999 for k in f] for f in FACES], "i4")
+    dims, about = (
+        ("face", "corner"),
+        {"start_index": start, "_FillValue": np.int32(-999)},
+    )
+    faces, dims = (faces.T, dims[::-1]) if transposed else (faces, dims)
+    topology = {
+        "cf_role": "mesh_topology",
+        "node_coordinates": "nx ny",
+        "face_node_connectivity": "faces",
+        "edge_node_connectivity": "edges",
+        "face_dimension": "face",
+        **more,
+    }
+    unit = (
+        {"units": "degrees_east"}
+        if lon
+        else {"standard_name": "projection_x_coordinate"}
+    )
+    arrays = {
+        "mesh": ((), 0, topology),
+        "nx": ("node", np.where(X + lon > 360, X + lon - 360, X + lon), unit),
+        "ny": ("node", Y, {"standard_name": "projection_y_coordinate"}),
+        "faces": (dims, faces, about),
+        "edges": (
+            ("edge", "two"),
+            np.array(EDGES, "i4") + start,
+            {"start_index": start},
+        ),
+    }
+    for place in places:
+        values = RNG.random((4, {"node": 6, "face": 3, "edge": 3}[place]))
+        at = {"mesh": "mesh", "location": place}
+        arrays[f"u_{place}"] = ("time", place), values, at
+    if "face_coordinates" in more:
+        arrays |= {"fx": ("face", [0.1, 0.2, 0.3]), "fy": ("face", [0.4, 0.5, 0.6])}
+    xarray.Dataset(arrays, {"time": np.arange(4.0)}).to_netcdf(path)
+    return path
+
+
+def centres(shapes):
+    return [[np.mean([v[k] for k in s if k >= 0]) for v in (X, Y)] for s in shapes]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("place", "shapes"), [("face", FACES), ("edge", EDGES)])
+def test_values_are_at_the_mean_of_nodes(place, shapes, start, transposed, tmp_path):
+    path = mesh(tmp_path / "a.nc", [place], start, transposed=transposed)
+    fields = nfsgeo.open(path)
+    np.testing.assert_allclose(fields.coordinates(0), centres(shapes))
+    stored = xarray.open_dataset(path)[f"u_{place}"].values
+    np.testing.assert_array_equal(fields.read(0, slice(None))[..., 0], stored.T)
+
+
+def test_coordinates_that_the_mesh_names_are_taken(tmp_path):
+    path = mesh(tmp_path / "a.nc", ["face"], face_coordinates="fx fy")
+    expected = np.transpose([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
+    np.testing.assert_array_equal(nfsgeo.open(path).coordinates(0), expected)
+
+
+def test_faces_on_both_sides_of_a_meridian(tmp_path):
+    fields = nfsgeo.open(mesh(tmp_path / "a.nc", ["face"], lon=359.5))
+    at = fields.coordinates(0) % 360
+    np.testing.assert_allclose(at[:, 0], (np.array(centres(FACES))[:, 0] + 359.5) % 360)
+
+
+def test_fields_on_several_places_are_asked_about(tmp_path, one_line):
+    path = mesh(tmp_path / "a.nc", ["node", "face", "edge"])
+    assert "field=u_node or field=u_face" in one_line(nfsgeo.open, path)
+    for place, num in (("node", 6), ("face", 3), ("edge", 3)):
+        fields = nfsgeo.open(path, columns={"field": f"u_{place}"})
+        assert fields.component_names == [f"u_{place}"] and fields.num_points(0) == num
