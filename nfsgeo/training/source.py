@@ -176,7 +176,7 @@ def open_as(data: DataSection, path: Path) -> Fields:
         roles["columns"] = {**(data.columns or {}), "points": str(near)}
         if near.resolve().parent != path.resolve().parent:
             logger.warning("%s: its points are those of the run, %s", path, near)
-    if not takes_columns(path):
+    if not takes_columns(path, data.columns):
         marks = {k: v for k, v in (data.columns or {}).items() if k == MISSING}
         roles = {"columns": marks} if marks else {}
     fields = nfsgeo.data.open(path, **roles)

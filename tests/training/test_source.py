@@ -8,7 +8,7 @@ import pytest
 
 import nfsgeo
 from nfsgeo.training import load_config, read_config
-from nfsgeo.training.source import open_source
+from nfsgeo.training.source import open_as, open_source
 
 SIZES = {"data.n_in": 3, "data.n_out": 3}
 POINTS = np.random.default_rng(0).random((12, 2))
@@ -93,3 +93,21 @@ def test_data_that_are_refused(settings, message, refuses):
     written(Path("two.nc"), np.stack([WAVE, WAVE], -1))
     chosen = SIZES | {f"data.{key}": value for key, value in settings.items()}
     refuses(message, nfsgeo.prepare, written(Path("a.nc")), chosen)
+
+
+def test_further_files_of_arrays_are_read_by_the_columns_of_the_run(one_line):
+    """Whatever format they seem to be of, unless they tell all by themselves."""
+    u = WAVE[:, :, 0]
+    columns = {"field": "u:np", "points": "coords"}
+    data = load_config(overrides={"data.columns": columns}).data
+    np.savez("few.npz", u=u[:5], coords=POINTS)
+    with open_as(data, Path("few.npz")) as fields:
+        assert (fields.num_samples, len(fields.times)) == (5, 1)
+    np.savez("times.npz", u=WAVE, coords=POINTS, t=TIMES)
+    for path in (written(Path("own.npz")), written(Path("a.nc")), Path("times.npz")):
+        with open_as(data, path) as fields:
+            assert (fields.num_samples, len(fields.times)) == (20, 6)
+    np.savez("other.npz", u=u, place=POINTS)
+    assert "no array 'coords' in other.npz" in one_line(
+        open_as, data, Path("other.npz")
+    )

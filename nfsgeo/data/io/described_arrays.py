@@ -19,7 +19,7 @@ from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.roles import Columns, mark_longitude
 from nfsgeo.errors import UserError
 
-__all__ = ["ARRAYS"]
+__all__ = ["ARRAYS", "fit_arrays"]
 
 LETTERS, COMPONENT, COORDINATE = "ntpxyz", "c", "d"
 DIMS = {"n": "sample", "t": "time", "p": "point"}
@@ -95,6 +95,19 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     fields = to_fields(path, variables, coordinates, parameters=parameters, units=units)
     fields = fields.with_known(parameters)
     return mark_longitude(fields, "".join(p.name for p in parts if p.role == "x"))
+
+
+def fit_arrays(path: Path, columns: Columns) -> bool:
+    """Return whether a file has the arrays of ``columns``, with a letter for each axis.
+
+    Coordinates and times need not fit; a message says what is wrong with them.
+    """
+    named = [text for text in np.ravel(columns.get(FIELD, [])) if ":" in text]
+    try:
+        stored = arrays_of(path, numbers=True) if named else {}
+        return bool([_part(path, stored, FIELD, text) for text in named])
+    except Exception:  # of another file, whatever breaks in it
+        return False
 
 
 def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _Part:

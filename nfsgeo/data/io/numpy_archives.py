@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -25,16 +26,16 @@ BOX = ("lower", "upper", "periodic", "sphere")
 NAMES = {"u", "mask", "t", "a", "names", "static_names", *BOX}
 
 
-def _read(path: Path) -> Fields:
+def _read(path: Path, times: Sequence[Any] = ()) -> Fields:
     """Fields on a grid of the axes ``x[, y[, z]]``, or at the points ``coords``.
 
     Fields ``u`` are (N, T, X[, Y[, Z]], C) on a grid and (N, points, T, C) at points;
     static inputs ``a`` are the same without T. These, times or dates ``t``, trailing
     axes of length one of clouds, and all that follows may be left out. ``mask`` is true
     where ``u`` is none, besides NaN. ``names`` and ``static_names`` are those of
-    components. Whether the first axis of ``u`` is that of samples or of time steps is
-    asked about where neither its number of axes nor another array tells it. ``lower``,
-    ``upper``, ``periodic`` and ``sphere`` are a
+    components. What the axes of ``u`` are is asked about where neither their number,
+    nor another array, nor the number of ``times`` that a user gives tells it.
+    ``lower``, ``upper``, ``periodic`` and ``sphere`` are a
     :class:`~nfsgeo.geometry.Domain`, ``parameter_NAME`` numbers of the samples,
     ``split_PART`` the samples of a part.
     """
@@ -50,9 +51,11 @@ def _read(path: Path) -> Fields:
         if start is None:
             raise ValueError(f"array {name!r}, which is none of the format")
         named[start][name.removeprefix(start)] = arrays[name]
-    _check_axes(path, arrays, of_samples="a" in arrays or any(named.values()))
-    u, mask = arrays["u"], arrays.get("mask")
-    if mask is not None:
+    of_samples = "a" in arrays or any(named.values())
+    letters = _letters(path, arrays, len(times), of_samples=of_samples)
+    arrays["u"] = u = _in_order(arrays["u"], *letters)
+    if "mask" in arrays:
+        mask = _in_order(arrays["mask"], *letters)
         if mask.dtype != bool or mask.shape != u.shape:
             raise ValueError(f"mask of {mask.dtype} and {mask.shape}, u of {u.shape}")
         arrays["u"] = as_real(np.ma.masked_array(u, mask), f"u of {path}", gaps=True)
@@ -83,13 +86,25 @@ def _read(path: Path) -> Fields:
     )
 
 
-def _check_axes(path: Path, arrays: dict[str, Any], *, of_samples: bool) -> None:
-    """Ask what the axes of ``u`` are unless its shape tells it.
+def _in_order(values: Any, letters: str, layout: str) -> Any:
+    """Values along the axes ``letters`` along those of the format, ``layout``."""
+    if layout.startswith(letters) or values.ndim != len(letters):
+        return values
+    order = [letters.index(letter) for letter in layout if letter in letters]
+    missing = [i for i, letter in enumerate(layout) if letter not in letters]
+    return np.expand_dims(values.transpose(order), missing)
+
+
+def _letters(
+    path: Path, arrays: dict[str, Any], num_times: int, *, of_samples: bool
+) -> tuple[str, str]:
+    """A letter for each axis of ``u``, and those of the format; ask if they are open.
 
     Args:
         path: The file.
         arrays: Its arrays by name.
-        of_samples: Whether others of them have an axis of samples.
+        num_times: Number of the times that a user gives, 0 if there are none.
+        of_samples: Whether other arrays have an axis of samples.
 
     Raises:
         UserError: It has not the axes of the format, or time steps may be its first
@@ -98,6 +113,8 @@ def _check_axes(path: Path, arrays: dict[str, Any], *, of_samples: bool) -> None
     shape, cloud = np.shape(arrays["u"]), "coords" in arrays
     space = "p" if cloud else "".join(axis for axis in SPACE if axis in arrays)
     sizes = {name: np.size(arrays[name]) for name in ("t", *space) if name in arrays}
+    if num_times:
+        sizes.setdefault("t", num_times)
     sizes |= {"p": len(arrays["coords"])} if cloud else {}
     sizes |= {"c": np.size(arrays["names"])} if "names" in arrays else {}
     needed = {*space, *(letter for letter in "tc" if sizes.get(letter, 1) > 1)}
@@ -107,22 +124,25 @@ def _check_axes(path: Path, arrays: dict[str, Any], *, of_samples: bool) -> None
         pairs = zip(letters, shape, strict=False)
         return alike and all(sizes.get(letter, n) == n for letter, n in pairs)
 
-    layout = "nptc"[: max(2, len(shape))] if cloud else f"nt{space}c"
+    layout = "nptc" if cloud else f"nt{space}c"
+    usual = layout[: max(2, len(shape))] if cloud else layout
     one_sample = "tpc"[: len(shape)] if cloud and shape[0] > 1 else ""
-    if fits(layout) and (of_samples or not fits(one_sample)):
-        return
+    if fits(usual) and (of_samples or not fits(one_sample)):
+        return usual, layout
     found = [*filter(fits, map("".join, permutations(f"nt{space}c", len(shape))))]
+    if len(found) == 1 and (not of_samples or "n" in found[0]):
+        return found[0], layout
     odd = {r: ("n" in r[1:], "c" in r[:-1], space not in r) for r in found}
     say = [r for r in found if odd[r] == min(odd.values())]
     at = f"{sizes['p']} points" if cloud else f"a grid of {[sizes[a] for a in space]}"
     given = f"u of shape {list(shape)} at {at}"
     given += f" and {sizes['t']} times" if "t" in sizes else ""
     names = {"n": "samples", "p": "points", "t": "times", "c": "components"}
-    words = ", ".join(names.get(a, a) for a in ("nptc" if cloud else layout))
+    words = ", ".join(names.get(a, a) for a in layout)
     if not say:
         raise UserError(f"{path} with {given}", f"axes ({words})", "reorder them")
     where = ",points=coords" if cloud else "".join(f",{a}={a}" for a in space)
-    times = {r: ",time=t" if {"t"} <= sizes.keys() & {*r} else "" for r in say}
+    times = {r: ",time=t" if {"t"} <= arrays.keys() & {*r} else "" for r in say}
     asked = f"which of the axes ({words}) these are, n, p, t and c in short"
     asked = asked if cloud else asked.replace("n, p,", "n,")
     answers = (f"field=u:{r}{where}{times[r]}" for r in say[:SHOWN])

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.checks import reading
-from nfsgeo.data.conventions import LENGTHS
+from nfsgeo.data.conventions import LENGTHS, NPZ_ABOUT
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.flat_axes import heights_as_input, without_flat_axes
 from nfsgeo.data.io import ARRAYS, FORMATS, OWN, FileProbe, Format
 from nfsgeo.data.io.array_files import arrays_of
+from nfsgeo.data.io.described_arrays import fit_arrays
 from nfsgeo.data.io.edges import with_graph_of
 from nfsgeo.data.io.file_order import FileOrder, as_listed
 from nfsgeo.data.io.flags import with_masks
@@ -102,6 +103,8 @@ def open(
     if not first.reads_marks:
         columns, marks = without_marks_among(columns)
     options = {"columns": columns, "at": at, "time_axis": axis, "known": known}
+    if "times" in first.options and (len(paths) == 1 or series == "samples"):
+        options["times"] = None if times is None else np.ravel(times).tolist()
     if len(paths) == 1:
         fields = first.open(paths[0], options | {"series": series})
     else:
@@ -171,10 +174,17 @@ def is_source(path: Path) -> bool:
     return path.is_file() or any((path / name).exists() for name in STORE)
 
 
-def takes_columns(path: Path) -> bool:
-    """Return whether files are of a format that leaves open what their columns are."""
-    files = _in_folder(path)[:1] if _is_folder(path) else [path]
-    return any(_format_of(file).columns for file in files)
+def takes_columns(path: Path, columns: Columns | None = None) -> bool:
+    """Return whether files leave open what their columns are, or have these arrays.
+
+    A file that nfsgeo wrote leaves nothing open.
+    """
+    for file in _in_folder(path)[:1] if _is_folder(path) else [path]:
+        form = _format_of(file)
+        written = form is OWN or NPZ_ABOUT in FileProbe(file).zipped
+        if form.columns or (not written and fit_arrays(file, columns or {})):
+            return True
+    return False
 
 
 def check_path(path: Any) -> Path:
