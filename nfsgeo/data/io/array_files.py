@@ -12,17 +12,27 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import h5py
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.io import loadmat, whosmat
+from scipy.io import loadmat
 from xarray import Variable
 from xarray.conventions import decode_cf_variable
 
 from nfsgeo.data.checks import on_cpu
+from nfsgeo.data.io.matlab_files import (
+    BLOCK_BYTES,
+    Reversed,
+    headers_of,
+    holds_numbers,
+    is_matlab,
+    is_matlab_5,
+    no_numbers,
+    struct_arrays,
+)
 from nfsgeo.data.io.pickled_arrays import arrays_of_pickle
 from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
 from nfsgeo.data.other_files import check_size
@@ -38,14 +48,13 @@ __all__ = [
 ]
 __all__ += ["marked", "unit_of", "with_default_fill", "within_range"]
 
-NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
+NUMPY = b"\x93NUMPY"
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
 # PROTO, then (from protocol 4) FRAME, then an empty dictionary.
 PICKLE = rb"\x80[\2-\5](\x95.{8})?}"
 FILTERS = {4: "szip", 307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4"}
 FILTERS |= {32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
 NUMBERS = "biufc"  # kinds of types; complex fields are refused by name
-BLOCK_BYTES = 2**28  # of MATLAB 7.3, read at once
 LOOKED_AT = 2**20  # integers, in search of a fill value
 FILLS = ("_FillValue", "missing_value")
 UNITS = ("units", "unit")
@@ -57,39 +66,47 @@ def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
 
     Single numbers without dimension are among them where ``numbers`` are wanted.
 
-    Those in groups of HDF5 have their paths, NaN in place of their fill values and of
-    what is outside of their valid range. Values are read when they are asked for, but
-    those of PyTorch and pickle, whose shapes cannot be told without.
+    Those in groups of HDF5 have their paths, and those in structs of MATLAB names such
+    as ``data.u``. NaN stands in place of fill values of HDF5, and of what is outside of
+    their valid range. Values are read when they are asked for, but those of PyTorch,
+    pickle and structs of MATLAB 5, whose shapes cannot be told without.
+
+    Raises:
+        UserError: A file of MATLAB has no arrays of numbers.
     """
+    matlab = is_matlab(path)
     arrays: dict[str, Variable] = {}
     if h5py.is_hdf5(path):
         read = opened_hdf5(path)
 
         def add(name: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset) and item.dtype.kind in NUMBERS:
-                arrays[name] = _hdf5_variable(path, read, item)
+            if not isinstance(item, h5py.Dataset) or item.dtype.kind not in NUMBERS:
+                return
+            if not matlab or holds_numbers(name, item):
+                known = name.replace("/", ".") if matlab else name
+                arrays[known] = _hdf5_variable(path, read, item)
 
         with h5py.File(path, "r") as file:
             file.visititems(add)
-    elif headers := _headers(path):
+    elif (headers := _headers(path)) or matlab:
         for name, (shape, dtype) in headers.items():
             if dtype.kind in f"{NUMBERS}M":
                 read_part = _Whole(path, name, dtype)
                 arrays[name] = deferred(_dims(len(shape)), shape, dtype, read_part)
+        inside = struct_arrays(path) if matlab else {}
+        arrays |= {name: Variable(_dims(v.ndim), v) for name, v in inside.items()}
     else:
         held = {n: v for n, v in _loaded(path).items() if v.dtype.kind in f"{NUMBERS}M"}
         arrays = {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
+    if matlab and not arrays and (error := no_numbers(path)):
+        raise error
     return {name: array for name, array in arrays.items() if array.ndim or numbers}
 
 
 def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Shape and type of each array of MATLAB 5 or ``.npz``."""
-    if _head(path).startswith(b"MATLAB 5"):
-        kinds = ("double", "single", "int", "uint", "logical")
-        _check_end(path)
-        numbers = [header for header in whosmat(path) if header[2].startswith(kinds)]
-        check_size(path, sum(8 * math.prod(shape) for _, shape, _ in numbers))
-        return {n: (s, np.dtype(k.replace("logical", "bool"))) for n, s, k in numbers}
+    if is_matlab_5(path):
+        return headers_of(path)
     headers = {}
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -98,21 +115,6 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
                     with archive.open(name) as member:
                         headers[name.removesuffix(".npy")] = _header(member)
     return headers
-
-
-def _check_end(path: Path) -> None:
-    """Raise a ValueError if a file of MATLAB 5 ends within one of its arrays."""
-    size = path.stat().st_size
-    with path.open("rb") as stream:
-        order: Literal["little", "big"] = "little"
-        if (head := stream.read(128))[126:] == b"MI":
-            order = "big"
-        end = len(head)
-        while end < size and len(tag := stream.read(8)) == 8:
-            end += 8 + int.from_bytes(tag[4:], order)
-            stream.seek(end)
-    if end != size or size < 128:
-        raise ValueError("it ends too early")
 
 
 def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -320,10 +322,10 @@ def _hdf5_variable(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
     stored = decoded(within_range(held))
     if unit := unit_of(source.attrs):
         stored.attrs["units"] = unit
-    if not _head(path).startswith(MATLAB):
+    if not is_matlab(path):
         return stored
     row = stored.dtype.itemsize * math.prod(shape[:-1])
-    reversed_ = _Reversed(stored, BLOCK_BYTES // (row or 1))
+    reversed_ = Reversed(stored, BLOCK_BYTES // (row or 1))
     return deferred(dims, shape[::-1], stored.dtype, reversed_, stored.attrs)
 
 
@@ -346,32 +348,6 @@ class _Whole:
         if values.dtype.kind == "c":
             raise ValueError(f"{self.name} of complex numbers")
         return values.astype(self.dtype, copy=False)
-
-
-class _Reversed:
-    """Reads from an array of MATLAB 7.3, which stores its axes in reverse.
-
-    A sample, along the first axis, is spread over the whole array. So samples are read
-    in blocks, of which the last one is kept.
-    """
-
-    def __init__(self, stored: Variable, step: int) -> None:
-        self.stored, self.step = stored, max(1, step)
-        self._block, self._values = -1, np.empty(0)
-
-    def __call__(self, key: Key) -> NDArray[Any]:
-        first, *rest = key
-        if isinstance(first, slice):
-            return self.stored[key[::-1]].values.T
-        block = int(first) // self.step
-        if block != self._block:
-            part = slice(block * self.step, (block + 1) * self.step)
-            self._values = self.stored[..., part].values.T
-            self._block = block
-        return np.asarray(self._values[(int(first) - block * self.step, *rest)])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_block": -1, "_values": np.empty(0)}
 
 
 def _dims(num: int) -> list[str]:

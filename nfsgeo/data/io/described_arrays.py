@@ -16,6 +16,7 @@ from nfsgeo.data.io.array_files import arrays_of, unit_of
 from nfsgeo.data.io.cf_times import times_of
 from nfsgeo.data.io.format import Format
 from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.matlab_files import is_matlab, no_numbers
 from nfsgeo.data.io.roles import Columns, mark_longitude
 from nfsgeo.errors import UserError
 
@@ -34,6 +35,7 @@ class _Part(NamedTuple):
     role: str
     name: str
     values: Any
+    path: str = ""  # name with those of groups or structs that the array is in
 
     @property
     def axes(self) -> str:
@@ -61,12 +63,14 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         sizes |= part.values.sizes if part.axes else {}
     variables, parameters = dict[str, Any](), dict[str, Any]()
     other, units = dict[str, Variable](), dict[str, str]()
-    for role, name, values in parts:
+    short = [part.name for part in parts if part.role in KINDS]
+    for role, name, values, array in parts:
         if role not in KINDS:
             if not isinstance(values, Variable):
                 values = Variable(role, np.linspace(values[0], values[1], sizes[role]))
             other[role] = values
             continue
+        name = array.replace("/", ".") if short.count(name) > 1 else name
         name = f"{role}_{name}" if name in USUAL else name  # which a coordinate has
         dims = tuple(DIMS.get(str(letter), letter) for letter in values.dims)
         names = [name]
@@ -122,7 +126,12 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
             return _Part(role, role, (float(name), float(axes)))
     if not colon:
         name, axes = text, USUAL.get(role, "")
+    matlab = is_matlab(path)
+    if name not in stored and matlab:
+        name = name.replace("/", ".")  # as in HDF5
     if name not in stored:
+        if matlab and (error := no_numbers(path, name)):
+            raise error
         given = f"no array {name!r} in {path}"
         raise UserError(given, f"one of {_listed(stored)}", "change the name")
     values, letters = stored[name], LETTERS + "cd"[role == "points"]
@@ -139,7 +148,7 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
         )
         raise UserError(given, expected, _say(path))
     labelled = Variable([*axes], values, values.attrs)
-    return _Part(role, name.rpartition("/")[2], labelled)
+    return _Part(role, name.rpartition("." if matlab else "/")[2], labelled, name)
 
 
 def _check_axes(path: Path, parts: Sequence[_Part]) -> None:
