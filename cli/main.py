@@ -17,6 +17,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.version import __version__
+from nfsgeo_cli.terminal import with_own_options
 
 # The module of each verb, in the order of a workflow.
 VERBS = {
@@ -74,6 +75,10 @@ class OneLineErrors(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except UserError as error:
+            if command := self.get_command(ctx, str(ctx.invoked_subcommand)):
+                error.line = with_own_options(error.line, command)
+            raise
         except KeyboardInterrupt:
             with suppress(OSError):  # the terminal may be gone
                 click.echo(err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ GROUPS = {
     "Where runs are carried out": {"jobs", "launcher", "slurm"},
     "General": {"device", "as_json"},
 }
+# What messages say before, or after, options of `nfsgeo convert`.
+SUGGESTION = re.compile(r"nfsgeo convert [^;]+? --out NAME\.nc (?=(--[a-z-]+))")
+TO_CONVERT = re.compile(r",? to nfsgeo convert$")
 BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 
 
@@ -205,6 +209,23 @@ def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def with_own_options(line: str, command: click.Command) -> str:
+    """Return a message that names options of the command that the user typed.
+
+    Messages name `nfsgeo convert`, which has the options that tell how files are read.
+
+    Args:
+        line: The message.
+        command: The command, which may have these options itself.
+    """
+    params = command.get_params(click.Context(command))
+    own = {name for param in params for name in param.opts}
+    line = SUGGESTION.sub(lambda found: "" if found[1] in own else found[0], line)
+    if "--columns" in own:
+        line = line.replace(" (or train --columns)", "")
+    return TO_CONVERT.sub("", line) if "--time-axis" in own else line
+
+
 def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None:
     """Open files, or a folder of them; return None for the folder of a run."""
     import nfsgeo.data
@@ -212,7 +233,11 @@ def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None
 
     if ((folder := sources[0]) / "config.yaml").is_file():
         beside = [str(source) for source in sources[1:]]
-        beside += [f"--{k}" for k, v in options.items() if v not in (None, "ask")]
+        beside += [
+            f"--{k.replace('_', '-')}"
+            for k, v in options.items()
+            if v not in (None, "ask")
+        ]
         if beside:
             what = f"{', '.join(beside)} beside the run {folder}"
             raise UserError(what, "a run alone", "leave them out, or the run")

@@ -71,3 +71,28 @@ def test_graphs_are_told_apart_by_the_axis_of_time(nfsgeo):
         assert nfsgeo("convert", "g.pt", *options).exit_code == 0
         with open_file(f"{axis}.nc") as fields:
             assert (len(fields.times), fields.components) == (steps, components)
+
+
+def test_messages_name_options_that_the_command_has(nfsgeo, tmp_path):
+    """Those of `nfsgeo convert` where it lacks them, so that each can be typed."""
+    u, points = RNG.random((4, 9)), RNG.random((9, 2))
+    np.savez("a b.npz", u=u, coords=points)
+    refused = nfsgeo("info", "a b.npz").stderr
+    assert "say it: --columns field=u:np,points=coords, or field=u:tp" in refused
+    assert "nfsgeo convert" not in refused and "or train" not in refused
+    trained = nfsgeo("train", "--data", "a b.npz").stderr
+    assert "say it: --columns field=u:np" in trained
+    columns = ["--columns", "field=u:tp,points=coords"]
+    assert "give them: --times START" in nfsgeo("info", "a b.npz", *columns).stderr
+    trained = nfsgeo("train", "--data", "a b.npz", *columns).stderr
+    assert "nfsgeo convert a b.npz --out NAME.nc --times START" in trained
+    options = ("a b.npz", "--time-axis", 2)
+    assert "--time-axis of a b.npz: expected" in nfsgeo("info", *options).stderr
+    torch.save(
+        [Data(pos=torch.rand(5, 2), x=torch.rand(5, 3), y=torch.rand(5, 3))], "g.pt"
+    )
+    asked = nfsgeo("info", "g.pt").stderr
+    assert asked.endswith("--time-axis none, or --time-axis 1 and times in data.t\n")
+    assert "in data.t, to nfsgeo convert\n" in nfsgeo("train", "--data", "g.pt").stderr
+    wrong = nfsgeo("info", "g.pt", "--time-axis", "2").stderr
+    assert "no t, --time-axis 2: expected" in wrong

@@ -98,8 +98,9 @@ class Format:
         """
         given = {name: value for name, value in options.items() if value}
         for name in given.keys() - self.options:
-            expected = f"a format that takes {name}, unlike {self.name}"
-            raise UserError(f"{name} of {path}", expected, f"leave {name} out")
+            option = f"--{name.replace('_', '-')}"
+            expected = f"a format that takes {option}, unlike {self.name}"
+            raise UserError(f"{option} of {path}", expected, f"leave {option} out")
         for package in self.needs:
             require(package, f"{path}, {self.name}")
         with reading(path, self.expected or self.name):

@@ -51,19 +51,21 @@ def in_time(
         if (reading := _along(arrays, axis)) is not None
     }
     if not readings:
-        given += f", time_axis={time_axis}" * (time_axis != ASK)
+        said = "none" if time_axis is None else time_axis
+        given += f", --time-axis {said}" * (time_axis != ASK)
         expected = (
             f"an axis of {len(arrays['pos'])} points, then one of time steps and "
         )
         expected += "one of components, which x and y share, or either; t and forcing "
-        todo = "correct the arrays, or say which axis is time: time_axis=1, 2 or None"
+        todo = "correct the arrays, or say which axis is time: --time-axis 1, "
+        todo += "--time-axis 2, or --time-axis none"
         raise UserError(given, expected + "at the steps of x and then of y", todo)
     chosen, line = next(iter(readings)), ""
     if {1, 2} <= readings.keys() and x.shape[2] > 1:
         if t is None and y is None and x.shape[1] == 1 and x.shape[2] not in named:
             raise UserError(given, "to be told which axis is time", SAY.format(2, 1))
         line = "read as (points, time steps, components); if time is last, say "
-        line = f"{line}time_axis=2" if t is not None else ""
+        line = f"{line}--time-axis 2, in Python time_axis=2" if t is not None else ""
     if {1, None} <= readings.keys():
         widths = [np.size(v[0]) for v in (x, y) if v is not None]
         wide, chosen = {*widths} - {1}, None
@@ -72,9 +74,8 @@ def in_time(
         if not clear and series == "samples" and y is not None:
             clear = not wide or widths[0] != widths[1]
             line = f"{widths[0]} columns of x read as inputs, {widths[1]} of y as "
-            line = (
-                f"{line}fields; if they are time steps, say time_axis=1" if wide else ""
-            )
+            line += "fields; if they are time steps, say --time-axis 1, in Python "
+            line = f"{line}time_axis=1" if wide else ""
         if not clear:
             expected = "to be told whether their columns are components or time steps"
             raise UserError(
