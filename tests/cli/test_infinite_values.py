@@ -42,7 +42,7 @@ def test_infinite_values_are_not_converted(nfsgeo, name, write, bad, ending, tmp
     out = tmp_path / f"b.{ending}"
     result = nfsgeo("convert", tmp_path / name, "--out", out, *options)
     refused(result, name, "1 of", "values infinite", "finite values")
-    assert not out.exists()
+    assert [*tmp_path.iterdir()] == [tmp_path / name]
 
 
 def test_infinite_values_are_told_by_info(nfsgeo, tmp_path):

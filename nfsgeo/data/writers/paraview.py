@@ -61,9 +61,10 @@ def _write_pvd(fields: Fields, out: Path, progress: Progress) -> None:
     check_room(out, 4 * total * steps * fields.num_points(0) * fields.components)
     root = ElementTree.Element("VTKFile", type="Collection", version="0.1")
     listed = ElementTree.SubElement(root, "Collection")
-    with growing(out) as partial:
-        shutil.rmtree(begun, ignore_errors=True)
-        try:
+    left = begun
+    try:
+        with growing(out) as partial:
+            shutil.rmtree(begun, ignore_errors=True)
             begun.mkdir()
             for sample in range(total):
                 cells = _cells(fields, sample)
@@ -76,9 +77,10 @@ def _write_pvd(fields: Fields, out: Path, progress: Progress) -> None:
                     ElementTree.SubElement(listed, "DataSet", about)
                 progress("exporting samples", sample + 1, total)
             ElementTree.ElementTree(root).write(partial, xml_declaration=True)
-            begun.replace(folder)
-        finally:
-            shutil.rmtree(begun, ignore_errors=True)
+            left = begun.replace(folder)
+        left = begun  # the list is in place, too
+    finally:
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _write_step(

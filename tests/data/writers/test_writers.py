@@ -1,6 +1,8 @@
 """Tables and meshes that are written are read back as what they were."""
 
+import errno
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -187,3 +189,25 @@ def test_longitudes_keep_their_name(tmp_path, ending):
     assert list(table) == ["time", "station", "lon", "lat", "temperature"]
     again = nfsgeo.open(out)
     np.testing.assert_allclose(again.coordinates(0), fields.coordinates(0))
+
+
+@pytest.mark.parametrize("ending", [".pvd", ".csv", ".npz", ".nc"])
+@pytest.mark.parametrize("cause", ["infinite", "no room for the list"])
+def test_nothing_stays_of_meshes_that_are_refused(
+    ending, cause, tmp_path, one_line, monkeypatch
+):
+    """Meshes of different sizes, the last of them infinite, or a disk that is full."""
+    fields = made([4, 6, 5], 3)
+    if cause == "infinite":
+        values = np.array(fields.dataset["p"].values)
+        values.flat[-1] = np.inf
+        spoilt = fields.dataset["p"].copy(data=values)
+        fields = replace(fields, dataset=fields.dataset.assign(p=spoilt))
+    else:
+        monkeypatch.setattr("nfsgeo.files._sync", full)
+    one_line(fields.write, tmp_path / f"out{ending}")
+    assert not [*tmp_path.iterdir()]
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
