@@ -58,6 +58,8 @@ UNITS = re.compile(
     f"-|(1|10\\^?-?\\d+|1e-?\\d+)?[ /*·.]?({SYMBOL})({EXPONENT})?"
     f"( ?[/*·. ] ?\\(?({SYMBOL})({EXPONENT})?\\)?)*"
 )
+# Units that in round brackets are more often short for minimum, or calibrated.
+ABBREVIATIONS = ("min", "cal")
 FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
 AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 NPZ_ABOUT = "nfsgeo/about"  # an array of an archive; no name of a field has a slash
@@ -98,14 +100,16 @@ def field_name(name: str) -> tuple[str, str]:
     """Split the name of a column into the name of the field and its unit.
 
     ``u [m/s]`` gives ``u`` and ``m/s``, ``T (K)`` gives ``T`` and ``K``, and so does
-    all that has a slash in brackets, since no name has one; ``u (mean)`` is a name.
+    all that has a slash in brackets, since no name has one; ``u (mean)`` is a name, and
+    so is ``T (min)``, a minimum, unlike ``T [min]``.
     ``z``, the name of an axis, gives ``z_field``.
     """
     unit, match = "", IN_BRACKETS.fullmatch(name)
     if match:
         inside = (match[2] or match[3] or "").strip()
-        function = name[match.end(1)] == "(" and len(inside) == 1  # as in u(s)
-        if "/" in name or (UNITS.fullmatch(inside) and not function):
+        word = name[match.end(1)] == "(" and len(inside) == 1  # as in u(s)
+        word |= match[3] is not None and inside in ABBREVIATIONS
+        if "/" in name or (UNITS.fullmatch(inside) and not word):
             name, unit = match[1], inside
     return "z_field" if name == "z" else name, unit
 

@@ -30,6 +30,14 @@ POINTS, TIMES = np.random.default_rng(0).random((6, 2)), np.arange(3.0)
         ("u [1]", "u [1]", ""),
         ("u (mean)", "u (mean)", ""),
         ("phase (B)", "phase (B)", ""),
+        ("T (min)", "T (min)", ""),
+        ("T (max)", "T (max)", ""),
+        ("pH (cal)", "pH (cal)", ""),
+        ("delay [min]", "delay", "min"),
+        ("rate (L min-1)", "rate", "L min-1"),
+        ("energy (kcal)", "energy", "kcal"),
+        ("age (years)", "age", "years"),
+        ("age (d)", "age", "d"),
     ],
 )
 def test_units_are_told_from_other_words_in_brackets(name, field, unit):
