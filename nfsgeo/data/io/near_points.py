@@ -1,18 +1,20 @@
-"""Points that are nearly the same, which may be one whose coordinates were rounded."""
+"""Points that are nearly the same, as if rounded, and groups of points in a region."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from nfsgeo.data.checks import nearly_equal
 from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.fields import Fields
 from nfsgeo.errors import UserError
 
-__all__ = ["NEAR", "check_near_points", "rounded"]
+__all__ = ["NEAR", "check_near_points", "rounded", "mixed", "one_box"]
 
+MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
 NEAR = 1e-6  # of the box
 LOOKED_AT = 1000  # pairs
 
@@ -63,3 +65,18 @@ def rounded(path: Path, points: Doubles, pairs: Indices) -> UserError:
         f"round the coordinates to {max(digits)} digits behind the point, in which "
         "all of them are the same, and join the values of such points",
     )
+
+
+def one_box(points: Doubles, group: Indices) -> bool:
+    """Return whether the boxes of all groups are about that of all points."""
+    boxes = [np.ptp(points[group == k], axis=0) for k in range(group.max() + 1)]
+    return bool((np.array(boxes) >= np.ptp(points, axis=0) / 2).all())
+
+
+def mixed(points: Doubles, group: Indices) -> bool:
+    """Return whether points of several groups lie among each other."""
+    some = np.random.default_rng(0).permutation(len(points))[:2000]
+    _, near = cKDTree(points).query(points[some], 2)
+    other = np.mean(group[near[:, 1]] != group[some])
+    share = np.bincount(group) / len(group)
+    return bool(other >= MIXED * (1 - np.sum(share**2)))

@@ -5,26 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
-from scipy.spatial import cKDTree
 
 from nfsgeo.data.conventions import (
     KINDS,
     STATIONS,
-    Doubles,
     Indices,
     bare_name,
     is_static,
     listed,
 )
+from nfsgeo.data.io.near_points import mixed, one_box
 from nfsgeo.data.io.roles import ask
 from nfsgeo.data.io.table_codes import codes_of
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_layouts import UNITS, ZONE, calendar
 from nfsgeo.data.io.table_times import DST, FIRST, WHEN, forecast_columns, is_date
 from nfsgeo.errors import UserError
+
+if TYPE_CHECKING:
+    from nfsgeo.data.io.table_rows import Places, Steps
 
 __all__ = ["check_numbers", "check_quantities", "check_sample", "check_simulations"]
 __all__ += ["rows_apart"]
@@ -66,7 +69,6 @@ STATION_LIKE = re.compile(
 )
 MANY = 1000  # more names than there are quantities
 FEW = 20  # rows, in which numbers may rise or be the same by chance
-MIXED = 0.5  # as many neighbours of other groups as of points put together by chance
 
 
 def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool]:
@@ -234,10 +236,8 @@ def rows_apart(
 def check_simulations(
     path: Path,
     frame: pandas.DataFrame,
-    sample: Indices,
-    time: Indices,
-    point: Indices,
-    points: Doubles,
+    steps: Steps,
+    places: Places,
     kinds: Mapping[str, str],
     role: str,
     *,
@@ -253,12 +253,13 @@ def check_simulations(
     Raises:
         UserError: There is one; whatever else a user says it is.
     """
-    if sample.any():  # those in one sample
-        first = sample == 0
+    time, point, points = steps.time, places.point, places.points
+    if steps.sample.any():  # those in one sample
+        first = steps.sample == 0
         frame, time = frame[first], time[first]
         point, used = pandas.factorize(point[first], sort=True)
         points = points[used]
-    steps, num = int(time.max()) + 1, len(points)
+    num_times, num = int(time.max()) + 1, len(points)
     for name in sorted(frame, key=lambda n: not SAMPLES.fullmatch(bare_name(n))):
         surely = named = bool(SAMPLES.fullmatch(bare_name(name)))
         many = not named and frame[name].head(1000).nunique() > 500
@@ -275,17 +276,17 @@ def check_simulations(
         sizes = np.bincount(group)
         if not named:
             order = np.argsort(time, kind="stable")
-            runs = np.diff(codes[order] * np.int64(steps) + time[order]) != 0
-            apart = 1 + np.count_nonzero(runs) == groups * steps
+            runs = np.diff(codes[order] * np.int64(num_times) + time[order]) != 0
+            apart = 1 + np.count_nonzero(runs) == groups * num_times
             alike = np.ptp(sizes) == 0
             words = frame[name].dtype.kind not in "biuf"
             surely = apart or (alike and not words)
             # Classes of points look like these, so what users say of them holds.
             if not surely and (name in kinds or 2 * sizes.min() < sizes.max()):
                 continue
-            if sizes.min() < 2 or not (surely or alike or _one_box(points, group)):
+            if sizes.min() < 2 or not (surely or alike or one_box(points, group)):
                 continue
-            if not _mixed(points, group):
+            if not mixed(points, group):
                 continue
         given = f"{path} with {name}, whose {groups} groups of rows are each at points "
         given += "of their own"
@@ -299,29 +300,12 @@ def check_simulations(
         raise UserError(given, "to be told that they are samples", todo)
 
 
-def _one_box(points: Doubles, group: Indices) -> bool:
-    """Return whether the boxes of all groups are about that of all points."""
-    whole = np.ptp(points, axis=0)
-    boxes = [np.ptp(points[group == k], axis=0) for k in range(group.max() + 1)]
-    return bool((np.array(boxes) >= whole / 2).all())
-
-
-def _mixed(points: Doubles, group: Indices) -> bool:
-    """Return whether points of several groups lie among each other."""
-    some = np.random.default_rng(0).permutation(len(points))[:2000]
-    _, near = cKDTree(points).query(points[some], 2)
-    other = np.mean(group[near[:, 1]] != group[some])
-    share = np.bincount(group) / len(group)
-    return bool(other >= MIXED * (1 - np.sum(share**2)))
-
-
 def check_numbers(
     path: Path,
     frame: pandas.DataFrame,
     names: Sequence[str],
-    time: Indices,
-    sample: Indices,
-    point: Indices,
+    steps: Steps,
+    places: Places,
 ) -> list[str]:
     """Find columns of numbers that are no quantities, and ask about others.
 
@@ -329,9 +313,8 @@ def check_numbers(
         path: The file.
         frame: The columns.
         names: Those of numbers that may be fields.
-        time: The time step of each row.
-        sample: The sample of each row.
-        point: The point of each row.
+        steps: The sample and time step of each row.
+        places: The point of each row.
 
     Returns:
         Columns that are one number throughout, or number rows or times.
@@ -341,7 +324,8 @@ def check_numbers(
             a part of the time in a table too small to tell a count from a field.
     """
     no_fields, odd = list[str](), dict[str, list[str]]()
-    num, steps = len(frame), int(time.max()) + 1
+    sample, time, point = steps.sample, steps.time, places.point
+    num, num_times = len(frame), len(steps.times)
     for name in names:
         bare, values = bare_name(name), frame[name]
         if values.dtype.kind not in "biuf":
@@ -353,14 +337,18 @@ def check_numbers(
             if codes_of(point, values)[1] == points == values.nunique() > 1:
                 odd.setdefault("station", []).append(name)
                 continue
-        if sample.any() and steps == 1 and values.nunique() > 1:
+        if sample.any() and num_times == 1 and values.nunique() > 1:
             if codes_of(sample, values)[1] == sample.max() + 1:
                 odd.setdefault("static", []).append(name)
-        elif _is_counter(values, time, num, steps, bool(calendar([name]))) or (
+        elif _is_counter(values, time, num, num_times, bool(calendar([name]))) or (
             whole and codes_of(sample, time, values)[1] == num
         ):
             no_fields.append(name)
-        elif num < FEW and calendar([name]) and codes_of(time, values)[1] == steps > 1:
+        elif (
+            num < FEW
+            and calendar([name])
+            and codes_of(time, values)[1] == num_times > 1
+        ):
             odd.setdefault("time", []).append(name)
     if alike := odd.get("time", []):
         say = f"{','.join(f'ignore={n}' for n in alike)}, or field={alike[0]}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -165,11 +166,13 @@ class Places:
         frame = frame.drop(columns=[*roles.values()])
         free = [name for name in frame if name not in kinds]
         named = [station] if station else [n for n in free if bare_name(n) in STATIONS]
-        for name in named[:1]:
-            point, row = _stations_apart(frame[name], steps, point, row)
+        coded = {name: numbered(frame[name]) for name in named[:1]}
+        for codes, names in coded.values():
+            point, row = _stations_apart(codes, len(names), steps, point, row)
         places = cls(np.stack([values[row] for values in space], axis=1), point)
         for name in [station] if station else free:
-            found = places._named(path, frame[name], steps, sure=name in named)
+            sure, codes_and_names = name in named, coded.get(name)
+            found = places._named(path, frame[name], steps, codes_and_names, sure=sure)
             if found is not None:
                 return found
         if station:
@@ -179,7 +182,13 @@ class Places:
         return places
 
     def _named(
-        self, path: Path, column: pandas.Series, steps: Steps, *, sure: bool
+        self,
+        path: Path,
+        column: pandas.Series,
+        steps: Steps,
+        coded: tuple[Indices, Any] | None,
+        *,
+        sure: bool,
     ) -> Places | None:
         """Return the points in the order of the names in a column, if it names them.
 
@@ -187,6 +196,7 @@ class Places:
             path: The file.
             column: The column.
             steps: The sample and time step of each row.
+            coded: Number of the name of each row, and the names, if they are known.
             sure: Whether the name of the column tells that it names points.
 
         Raises:
@@ -200,7 +210,7 @@ class Places:
             # points.
             if numbers and column.head(2 * num + 2).nunique() >= num:
                 return None
-        codes, names = numbered(column)
+        codes, names = coded or numbered(column)
         pairs = pandas.unique(codes * np.int64(num) + self.point)
         if len(pairs) == len(names) == num and codes.min() >= 0:
             texts = np.array([str(cell).strip() for cell in names])
@@ -215,12 +225,13 @@ class Places:
 
 
 def _stations_apart(
-    column: pandas.Series, steps: Steps, point: Indices, row: Indices
+    codes: Indices, num: int, steps: Steps, point: Indices, row: Indices
 ) -> tuple[Indices, Indices]:
     """Tell stations of several names at one place apart, if there are any.
 
     Args:
-        column: The names of stations.
+        codes: Number of the name of the station of each row.
+        num: Number of names.
         steps: The sample and time step of each row.
         point: Number of the place of each row.
         row: A row at each place.
@@ -228,9 +239,8 @@ def _stations_apart(
     Returns:
         Number of the point of each row, and a row of each point.
     """
-    codes, names = numbered(column)
     apart, several = codes_of(point, codes)
-    if several != len(names) or several <= len(row) or codes.min() < 0:
+    if several != num or several <= len(row) or codes.min() < 0:
         return point, row
     if codes_of(steps.together, point)[1] == len(point):  # at different times
         return point, row

@@ -131,10 +131,8 @@ def _check_meaning(
     questions.check_simulations(
         path,
         unnamed,
-        steps.sample,
-        steps.time,
-        places.point,
-        places.points,
+        steps,
+        places,
         kinds,
         roles.get("sample", ""),
         measured=measured or bare_name(roles["x"]) in LONGITUDE,
@@ -158,9 +156,7 @@ def _without_counts(
     left = [name for name in values if not ({name, short[name]} & said)]
     left = [name for name in left if not is_static(name)]
     steps = cells.steps
-    counts = questions.check_numbers(
-        path, frame, left, steps.time, steps.sample, places.point
-    )
+    counts = questions.check_numbers(path, frame, left, steps, places)
     if not counts:
         return values
     reason = "one number throughout, or a count of rows or times: say static= to keep "
