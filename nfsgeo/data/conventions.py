@@ -124,6 +124,15 @@ def axis_unit(text: str) -> str:
     return unit if AXIS_UNITS.fullmatch(unit) else ""
 
 
+def length_of(unit: str) -> str:
+    """Return ``mm`` for ``mm`` and ``millimetres``, "" for what is no length."""
+    if not LENGTHS.fullmatch(unit):
+        return ""
+    word = re.fullmatch("(kilo|deci|centi|milli|micro|nano)?met(er|re)s?", unit)
+    short = f"{(word[1] or '')[:1]}m" if word else unit
+    return "um" if short == "µm" or unit.startswith("micro") else short
+
+
 def is_static(name: str) -> bool:
     """Return whether a static input has the name: ``a``, ``a_NAME``, ``node_type``."""
     return name in ("a", NODE_TYPE) or name.startswith(MARK)

@@ -85,7 +85,7 @@ class Prediction:
         whole = _is_observed_everywhere(file, loaded)
         mesh = MeshOfFile(file) if whole else RunData(config, file).mesh
         if query_pos is not None:
-            queries = query_points_of(query_pos, task.domain, task.static)
+            queries = query_points_of(query_pos, task.domain, task.static, task.units)
             if queries.static and file.sample_mesh.any():
                 logger.warning(
                     "%s at the query points is that of all %d samples, although their "

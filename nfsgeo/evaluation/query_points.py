@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,15 @@ from torch import Tensor
 
 import nfsgeo.data
 from nfsgeo.data.checks import as_real, reading
-from nfsgeo.data.conventions import STATIONS, Doubles, bare_name, field_name
+from nfsgeo.data.conventions import (
+    SPACE,
+    STATIONS,
+    Doubles,
+    axis_unit,
+    bare_name,
+    field_name,
+    length_of,
+)
 from nfsgeo.data.flat_axes import HEIGHTS, has_extent
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.meshes import is_mesh, points_and_arrays
@@ -52,15 +61,20 @@ class QueryPoints(NamedTuple):
         pos: Coordinates ``[M, d]``.
         names: Their names, none where a file has none.
         static: Static inputs at the points by name, each ``[M]``, NaN where unknown.
+        units: Units of the axes by name, as far as a file tells them.
     """
 
     pos: Any
     names: list[str]
     static: Mapping[str, Any]
+    units: Mapping[str, str] = MappingProxyType({})
 
 
 def query_points_of(
-    source: Path | str | Doubles | Tensor, domain: Domain, static: Sequence[str] = ()
+    source: Path | str | Doubles | Tensor,
+    domain: Domain,
+    static: Sequence[str] = (),
+    units: Mapping[str, str] | None = None,
 ) -> QueryPoints:
     """Read query points with their names and static inputs.
 
@@ -68,10 +82,11 @@ def query_points_of(
         source: A file as for :func:`read_points`, or an array or tensor ``[M, d]``.
         domain: The domain that holds them.
         static: Names of the static inputs that a table or an archive may have.
+        units: Units of the axes of the domain by name, as far as they are known.
 
     Raises:
-        UserError: Points cannot be read or lie outside the domain, or a static input
-            cannot be used.
+        UserError: Points cannot be read, have other units or lie outside the domain, or
+            a static input cannot be used.
     """
     table = partial(_table, dim=domain.dim)
     readers: dict[str, Callable[[Path, Sequence[str]], QueryPoints]]
@@ -102,6 +117,7 @@ def query_points_of(
                 raise ValueError(f"{name} with a value that float32 cannot hold")
             if (shape := column.shape) != (len(points),):
                 raise ValueError(f"{name} of shape {shape}, of {len(points)} points")
+    _check_units(what, content.units, units or {})
     points = domain.wrap_near(torch.from_numpy(points)).numpy()
     inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
     if not inside.all():
@@ -113,6 +129,16 @@ def query_points_of(
         )
     domain.check_region(torch.from_numpy(points), f"{what} with ")
     return QueryPoints(points, content.names, values)
+
+
+def _check_units(what: str, found: Mapping[str, str], units: Mapping[str, str]) -> None:
+    """Raise a UserError if axes have another unit of length than the domain."""
+    for axis, unit in found.items():
+        one, other = length_of(unit), length_of(units.get(axis, ""))
+        if one and other and one != other:
+            given = f"{what} with {axis} in {unit}"
+            todo = "convert the coordinates, or correct the unit in the file"
+            raise UserError(given, f"{axis} in {units[axis]}, as in training", todo)
 
 
 def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
@@ -145,7 +171,8 @@ def _other(path: Path, domain: Domain, static: Sequence[str]) -> QueryPoints:
         steady = [*fields.component_names] * (len(fields.times) == 1)
         there = [name for name in static if name in (*fields.static_names, *steady)]
         values = {name: fields.read_values([name], 0)[:, 0, 0] for name in there}
-        return QueryPoints(fields.coordinates(0), fields.stations(0), values)
+        units = {axis: fields.units.get(axis, "") for axis in SPACE}
+        return QueryPoints(fields.coordinates(0), fields.stations(0), values, units)
 
 
 def _name(name: str, static: Sequence[str]) -> str:
@@ -179,4 +206,5 @@ def _table(path: Path, static: Sequence[str], dim: int) -> QueryPoints:
                 f"{todo}, or remove it" if todo else f"remove {name}",
             )
     names = [*others.iloc[:, 0]] if len(others.columns) else []
-    return QueryPoints(places.to_numpy(np.float64), names, values)
+    units = {a: axis_unit(n) for a, n in zip(SPACE, places, strict=False)}
+    return QueryPoints(places.to_numpy(np.float64), names, values, units)

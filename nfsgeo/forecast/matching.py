@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterable, Sequence
 from itertools import compress
 
@@ -21,6 +22,8 @@ from nfsgeo.models import Task
 
 __all__ = ["check_asked", "check_lead", "check_times", "matched", "same_names"]
 __all__ += ["task_of", "times_of"]
+
+logger = logging.getLogger(__name__)
 
 
 def task_of(
@@ -155,6 +158,9 @@ def matched(file: Fields, task: Task) -> Fields:
             "; ".join(dict.fromkeys(advices)),
         )
     assert fields is not None and static is not None
+    if len(fields) > 1 and (*fields,) != task.components:
+        pair = listed(fields), listed(task.components)
+        logger.warning("%s: %s are taken for %s, in this order", file.path, *pair)
     if task.boundary is not None:
         file = with_boundary(file, task.boundary)
     return file.select([*fields, *static, *made, *known])

@@ -72,3 +72,23 @@ def test_dates_of_python_keep_their_zone():
     u = np.ones((1, 2, 4, 1))
     fields = nfsgeo.from_arrays(u, POINTS, times)
     assert fields.dataset["time"].attrs["time_zone"] == "UTC"
+
+
+@pytest.mark.parametrize(
+    "header", ["time [CET]", "Time [UTC+2]", "time (UTC+01:00)", "time (local)"]
+)
+def test_a_zone_in_a_header_is_not_passed_over(header, tmp_path, one_line):
+    path = table(tmp_path / "a.csv", [f"{t}" for t in HOURS])
+    text = path.read_text().replace("time", header, 1)
+    path.write_text(text)
+    assert "offset" in one_line(nfsgeo.open, path)
+    path.write_text(text.replace(":00,", ":00+01:00,"))  # the dates tell it
+    whole = HOURS - np.timedelta64(1, "h")
+    np.testing.assert_array_equal(nfsgeo.open(path).times, whole.astype(float))
+
+
+def test_utc_in_a_header_is_written_as_z(tmp_path):
+    path = table(tmp_path / "a.csv", [f"{t}" for t in HOURS])
+    path.write_text(path.read_text().replace("time", "time (UTC)", 1))
+    written = nfsgeo.open(path).write(tmp_path / "b.csv").read_text()
+    assert f"{START}Z" in written

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.checks import reading
-from nfsgeo.data.conventions import LENGTHS, NPZ_ABOUT
+from nfsgeo.data.conventions import NPZ_ABOUT, length_of
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.flat_axes import heights_as_input, without_flat_axes
 from nfsgeo.data.io import ARRAYS, FORMATS, OWN, FileProbe, Format
@@ -278,17 +277,10 @@ def _format_of(path: Path, columns: Columns | None = None) -> Format:
     raise UserError(f"{path}", expected, todo)
 
 
-def _short(unit: str) -> str:
-    """``mm`` for ``mm``, ``millimetres`` and ``millimeter``."""
-    word = re.fullmatch("(kilo|deci|centi|milli|micro|nano)?met(er|re)s?", unit)
-    short = f"{(word[1] or '')[:1]}m" if word else unit
-    return "um" if short == "µm" or unit.startswith("micro") else short
-
-
 def _check_lengths(fields: Fields) -> None:
     """Raise a UserError if the units of x and y are different lengths."""
     units = {axis: fields.units.get(axis, "") for axis in fields.space[:2]}
-    lengths = {_short(unit) for unit in units.values() if LENGTHS.fullmatch(unit)}
+    lengths = {length_of(unit) for unit in units.values()} - {""}
     if len(lengths) > 1:
         given = " and ".join(f"{axis} in {unit}" for axis, unit in units.items())
         given = f"{fields.path} with {given}"

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pandas
+
+from nfsgeo.errors import UserError
 
 __all__ = ["HINTS", "ISO", "NAMED_ZONE", "OFFSET", "has_zone", "with_z"]
 
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 NAMED_ZONE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d.*\d ?[A-Za-z]{2,5}")  # such as CET
 ISO = "dates such as 2026-01-31T12:00, all or none of them with an offset such as Z"
+# In the name of a column: CET, UTC+2, +01:00, local time, Europe/Berlin.
+ZONE = re.compile(
+    "[A-Z]{2,4}T(?<!GMT)|(UTC|GMT)? *[+−-] *\\d{1,2}(:?\\d\\d)?|MES?Z|"
+    "[Ll]ocal([ _-].*)?|[A-Z][a-z]+/[A-Z]\\w+"
+)
 HINTS = {  # todo for cells of a kind
     r"(?s).*\n.*": "remove the quote that opens in this row",
     r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
@@ -29,9 +37,28 @@ def with_z(cell: str) -> str:
     return re.sub(r"^(\d{4}-\d\d-\d\d) ?(Z|UTC|GMT)$", r"\1T00:00Z", cell)
 
 
-def has_zone(column: pandas.Series) -> bool:
-    """Return whether the dates of a column tell their time zone."""
+def has_zone(path: Path, column: pandas.Series) -> bool:
+    """Return whether the dates of a column, or its name, tell their time zone.
+
+    Args:
+        path: The file, for messages.
+        column: The column of the times.
+
+    Raises:
+        UserError: Its name tells a zone other than UTC, which the dates do not.
+    """
     if isinstance(column.dtype, pandas.DatetimeTZDtype):
         return True
     first = str(next(iter(column), "")).strip()
-    return bool(re.match(r"\d{4}-\d", first) and OFFSET.search(with_z(first)[-40:]))
+    if not re.match(r"\d{4}-\d", first) or OFFSET.search(with_z(first)[-40:]):
+        return bool(re.match(r"\d{4}-\d", first))
+    inside = re.fullmatch(r".*\S\s*[\[(](.*)[\])]", str(column.name))
+    zone = inside[1].strip() if inside else ""
+    if ZONE.fullmatch(zone):
+        given = f"{path} with {column.name} of dates without an offset"
+        todo = (
+            "write the offset behind each, such as 2026-01-31T12:00+01:00, or convert "
+        )
+        todo += f"them to UTC and rename {column.name} to time (UTC)"
+        raise UserError(given, "dates in UTC, or with their offset from it", todo)
+    return zone.upper() in ("UTC", "GMT", "Z")

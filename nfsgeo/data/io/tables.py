@@ -69,7 +69,7 @@ def _read(
         axis: axis_unit(roles[axis]) or axis_unit(units.get(roles[axis], ""))
         for axis in named
     }
-    zoned = "time" in roles and has_zone(frame[roles["time"]])
+    zoned = "time" in roles and has_zone(path, frame[roles["time"]])
     steps = Steps.of(path, frame, roles)
     places = Places.of(path, frame, roles, kinds, steps, station, marks)
     cells = Cells.of(steps, places)

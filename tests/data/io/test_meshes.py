@@ -85,7 +85,7 @@ def test_points_or_cells_have_to_be_chosen(tmp_path, one_line):
     fields = nfsgeo.data.open(path, at="cells", columns={"static": "material"})
     assert fields.static_names == ["material"]
     out = nfsgeo.data.convert(path, tmp_path / "a.nc", at="cells")
-    assert "leave at out" in one_line(nfsgeo.data.open, out, at="cells")
+    assert "leave --at out" in one_line(nfsgeo.data.open, out, at="cells")
     fields = nfsgeo.data.open(saved(tmp_path / "b.vtu", {"p": P}, ids))
     assert fields.component_names == ["p"] and fields.num_points() == 4
     assert "no data at" in one_line(nfsgeo.data.open, saved(tmp_path / "c.vtu"))
