@@ -102,10 +102,15 @@ def test_other_names_are_refused(fields, static, message, refuses):
     refuses(message, matched, stations(fields, static), task())
 
 
-def test_names_that_are_made_up_do_not_count():
+def test_names_that_are_made_up_do_not_count(caplog):
     named, unnamed = stations(FIELDS, []), stations(["u_0", "u_1"], [])
     without = task(static=())
     assert matched(unnamed, without).component_names == ["u_0", "u_1"]
+    (line,) = caplog.messages  # the order alone tells which is which
+    assert all(name in line for name in ("u_0", "u_1", *FIELDS))
+    caplog.clear()
+    matched(named, without)
+    assert not caplog.messages
     made_up = task(components=("u_0", "u_1"), static=())
     assert matched(named, made_up).component_names == FIELDS
 
