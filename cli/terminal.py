@@ -30,7 +30,7 @@ GROUPS = {
     "Where runs are carried out": {"jobs", "launcher", "slurm"},
     "General": {"device", "as_json"},
 }
-# What messages say before, or after, options of `nfsgeo convert`.
+# Messages have these words before, or after, options of `nfsgeo convert`.
 SUGGESTION = re.compile(r"nfsgeo convert [^;]+? --out NAME\.nc (?=(--[a-z-]+))")
 TO_CONVERT = re.compile(r",? to nfsgeo convert$")
 BAND_SCORES = ("coverage", "width", "crps", "interval_score")

@@ -74,7 +74,7 @@ def test_graphs_are_told_apart_by_the_axis_of_time(nfsgeo):
 
 
 def test_messages_name_options_that_the_command_has(nfsgeo, tmp_path):
-    """Those of `nfsgeo convert` where it lacks them, so that each can be typed."""
+    """Messages name options of `nfsgeo convert` where the command lacks them."""
     u, points = RNG.random((4, 9)), RNG.random((9, 2))
     np.savez("a b.npz", u=u, coords=points)
     refused = nfsgeo("info", "a b.npz").stderr

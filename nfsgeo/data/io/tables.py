@@ -104,7 +104,7 @@ def _read(
 def _columns_of(
     answers: Mapping[str, Any], called: Mapping[str, tuple[str, str]]
 ) -> dict[str, Any]:
-    """What users say of columns, some of which they name without its unit."""
+    """Return the answers of users with whole names of columns, units included."""
     columns = {short: name for name, (short, _) in called.items()}
     whole = dict(answers)
     for kind in (kind for kind in KINDS if kind in answers):

@@ -20,7 +20,7 @@ COLUMNS = {"field": "data.u:npt", "points": "data.xy", "time": "data.t"}
 
 
 def save_hdf5(path: Path, content: dict[str, Any]) -> None:
-    """What MATLAB 7.3 makes of structs, text and lists, which are cell arrays."""
+    """Write structs, text and lists, which are cell arrays, as MATLAB 7.3 does."""
 
     def add(group: h5py.Group, name: str, value: Any) -> None:
         if isinstance(value, dict):
