@@ -40,7 +40,8 @@ def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
     steps = evenly(len(e.leads[0]), max(2, MOST_FRAMES // len(films)))
     frames = list[dict[str, Any]]()
     for c, example in films:
-        name = f"Test {example.name}, {e.quantities[c]}"
+        rank = f" ({example.rank})" if example.rank else ""
+        name = f"Test {example.name}{rank}, {e.quantities[c]}"
         film, made = frames[-1]["film"] + 1 if frames else 0, list[dict[str, Any]]()
         with tolerant(f"the film of {name}"), styled():
             moving = _film(e, example, c)
