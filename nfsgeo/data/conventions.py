@@ -52,7 +52,9 @@ SYMBOL = (
     "Sv|l|L|bar|eV|Wh|cal|psu|atm|Torr)|°[CF]?|deg([CFK]|rees?)?|min|hr?|d|days?|yr|"
     "years?|ft|kt|kn|knots?|mph|psi|mmHg|dBZ?|ha|%|‰|pp[mbt]|percent|PSU"
 )
-EXPONENT = "(\\^|\\*\\*)?[-+−]?\\d+|[⁺⁻]?[⁰¹²³⁴-⁹]+"
+SIGNED = r"[-+−]?\d+"
+RAISED = "[⁺⁻]?[⁰¹²³⁴-⁹]+"
+EXPONENT = rf"(\^|\*\*)?{SIGNED}|{RAISED}|(\^|\*\*)[({{]?{SIGNED}([./]\d+)?[)}}]?"
 IN_BRACKETS = re.compile(r"(.*?\S)\s*(?:\[([^][]*)\]|\(((?:[^()]|\([^()]*\))*)\))\s*")
 UNITS = re.compile(
     f"-|(1|10\\^?-?\\d+|1e-?\\d+)?[ /*·.]?({SYMBOL})({EXPONENT})?"
@@ -60,6 +62,17 @@ UNITS = re.compile(
 )
 # Units that in round brackets are more often short for minimum, or calibrated.
 ABBREVIATIONS = ("min", "cal")
+# A quantity divided by its unit (ISO 80000-1), such as ``T / K`` or ``u/(m/s)``.
+QUOTIENT = re.compile(
+    r"([^/]*[^/\s])(?:\s+/\s+|\s*/\s*(?=[\[(]))(?:\[([^][]+)\]|\((.+)\)|(.+?))\s*"
+)
+PAIRS = ("()", "[]")
+# Symbols of units that are hardly those of quantities, unlike A, d, h, L, T and V.
+SURE = re.compile(
+    "-|K|m|s|[munkcµμ]m|[mµμ]s|[mkµμ]g|k[NJWV]|M[NJW]|m[KLVA]|[mkMGhnµμ]?(mol|sr|Hz|Pa|"
+    "lm|lx|Bq|Gy|Sv|bar|eV|Wh|psu|atm|Torr)|k?cal|°[CF]?|deg([CFK]|rees?)?|days?|yr|"
+    "years?|knots?|mph|psi|mmHg|dBZ?|%|‰|pp[mbt]|percent|PSU"
+)
 FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
 AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 NPZ_ABOUT = "nfsgeo/about"  # an array of an archive; no name of a field has a slash
@@ -93,7 +106,29 @@ def role_of(name: str) -> str:
 
 def bare_name(name: str) -> str:
     """Return a name in lower case without its unit: ``Time [s]`` gives ``time``."""
-    return UNIT.sub("", name.strip()[-1000:]).lower()
+    return UNIT.sub("", _quotient(name.strip()[-1000:])[0]).lower()
+
+
+def _quotient(name: str) -> tuple[str, str]:
+    """Split ``T / K`` or ``u/(m/s)`` into the quantity and its unit.
+
+    The unit is empty, and the name whole, if it may be a ratio of two quantities: so
+    are ``a/b``, ``p / T``, ``x / L`` and ``q/(A T)``, but ``t / h`` is a time.
+    """
+    match = QUOTIENT.fullmatch(name) if "/" in name else None
+    if not match or any(match[1].count(a) != match[1].count(b) for a, b in PAIRS):
+        return name, ""
+    bare, *texts = match.groups()
+    unit = next(filter(None, texts)).strip()
+    role = role_of(bare)
+    of_axis = AXIS_UNITS if role == "time" else LENGTHS
+    if role in ("time", *SPACE) and of_axis.fullmatch(unit):
+        return bare, unit
+    letters, powers = re.subn(f"{SIGNED}|{RAISED}", " ", unit)
+    symbols = filter(None, re.split(r"[\s/*·.^(){}]+", letters))
+    sure = [SURE.fullmatch(symbol) is not None for symbol in symbols]
+    enough = any(sure) if powers or "/" in unit else all(sure)
+    return (bare, unit) if UNITS.fullmatch(unit) and enough else (name, "")
 
 
 def field_name(name: str) -> tuple[str, str]:
@@ -104,12 +139,13 @@ def field_name(name: str) -> tuple[str, str]:
     so is ``T (min)``, a minimum, unlike ``T [min]``.
     ``z``, the name of an axis, gives ``z_field``.
     """
-    unit, match = "", IN_BRACKETS.fullmatch(name)
-    if match:
+    name, unit = _quotient(name)
+    match = None if unit else IN_BRACKETS.fullmatch(name)
+    if match and not match[1].endswith("/"):
         inside = (match[2] or match[3] or "").strip()
         word = name[match.end(1)] == "(" and len(inside) == 1  # as in u(s)
         word |= match[3] is not None and inside in ABBREVIATIONS
-        if "/" in name or (UNITS.fullmatch(inside) and not word):
+        if "/" in inside or (UNITS.fullmatch(inside) and not word):
             name, unit = match[1], inside
     return "z_field" if name == "z" else name, unit
 
@@ -120,7 +156,7 @@ def axis_unit(text: str) -> str:
     It is empty if the text tells none, as in ``time (UTC)``.
     """
     inside = re.fullmatch(r".*\S\s*[\[(](.*)[\])]", text)
-    unit = (inside[1] if inside else text).strip()
+    unit = _quotient(text)[1] or (inside[1] if inside else text).strip()
     return unit if AXIS_UNITS.fullmatch(unit) else ""
 
 

@@ -5,11 +5,21 @@ import numpy as np
 import pandas
 import pytest
 import xarray
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nfsgeo
-from nfsgeo.data.conventions import field_name
+from nfsgeo.data.conventions import field_name, role_of
 
 POINTS, TIMES = np.random.default_rng(0).random((6, 2)), np.arange(3.0)
+
+RATIOS = ["a/b", "a / b", "T/K", "p / T", "x / L", "x / d", "dT / ds", "q/(A T)"]
+RATIOS += ["q/(T/V)", "u/(mean)", "a/b (mean)"]
+UNITS = st.lists(
+    st.tuples(st.sampled_from(["m", "s", "kg", "K", "Pa", "mol"]), st.integers(-3, 3)),
+    min_size=1,
+    max_size=3,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +48,25 @@ POINTS, TIMES = np.random.default_rng(0).random((6, 2)), np.arange(3.0)
         ("energy (kcal)", "energy", "kcal"),
         ("age (years)", "age", "years"),
         ("age (d)", "age", "d"),
+        ("T / K", "T", "K"),
+        ("u/(m/s)", "u", "m/s"),
+        ("p/(kg m^-1 s^-2)", "p", "kg m^-1 s^-2"),
+        ("p (kg m^(-1) s^(-2))", "p", "kg m^(-1) s^(-2)"),
+        ("c / J/(kg K)", "c", "J/(kg K)"),
+        ("u (mean) / (m/s)", "u (mean)", "m/s"),
+        *((ratio, ratio, "") for ratio in RATIOS),
     ],
 )
 def test_units_are_told_from_other_words_in_brackets(name, field, unit):
     assert field_name(name) == (field, unit)
+
+
+@given(parts=UNITS, power=st.sampled_from(["{}{}", "{}^{}", "{}**{}", "{}^({})"]))
+def test_a_quantity_over_its_unit_is_read_as_one_with_brackets(parts, power):
+    unit = " ".join(s if n == 1 else power.format(s, n) for s, n in parts)
+    for name in (f"q ({unit})", f"q [{unit}]", f"q / {unit}", f"q/({unit})"):
+        assert field_name(name) == ("q", unit)
+    assert role_of("t / h") == "time" and role_of("x/(mm)") == "x"
 
 
 def table(path, *names):
@@ -79,6 +104,17 @@ def test_units_that_tell_columns_apart_stay_in_their_names(tmp_path):
     names = ["T [K]", "T [°C]", "part [%]", "p [Pa]"]
     fields = nfsgeo.open(table(tmp_path / "a.csv", *names))
     assert fields.component_names == [*names[:3], "p"]
+
+
+def test_columns_of_quantities_over_their_units(tmp_path, one_line):
+    path = table(tmp_path / "a.csv", "T / K", "u/(m/s)")
+    renamed = {"t [h]": "t / h", "x [km]": "x / km", "y [km]": "y/(km)"}
+    pandas.read_csv(path).rename(columns=renamed).to_csv(path, index=False)
+    expected = {"T": "K", "u": "m/s", "x": "km", "y": "km", "time": "h"}
+    assert nfsgeo.open(path).units == expected
+    assert nfsgeo.open(path, columns={"field": "T"}).component_names == ["T"]
+    ratios = table(tmp_path / "b.csv", "F", "m", "F / m")
+    assert "F / m" in one_line(nfsgeo.open, ratios)
 
 
 @pytest.mark.parametrize("key", ["units", "unit"])

@@ -294,9 +294,12 @@ def field_names(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """The name of the field and the unit of each column, see :func:`field_name`.
 
     A unit stays in the name where that tells columns apart, such as ``T [K]`` and
-    ``T [°C]``, or where the name without it has a meaning of its own.
+    ``T [°C]``, or where the name without it has a meaning of its own. ``F / m`` beside
+    a column ``m`` is a ratio.
     """
     told = {name: field_name(name) for name in names}
+    ratios = {n for n, (_, unit) in told.items() if "/" in n and unit in names}
+    told |= {name: (name, "") for name in ratios}
     taken = [*RESERVED, *(short for short, _ in told.values())]
     whole = {n for n in names if taken.count(told[n][0]) > 1 and "/" not in n}
     return told | {name: (name, "") for name in whole if told[name][1]}
