@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 import nfsgeo
 from nfsgeo.data.conventions import field_name, role_of
+from nfsgeo.data.io.array_files import unit_of
+from nfsgeo.data.times import EPOCH
 
+SINCE = "hours since 2026-01-01"
 POINTS, TIMES = np.random.default_rng(0).random((6, 2)), np.arange(3.0)
 
 RATIOS = ["a/b", "a / b", "T/K", "p / T", "x / L", "x / d", "dT / ds", "q/(A T)"]
@@ -117,13 +120,14 @@ def test_columns_of_quantities_over_their_units(tmp_path, one_line):
     assert "F / m" in one_line(nfsgeo.open, ratios)
 
 
-@pytest.mark.parametrize("key", ["units", "unit"])
+@pytest.mark.parametrize("key", ["units", "unit", "Units", "UNITS", "Unit"])
 def test_units_of_hdf5_and_netcdf(key, tmp_path):
     u, units = np.arange(18.0).reshape(3, 6), {"u": "m/s", "xy": "km", "t": "h"}
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.update({"u": u, "xy": POINTS, "t": TIMES, "k": u[0]})
         for name, unit in (units | {"k": np.bytes_("m2")}).items():
             file[name].attrs[key] = unit
+        file["t"].attrs[key] = np.array([b"h"])  # as IDL writes text
     columns = {"field": "u:tp", "points": "xy", "time": "t", "static": "k:p"}
     fields = nfsgeo.open(tmp_path / "a.h5", columns=columns)
     expected = {"u": "m/s", "x": "km", "y": "km", "time": "h"}
@@ -139,10 +143,23 @@ def test_units_of_hdf5_and_netcdf(key, tmp_path):
     assert nfsgeo.from_xarray(dataset).units == {"u": "m/s"}
 
 
+def test_units_of_several_spellings(tmp_path):
+    assert unit_of({"Units": "K", "units": "m"}) == "m"
+    assert unit_of({"units": " ", "Unit": "K", "UNITS": "K"}) == "K"
+    assert unit_of({"Units": "K", "unit": "degC"}) == "K or degC"
+    assert unit_of({"units": 1, "long_name": "u"}) == ""
+    axes = {"x": ("p", POINTS[:, 0], {"UNITS": "degrees_east"})}
+    axes |= {"lat": ("p", POINTS[:, 1]), "w": ("t", TIMES, {"Units": SINCE})}
+    dataset = xarray.Dataset({"u": (("t", "p"), np.ones((3, 6)))}, axes)
+    fields = nfsgeo.from_xarray(dataset)
+    assert fields.time_unit == EPOCH and fields.units["x"] == "degrees_east"
+    assert "units" not in dataset["x"].attrs
+
+
 def test_dates_of_hdf5_are_those_of_their_unit(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.update({"u": np.ones((3, 6)), "xy": POINTS, "t": TIMES})
-        file["t"].attrs["units"] = "hours since 2026-01-01"
+        file["t"].attrs["units"] = SINCE
     columns = {"field": "u:tp", "points": "xy", "time": "t"}
     fields = nfsgeo.open(tmp_path / "a.h5", columns=columns)
     start = np.datetime64("2026-01-01", "s").astype(float)

@@ -169,9 +169,18 @@ def as_text(value: Any) -> Any:
 
 
 def unit_of(attrs: Mapping[Any, Any]) -> str:
-    """The unit in attributes of an array, ``units`` or else ``unit``; "" if none."""
-    texts = (as_text(attrs[key]) for key in UNITS if key in attrs)
-    return next((text.strip() for text in texts if isinstance(text, str)), "")
+    """The unit in attributes of an array; "" if none.
+
+    It is that of ``units``, as in CF, or else of ``unit`` or of these words in other
+    capitals, all of them where they differ.
+    """
+    found = {
+        n: np.ravel(as_text(v)) for n, v in attrs.items() if str(n).lower() in UNITS
+    }
+    units = {n: v[0].strip("\0 ") for n, v in found.items() if v.dtype.kind == "U"}
+    return units.get(UNITS[0]) or " or ".join(
+        dict.fromkeys(filter(None, units.values()))
+    )
 
 
 def within_range(variable: Variable) -> Variable:

@@ -22,6 +22,7 @@ from nfsgeo.data.io.array_files import (
     decoded,
     default_fill,
     marked,
+    unit_of,
     with_default_fill,
     within_range,
 )
@@ -205,8 +206,11 @@ def _numpy_variables(dataset: Dataset) -> dict[Any, Any]:
 
 
 def _decoded(dataset: Dataset) -> Dataset:
-    """Mask missing values, and tell coordinates from fields."""
-    variables = {n: v for n, v in dataset.variables.items()}
+    """Mask missing values, tell coordinates from fields, and find all units."""
+    variables = {n: v.copy(deep=False) for n, v in dataset.variables.items()}
+    for variable in variables.values():
+        unit = unit_of(variable.attrs)
+        variable.attrs = {**variable.attrs} | ({"units": unit} if unit else {})
     if "nfsgeo_layout" not in dataset.attrs:
         variables = {n: with_default_fill(v) for n, v in variables.items()}
     whole = dataset.assign(
