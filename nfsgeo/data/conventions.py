@@ -66,7 +66,7 @@ ABBREVIATIONS = ("min", "cal")
 QUOTIENT = re.compile(
     r"([^/]*[^/\s])(?:\s+/\s+|\s*/\s*(?=[\[(]))(?:\[([^][]+)\]|\((.+)\)|(.+?))\s*"
 )
-PAIRS = ("()", "[]")
+PAIRS = (("(", ")"), ("[", "]"))
 # Symbols of units that are hardly those of quantities, unlike A, d, h, L, T and V.
 SURE = re.compile(
     "-|K|m|s|[munkcµμ]m|[mµμ]s|[mkµμ]g|k[NJWV]|M[NJW]|m[KLVA]|[mkMGhnµμ]?(mol|sr|Hz|Pa|"

@@ -22,7 +22,8 @@ def with_centres(path: Path, dataset: Dataset, kinds: Roles) -> Dataset:
 
     They are those that the mesh names, or else the mean of the nodes of each face or
     edge, by its connectivity. Fields without an attribute ``coordinates`` get one;
-    connectivities are no fields and are left out.
+    connectivities are no fields and are left out. Fields without an attribute
+    ``location`` are on the place whose dimension they have.
 
     Args:
         path: The file, for messages.
@@ -30,7 +31,8 @@ def with_centres(path: Path, dataset: Dataset, kinds: Roles) -> Dataset:
         kinds: What users say of them.
 
     Raises:
-        UserError: Fields are on several places, such as faces and nodes.
+        UserError: Fields are on several places, such as faces and nodes, or on another
+            than they say, or have another number of values than any place.
     """
     stored = {n: {**v.attrs, **v.encoding} for n, v in dataset.items()}  # by xarray
     chosen = "field" in kinds.values()
@@ -39,8 +41,17 @@ def with_centres(path: Path, dataset: Dataset, kinds: Roles) -> Dataset:
     ]
     for mesh in (n for n, about in stored.items() if "node_coordinates" in about):
         about = stored[mesh]
-        on = {p: [n for n in selected if _is_on(dataset[n], mesh, p)] for p in PLACES}
-        places = [place for place in PLACES if on[place]]
+        words = {word for text in about.values() for word in str(text).split()}
+        along = _dimensions(dataset, about)
+        found = {
+            n: _place_of(path, dataset[n], mesh, along)
+            for n in selected
+            if str(n) not in words | {mesh}
+            and ("mesh" in stored[n] or "coordinates" not in stored[n])
+        }
+        on = {p: [n for n in found if found[n] == p] for p in PLACES}
+        told = {found[n] for n in found if "mesh" in stored[n]} or {*found.values()}
+        places = [place for place in PLACES if place in told]
         if len(places) > 1:
             first, second = (on[place][0] for place in places[:2])
             given = f"{path} with {first} on {places[0]}s and {second} on {places[1]}s"
@@ -49,7 +60,7 @@ def with_centres(path: Path, dataset: Dataset, kinds: Roles) -> Dataset:
         for place in places:
             names = str(about.get(f"{place}_coordinates", "")).split()
             if not (names and {*names} <= {*dataset.variables}):
-                centres = _centres(dataset, about, place)
+                centres = _centres(dataset, about, along.get(place), place)
                 names = [f"{mesh}_{place}_{axis.lower()}" for axis in AXES]
                 names = names[: len(centres)]
                 dataset = dataset.assign(dict(zip(names, centres, strict=True)))
@@ -59,9 +70,46 @@ def with_centres(path: Path, dataset: Dataset, kinds: Roles) -> Dataset:
     return dataset
 
 
-def _is_on(values: DataArray, mesh: Hashable, place: str) -> bool:
-    """Return whether attributes of a field say that it is on a place of a mesh."""
-    return values.attrs.get("mesh") == mesh and values.attrs.get("location") == place
+def _dimensions(dataset: Dataset, about: Mapping[Any, Any]) -> dict[str, Hashable]:
+    """The dimension of the nodes, faces and edges of a mesh, as far as it has them."""
+    along = dict[str, Hashable]()
+    for place in PLACES:
+        first = str(about.get(f"{place}_coordinates", "")).split()[:1]
+        arrays = [
+            dataset.get(n) for n in (*first, about.get(f"{place}_node_connectivity"))
+        ]
+        dims = [
+            values.dims[0] for values in arrays if values is not None and values.ndim
+        ]
+        dims = [about.get(f"{place}_dimension"), *dims]
+        along |= {place: next(filter(None, dims))} if any(dims) else {}
+    return along
+
+
+def _place_of(
+    path: Path, values: DataArray, mesh: Hashable, along: Mapping[str, Hashable]
+) -> str:
+    """The place of a mesh that a field is on, "" if it is on none.
+
+    Raises:
+        UserError: The field names the mesh, but its dimensions fit no place of it, or
+            several, or another one than the attribute ``location`` says.
+    """
+    said = str(values.attrs.get("location", ""))
+    fits = [place for place, dim in along.items() if dim in values.dims]
+    if values.attrs.get("mesh", mesh) != mesh:
+        return ""
+    if said in fits or (said in PLACES and said not in along):
+        return said
+    by_dimension = fits[0] if len(fits) == 1 else ""
+    if "mesh" not in values.attrs or (by_dimension and not said):
+        return by_dimension
+    sizes = ", ".join(f"{dim} {num}" for dim, num in values.sizes.items())
+    given = f"{path} with {values.name} along {sizes}"
+    given += f" and the location {said}" if said else " and no location"
+    expected = " or ".join(f"location {place} along {d}" for place, d in along.items())
+    todo = f"correct it, or leave it out: --columns ignore={values.name}"
+    raise UserError(given, expected, todo)
 
 
 def _placed(dataset: Dataset, fields: list[Hashable], names: list[str]) -> Dataset:
@@ -82,7 +130,7 @@ def _placed(dataset: Dataset, fields: list[Hashable], names: list[str]) -> Datas
 
 
 def _centres(
-    dataset: Dataset, about: Mapping[Any, Any], place: str
+    dataset: Dataset, about: Mapping[Any, Any], along: Hashable, place: str
 ) -> list[DataArray | Variable]:
     """The mean of the nodes of each face or edge along each axis; none without any."""
     name = about.get(f"{place}_node_connectivity")
@@ -90,7 +138,6 @@ def _centres(
     if name not in dataset or not {*axes} <= {*dataset.variables}:
         return []
     corners = dataset[name].variable
-    along = about.get(f"{place}_dimension", corners.dims[0])
     corners = corners.transpose(along, ...)
     start = int(corners.attrs.get("start_index", 0))
     numbers = np.nan_to_num(corners.values.astype(float), nan=-1) - start

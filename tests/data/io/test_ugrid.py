@@ -81,6 +81,57 @@ def test_faces_on_both_sides_of_a_meridian(tmp_path):
     np.testing.assert_allclose(at[:, 0], (np.array(centres(FACES))[:, 0] + 359.5) % 360)
 
 
+def changed(path, change):
+    """The file with other attributes or values, made by ``change`` of its data set."""
+    with xarray.open_dataset(path, decode_cf=False) as stored:
+        dataset = stored.load()
+    dataset = change(dataset) or dataset
+    dataset.to_netcdf(path)
+    return path
+
+
+@pytest.mark.parametrize("lacks", [["location"], ["location", "mesh"]])
+@pytest.mark.parametrize("place", ["node", "face", "edge"])
+def test_the_dimension_tells_the_place_where_no_attribute_does(place, lacks, tmp_path):
+    path = mesh(tmp_path / "a.nc", [place])
+    expected = nfsgeo.open(path).coordinates(0)
+
+    def without(dataset):
+        for key in lacks:
+            del dataset[f"u_{place}"].attrs[key]
+
+    fields = nfsgeo.open(changed(path, without))
+    assert fields.component_names == [f"u_{place}"]
+    np.testing.assert_array_equal(fields.coordinates(0), expected)
+
+
+@pytest.mark.parametrize("said", ["node", "edge", "volume", ""])
+def test_places_that_contradict_the_dimension_are_refused(said, tmp_path, one_line):
+    path = mesh(tmp_path / "a.nc", ["face"])
+
+    def relocated(dataset):
+        other = dataset["u_face"].assign_attrs(location=said)
+        if not said:  # neither does the dimension tell it
+            del other.attrs["location"]
+            other = other.rename(face="other")
+        return dataset.assign(u=other)
+
+    text = one_line(nfsgeo.open, changed(path, relocated))
+    assert "u along" in text and "ignore=u" in text and "location face" in text
+    fields = nfsgeo.open(path, columns={"ignore": "u"})
+    assert fields.component_names == ["u_face"]
+
+
+def test_other_numbers_of_values_than_places_are_refused(tmp_path, one_line):
+    def longer(dataset):
+        values = np.ones((4, 5)), {"mesh": "mesh", "location": "face"}
+        return dataset.assign(u=(("time", "five"), *values))
+
+    path = changed(mesh(tmp_path / "a.nc", ["face"]), longer)
+    assert "five 5" in one_line(nfsgeo.open, path)
+    assert nfsgeo.open(path, columns={"field": "u_face"}).num_points(0) == 3
+
+
 def test_fields_on_several_places_are_asked_about(tmp_path, one_line):
     path = mesh(tmp_path / "a.nc", ["node", "face", "edge"])
     assert "field=u_node or field=u_face" in one_line(nfsgeo.open, path)
