@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["from_arrays", "from_pyg", "from_xarray", "name_in_memory", "saved_path"]
 
+logger = logging.getLogger(__name__)
+
 
 def from_arrays(
     u: ArrayLike | Sequence[ArrayLike],
@@ -60,7 +63,9 @@ def from_arrays(
 
     Args:
         u: Fields, ``[N, n, T, C]``, or one ``[n, T, C]`` for each sample, NaN or masked
-            where there is no value. Trailing axes of length one may be left out.
+            where there is no value. Trailing axes of length one may be left out; a
+            warning tells how ``u`` is read if its axes may then be in another order,
+            as those of ``[N, n]`` or of ``[N, n, T]`` with equal sizes.
         pos: Points of all samples, ``[n, d]``, or one array for each sample.
         t: Time of each time step, ``[T]``, numbers or dates (``datetime64``, in UTC);
             None where there is one.
@@ -115,6 +120,7 @@ def from_arrays(
                     "swap both axes, as numpy.swapaxes(u, -3, -2) of [N, T, n, C] does"
                 )
             raise UserError(given, expected, todo)
+    _tell_order(u, points, num_times)
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
         if not isinstance(cells, Mapping) and len(cells) not in (0, num):
             given = f"cells of {len(cells)} samples"
@@ -285,6 +291,16 @@ def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:
         if unit:
             variables[name].attrs.setdefault("units", unit)
     return fields
+
+
+def _tell_order(u: Any, points: Sequence[Any], num_times: int) -> None:
+    """Tell how ``u`` is read if it lacks axes, and two that it has may be swapped."""
+    order = ("samples", "points", "time steps")[: 1 + np.ndim(u[0])]
+    other = {2: len(u), 3: num_times}.get(1 + np.ndim(u[0]), 0)
+    if other > 1 and any(len(pos) == other for pos in points):
+        text = "u with as many %s as %s is read in the order %s; give all axes, "
+        text += "[samples, points, time steps, components], where that is right"
+        logger.warning(text, *order[-2:], ", ".join(order))
 
 
 def _by_sample(values: Any, role: str, ndim: int) -> list[np.ndarray]:

@@ -100,6 +100,8 @@ def _letters(
 ) -> tuple[str, str]:
     """A letter for each axis of ``u``, and those of the format; ask if they are open.
 
+    An array with all axes has them in the order of the format if its sizes allow that.
+
     Args:
         path: The file.
         arrays: Its arrays by name.
@@ -108,7 +110,7 @@ def _letters(
 
     Raises:
         UserError: It has not the axes of the format, or time steps may be its first
-            axis, because its last ones are left out.
+            axis, or may be swapped with points, because its last ones are left out.
     """
     shape, cloud = np.shape(arrays["u"]), "coords" in arrays
     space = "p" if cloud else "".join(axis for axis in SPACE if axis in arrays)
@@ -127,9 +129,10 @@ def _letters(
     layout = "nptc" if cloud else f"nt{space}c"
     usual = layout[: max(2, len(shape))] if cloud else layout
     one_sample = "tpc"[: len(shape)] if cloud and shape[0] > 1 else ""
-    if fits(usual) and (of_samples or not fits(one_sample)):
+    swapped = "ntp" if usual == "npt" else ""  # all four axes are in the usual order
+    if fits(usual) and (of_samples or not fits(one_sample)) and not fits(swapped):
         return usual, layout
-    found = [*filter(fits, map("".join, permutations(f"nt{space}c", len(shape))))]
+    found = [*filter(fits, map("".join, permutations(layout, len(shape))))]
     if len(found) == 1 and (not of_samples or "n" in found[0]):
         return found[0], layout
     odd = {r: ("n" in r[1:], "c" in r[:-1], space not in r) for r in found}

@@ -50,6 +50,27 @@ def test_a_file_holds_what_the_arrays_do(data):
             np.testing.assert_array_equal(file.read_static(sample), a[sample])
 
 
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_line_tells_the_order_of_axes_that_may_be_swapped(data, caplog):
+    """All axes, or different sizes, are read as they are without a line."""
+    sizes = data.draw(st.tuples(*[st.integers(2, 3)] * 3))
+    num, points, times = sizes
+    axes = data.draw(st.integers(2, 4))
+    times = times if axes > 2 else 1
+    u = np.random.default_rng(0).random((num, points, times))
+    t = np.arange(times) if axes > 2 else None
+    caplog.clear()
+    fields = nfsgeo.from_arrays(
+        {2: u[..., 0], 3: u, 4: u[..., None]}[axes], np.eye(points)[:, :3], t
+    )
+    swapped = {2: num, 3: times}.get(axes) == points
+    assert ("in the order samples, points" in caplog.text) == swapped
+    for sample in range(num):
+        read = fields.read(sample, slice(None))[..., 0]
+        np.testing.assert_array_equal(read, u[sample])
+
+
 def test_the_same_content_is_cached_once():
     u, pos = np.random.default_rng(0).normal(size=(3, 8, 2)), np.random.rand(8, 2)
     first = saved_path(nfsgeo.from_arrays(u, pos, [0.0, 1.0]))

@@ -104,6 +104,7 @@ def test_arrays_that_do_not_fit_are_refused(arrays, tmp_path, one_line):
 
 
 CLOUD, LINE = {"coords": POS}, {"x": np.arange(7.0)}
+SQUARE, SEVEN = RNG.random((4, 7, 7, 2)), np.arange(7.0)  # as many points as times
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,10 @@ CLOUD, LINE = {"coords": POS}, {"x": np.arange(7.0)}
         (CLOUD | {"u": U[:, :, 0], "names": ["p", "q"]}, ["npc", "tpc"]),
         (CLOUD | {"u": U[:3, :, :, 0], "t": T}, ["npt", "tpc"]),
         (CLOUD | {"u": U.swapaxes(1, 2)[..., 0], "t": T}, ["ntp"]),
+        (CLOUD | {"u": SQUARE[0, ..., 0], "t": SEVEN}, ["pt", "tp"]),
+        (CLOUD | {"u": SQUARE[..., 0], "t": SEVEN}, ["npt", "ntp"]),
+        (CLOUD | {"u": SQUARE[..., 0], "t": SEVEN, "a": SQUARE[:, 0]}, ["npt", "ntp"]),
+        (LINE | {"u": SQUARE[..., 0], "t": SEVEN}, ["ntx", "nxt"]),
         (LINE | {"u": U[:, :, 0, 0]}, ["nx", "tx"]),
         (LINE | {"u": U[:, :, 0]}, ["nxt", "nxc", "txc"]),
     ],
@@ -130,6 +135,7 @@ def test_axes_that_are_not_told_are_asked_about(arrays, answers, tmp_path, one_l
             columns = {"field": f"u:{letters}", "points": "coords"}
         sizes = dict(zip(letters, u.shape, strict=True))
         times = np.arange(sizes.get("t", 0)) if "t" in letters else None
+        columns |= {"time": "t"} if "t" in arrays else {}
         fields = nfsgeo.open(path, columns=columns, times=times)
         assert fields.num_samples == sizes.get("n", 1)
         assert len(fields.times) == sizes.get("t", 1)
@@ -145,6 +151,7 @@ def test_axes_that_are_not_told_are_asked_about(arrays, answers, tmp_path, one_l
         (CLOUD | {"u": U[:1, :, 0, 0]}, 1, 1),
         (CLOUD | {"u": U[:, :, :, 0], "t": T}, 4, 3),
         (CLOUD | {"u": U[:3], "t": T}, 3, 3),
+        (CLOUD | {"u": SQUARE, "t": SEVEN}, 4, 7),
     ],
 )
 def test_axes_that_other_arrays_tell(arrays, samples, times, tmp_path):
