@@ -1,8 +1,10 @@
 """Missing values and what is no real number are refused, with their count."""
 
+import re
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
+import pandas
 import pytest
 
 from nfsgeo.data.checks import as_real
@@ -60,8 +62,16 @@ def test_dates_become_seconds_whatever_their_unit(unit, one_line):
 )
 def test_numbers_that_may_be_dates(times, asks):
     if asks:
-        with pytest.raises(UserError, match="a number or the date 20"):
+        with pytest.raises(UserError, match="a number or the date 20") as error:
             check_no_dates(np.array(times), "t")
+        call = re.search(r"pandas\..*\)", str(error.value))[0]
+        names = {"pandas": pandas, "numpy": np, "times": times}
+        dates = as_times(eval(call, names), "t")  # as a user would follow it
+        day = re.search(r"the date (\S+),?:", str(error.value))[1]
+        first = np.datetime64(day, "s").astype(float)
+        assert first <= dates[0] < first + 86400 and (np.diff(dates) > 0).all()
+        if share := times[0] % 1:
+            assert dates[0] == first + share * 86400
     else:
         check_no_dates(np.array(times), "t")
 

@@ -41,7 +41,7 @@ from nfsgeo.data.io.table_heads import (
     is_number,
 )
 from nfsgeo.data.io.table_marks import without_marks
-from nfsgeo.data.io.table_texts import HINTS, ISO, NAMED_ZONE, OFFSET, with_z
+from nfsgeo.data.io.table_texts import ISO, NAMED_ZONE, OFFSET, advice, with_z
 from nfsgeo.errors import UserError, require
 
 __all__ = ["NoNumbers", "frame_of", "is_table", "values_of"]
@@ -245,9 +245,8 @@ def values_of(
     row = int(np.flatnonzero(odd[codes])[0])
     cell, name = cells[codes[row]], str(column.name)
     given = f"{path} with {cell!r} in column {name}, row {row + 1} under the names"
-    forms = (todo for form, todo in HINTS.items() if re.fullmatch(form, cell))
     by_pandas = (_by_pandas(path, **{how: ","}) for how in ("thousands", "decimal"))
-    todo = next(forms, "correct it").format(name, *by_pandas)
+    todo = advice(name, cell, cells[odd], *by_pandas)
     if not gaps:
         num = int(odd[codes].sum())
         remove = f"remove the row{f', and {num - 1} others such' * (num > 1)}"

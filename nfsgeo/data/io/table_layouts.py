@@ -26,7 +26,7 @@ from nfsgeo.data.conventions import (
 )
 from nfsgeo.data.io.frames import frame_of, values_of
 from nfsgeo.data.io.roles import ask, chosen, likely_columns
-from nfsgeo.data.io.table_texts import OFFSET
+from nfsgeo.data.io.table_texts import OFFSET, add_century
 from nfsgeo.errors import UserError
 
 __all__ = ["calendar", "joined", "point_table", "with_places", "with_quantities"]
@@ -182,7 +182,7 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
         parts = {units[n]: values_of(path, frame[n]) for n in first}
         if (parts["year"] < 1000).any():
             expected = "years of four digits"
-            todo = "add the century, as by table[NAME] += 1900 in pandas"
+            todo = add_century(calendar(names)["year"], parts["year"])
             parts["year"] = np.where(parts["year"] < 1000, np.nan, parts["year"])
         at = pandas.to_datetime(
             pandas.DataFrame({"month": 1, "day": 1} | parts), errors="coerce"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas
+from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
 
-__all__ = ["HINTS", "ISO", "NAMED_ZONE", "OFFSET", "has_zone", "with_z"]
+__all__ = ["ISO", "NAMED_ZONE", "OFFSET", "add_century", "advice", "has_zone", "with_z"]
 
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 NAMED_ZONE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d.*\d ?[A-Za-z]{2,5}")  # such as CET
@@ -19,16 +22,60 @@ ZONE = re.compile(
     "[A-Z]{2,4}T(?<!GMT)|(UTC|GMT)? *[+−-] *\\d{1,2}(:?\\d\\d)?|MES?Z|"
     "[Ll]ocal([ _-].*)?|[A-Z][a-z]+/[A-Z]\\w+"
 )
+CLOCKS = ("", *(f"{s}{c}" for s in " T" for c in ("%H:%M", "%H:%M:%S", "%I:%M %p")))
 HINTS = {  # todo for cells of a kind
     r"(?s).*\n.*": "remove the quote that opens in this row",
     r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
     "they are decimal commas, decimal=',' in place of thousands=','",
     r"[+-]?(0|[1-9]\d*),\d+": "decimal commas: write it by {2}",
-    r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}.*": "write it by pandas.to_datetime(table"
+    r"\d{1,2}[./-]\d{1,2}[./-]\d{4}.*": "write it by pandas.to_datetime(table"
     "[{0!r}], dayfirst=True), or dayfirst=False where the month is first",
+    r"\d{1,2}([./-])\d{1,2}\1\d\d(\D.*)?": "write it by pandas.to_datetime(table"
+    "[{0!r}], format={3})",
     NAMED_ZONE.pattern: "write the offset of the zone from UTC, such as +01:00, or Z",
     r".*T?24:00(:00)?Z?": "24:00 is 00:00 of the day after: write it so",
 }
+
+
+def add_century(name: str, years: NDArray[Any]) -> str:
+    """The advice for a column of years, some of which have two digits."""
+    column, late = f"table[{name!r}]", years[years < 1000] >= 70  # as Python's %y
+    century = "1900" if late.all() else "2000"
+    if late.any() and not late.all():
+        century = f"numpy.where({column} < 70, 2000, 1900)"
+    if (years >= 1000).any():
+        century = f"numpy.where({column} < 1000, {century}, 0)"
+    return f"add the century, as by {column} += {century} in pandas"
+
+
+def advice(name: str, cell: str, cells: Iterable[str], *by_pandas: str) -> str:
+    """What to do about the text in a cell of a column.
+
+    Args:
+        name: The column.
+        cell: The text.
+        cells: All such texts of the column.
+        by_pandas: Calls of pandas that read thousands, and decimal commas.
+    """
+    forms = (todo for form, todo in HINTS.items() if re.fullmatch(form, cell))
+    formats = _formats(cell, cells)
+    return next(forms, "correct it").format(name, *by_pandas, formats)
+
+
+def _formats(cell: str, cells: Iterable[str]) -> str:
+    """The formats of dates with years of two digits such as a cell that fit others."""
+    if not (between := re.match(r"\d+([./-])", cell)):
+        return ""
+    orders = ("%d{0}%m{0}%y", "%m{0}%d{0}%y", "%y{0}%m{0}%d")
+    forms = [
+        f"{order.format(between[1])}{clock}" for clock in CLOCKS for order in orders
+    ]
+    dates = pandas.Series([cell, *(c for c in cells if re.match(r"\d+[./-]", c))])
+    read = {
+        form: pandas.to_datetime(dates, format=form, errors="coerce") for form in forms
+    }
+    fits = [repr(form) for form, at in read.items() if at.notna().all()]
+    return " or ".join(fits) or "..., and write all of them alike"
 
 
 def with_z(cell: str) -> str:

@@ -1,14 +1,19 @@
 """Times of tables: in several columns, of forecasts, local and in zones."""
 
+import re
 import shlex
+from datetime import datetime
 
 import click
 import numpy as np
 import pandas
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_tables import P, answer, lines
 
 import nfsgeo
+from nfsgeo.data.times import as_times
 from nfsgeo.errors import UserError
 from nfsgeo_cli.terminal import COLUMNS
 
@@ -37,6 +42,52 @@ def test_the_time_in_several_columns(head, cells, told, step, tmp_path, one_line
     fields = nfsgeo.open(tmp_path / "a.csv", columns=told)
     assert np.diff(fields.times).tolist() == [step] * 2
     assert fields.component_names == ["u"]
+
+
+CLOCKS = ["", " %H:%M", "T%H:%M:%S"]
+
+
+@settings(max_examples=30)
+@given(
+    start=st.datetimes(datetime(1970, 1, 1), datetime(2060, 1, 1)),
+    order=st.sampled_from(["%d.%m.%y", "%m/%d/%y", "%y-%m-%d"]),
+    clock=st.sampled_from(CLOCKS),
+)
+def test_advice_for_dates_of_two_digit_years_can_be_followed(
+    start, order, clock, tmp_path, one_line
+):
+    """One of the calls that it names gives the dates, and is the right one."""
+    days = pandas.date_range(start.date(), periods=3, freq="D")
+    rows = "".join(
+        f"{day.strftime(order + clock)},0,{k}\n" for k, day in enumerate(days)
+    )
+    (tmp_path / "a.csv").write_text(f"date,x,u\n{rows}")
+    message = one_line(nfsgeo.open, tmp_path / "a.csv")
+    formats = re.findall(r"'(%[^']+)'", message)
+    assert order + clock in formats
+    table = pandas.read_csv(tmp_path / "a.csv")
+    table["date"] = pandas.to_datetime(table["date"], format=order + clock)
+    table.to_csv(tmp_path / "b.csv", index=False)
+    times = nfsgeo.open(tmp_path / "b.csv").times
+    assert times.tolist() == as_times(days.to_numpy(), "t").tolist()
+    for form in {*formats} - {order + clock}:  # which fit the dates as well
+        pandas.to_datetime([d.strftime(order + clock) for d in days], format=form)
+
+
+@pytest.mark.parametrize("years", [(26, 26), (97, 98), (99, 0), (2001, 2), (126, 126)])
+def test_advice_for_columns_of_short_years_can_be_followed(years, tmp_path, one_line):
+    path, answers = tmp_path / "a.csv", {"time": "YY+MM+DD"}
+    rows = "".join(f"{year},{k + 1},1,0,{k}\n" for k, year in enumerate(years))
+    path.write_text(f"YY,MM,DD,x,u\n{rows}")
+    message = one_line(nfsgeo.open, path, columns=answers)
+    call = re.search(r"table\['YY'\] \+= .*(?= in pandas)", message)[0]
+    table = pandas.read_csv(path)
+    exec(call, {"numpy": np, "table": table})  # as a user would follow it
+    table.to_csv(path, index=False)
+    times = nfsgeo.open(path, columns=answers).times
+    read = times.astype("M8[s]").astype("M8[Y]").astype(int) + 1970
+    expected = [1900 + y if 70 <= y < 1000 else y + 2000 * (y < 70) for y in years]
+    assert sorted(read) == sorted(expected)
 
 
 def test_numbers_of_rows_are_no_field(tmp_path, caplog):
