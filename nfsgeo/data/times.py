@@ -120,8 +120,8 @@ def check_no_dates(times: Doubles, what: str) -> None:
             continue
         given = f"{what} with {texts[0]}, a number or the date {parsed[0]:%Y-%m-%d}"
         expected = "dates such as 2026-01-31, or times that are none"
-        texts = f"[f'{{int(t):0{len(texts[0])}d}}' for t in times]"
-        todo = f"give them as dates, as by pandas.to_datetime({texts}, format={form!r})"
+        call = f"[f'{{int(t):0{len(texts[0])}d}}' for t in times], format={form!r}"
+        todo = f"give them as dates, as by pandas.to_datetime({call})"
         if (times != np.floor(times)).any():
             todo += " + pandas.to_timedelta(numpy.mod(times, 1), unit='D')"
         raise UserError(given, expected, todo)

@@ -26,6 +26,7 @@ from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.io.matlab_files import (
     BLOCK_BYTES,
     Reversed,
+    first_bytes,
     headers_of,
     holds_numbers,
     is_matlab,
@@ -127,7 +128,7 @@ def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 def _loaded(path: Path) -> dict[str, NDArray[Any]]:
     """Arrays of numpy, or of a dictionary that PyTorch or pickle saved."""
-    head = _head(path)
+    head = first_bytes(path)
     if head.startswith(NUMPY):
         return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}
     if zipfile.is_zipfile(path):
@@ -361,8 +362,3 @@ class _Whole:
 
 def _dims(num: int) -> list[str]:
     return [str(i) for i in range(num)]
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(16)

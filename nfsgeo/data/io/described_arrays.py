@@ -109,9 +109,11 @@ def fit_arrays(path: Path, columns: Columns) -> bool:
     named = [text for text in np.ravel(columns.get(FIELD, [])) if ":" in text]
     try:
         stored = arrays_of(path, numbers=True) if named else {}
-        return bool([_part(path, stored, FIELD, text) for text in named])
-    except Exception:  # of another file, whatever breaks in it
+    except ValueError:  # another object than a dictionary of arrays
         return False
+    with suppress(UserError):  # of an array that is not there, or has other axes
+        return bool([_part(path, stored, FIELD, text) for text in named])
+    return False
 
 
 def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _Part:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,14 @@ from nfsgeo.data.lazy import Key
 from nfsgeo.data.other_files import check_size
 from nfsgeo.errors import UserError
 
-__all__ = ["BLOCK_BYTES", "Reversed", "headers_of", "holds_numbers", "is_matlab"]
+__all__ = [
+    "BLOCK_BYTES",
+    "Reversed",
+    "first_bytes",
+    "headers_of",
+    "holds_numbers",
+    "is_matlab",
+]
 __all__ += ["is_matlab_5", "no_numbers", "struct_arrays"]
 
 Header = tuple[tuple[int, ...], np.dtype[Any]]
@@ -41,17 +49,18 @@ OTHERS = {  # what holds no numbers, and how numbers are made of it in MATLAB
 
 def is_matlab(path: Path) -> bool:
     """Return whether a file is one of MATLAB 5 or 7.3."""
-    return _begins(path, b"MATLAB ")
+    return first_bytes(path).startswith(b"MATLAB ")
 
 
 def is_matlab_5(path: Path) -> bool:
     """Return whether a file is one of MATLAB 5, which has no HDF5 in it."""
-    return _begins(path, b"MATLAB 5")
+    return first_bytes(path).startswith(b"MATLAB 5")
 
 
-def _begins(path: Path, text: bytes) -> bool:
+def first_bytes(path: Path) -> bytes:
+    """The first 16 bytes of a file, which tell its format."""
     with path.open("rb") as stream:
-        return stream.read(len(text)) == text
+        return stream.read(16)
 
 
 def headers_of(path: Path) -> dict[str, Header]:
@@ -65,26 +74,36 @@ def headers_of(path: Path) -> dict[str, Header]:
 def struct_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Arrays of numbers in structs of MATLAB 5, by names such as ``data.u``.
 
-    They are read, since their shapes cannot be told without.
+    They are read, since their shapes cannot be told without, and must not be changed.
     """
-    return {name: v for name, v in _members(path) if _class_of(v) in NUMBERS}
+    members = _members(path).items()
+    return {name: v for name, v in members if _class_of(v) in NUMBERS}
 
 
-def _members(path: Path) -> Iterator[tuple[str, Any]]:
+def _members(path: Path) -> dict[str, Any]:
     """The fields of all structs in a file of MATLAB 5, and those of structs in them."""
+    about = path.stat()
+    return _read_members(path, about.st_ino, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(1)  # an opening asks for them several times
+def _read_members(path: Path, *version: int) -> dict[str, Any]:
     names = [name for name, _, kind in whosmat(path) if kind == "struct"]
-    if names:
-        check_size(path, _content_bytes(path))
-        loaded = loadmat(path, variable_names=names)
-        for name in names:
-            yield from _fields(name, loaded[name])
+    if not names:
+        return {}
+    check_size(path, _content_bytes(path))
+    loaded = loadmat(path, variable_names=names)
+    return dict(item for name in names for item in _fields(name, loaded[name]))
 
 
 def _fields(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if _class_of(value) == "struct" and value.size == 1:
+    kind = _class_of(value)
+    if kind == "struct" and value.size == 1:
         for field in value.dtype.names:
             yield from _fields(f"{name}.{field}", value[field].item())
     else:
+        if kind in NUMBERS:
+            value.flags.writeable = False
         yield name, value
 
 
@@ -152,7 +171,7 @@ def _classes(path: Path) -> dict[str, str]:
     """The class of each variable, and of each field of a struct, by its name."""
     if is_matlab_5(path):
         told = {name: kind for name, _, kind in whosmat(path) if kind != "struct"}
-        return told | {name: _class_of(value) for name, value in _members(path)}
+        return told | {name: _class_of(value) for name, value in _members(path).items()}
     classes = dict[str, str]()
 
     def add(name: str, item: Any) -> None:

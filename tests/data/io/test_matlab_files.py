@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+import torch
 
 import nfsgeo
 from nfsgeo.data.io import ARRAYS, FileProbe
+from nfsgeo.data.io.described_arrays import fit_arrays
 
 N, P, T = 4, 5, 3
 U = np.random.default_rng(0).random((N, P, T))
@@ -84,6 +86,38 @@ def test_fields_of_structs_are_found_by_dotted_names(save, tmp_path, one_line):
         np.testing.assert_array_equal(found[..., 1], 2 * found[..., 0])
     columns = COLUMNS | {"field": "data.about.title:np"}
     assert "data.about.title (text)" in one_line(nfsgeo.open, path, columns=columns)
+
+
+def test_structs_are_read_once_and_again_when_the_file_changes(tmp_path, one_line):
+    save_packed(path := tmp_path / "a.mat", {"data": INSIDE})
+    calls, load = [], scipy.io.loadmat
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "nfsgeo.data.io.matlab_files.loadmat",
+            lambda *a, **k: calls.append(a) or load(*a, **k),
+        )
+        other = COLUMNS | {"field": "data.v:npt"}
+        assert fit_arrays(path, COLUMNS) and not fit_arrays(path, other)
+        first = nfsgeo.open(path, columns=COLUMNS)
+        assert "data.v" in one_line(nfsgeo.open, path, columns=other)
+    assert len(calls) == 1
+    values = first.read(0, slice(None))
+    values[:] = 0  # of a copy
+    again = nfsgeo.open(path, columns=COLUMNS)
+    np.testing.assert_array_equal(again.read(0, slice(None))[..., 0], U[0])
+    save_packed(path, {"data": INSIDE | {"u": 2 * U}})
+    changed = nfsgeo.open(path, columns=COLUMNS)
+    np.testing.assert_array_equal(changed.read(0, slice(None))[..., 0], 2 * U[0])
+
+
+def test_arrays_fit_where_a_file_has_them_with_these_axes(tmp_path):
+    save_packed(path := tmp_path / "a.mat", {"data": INSIDE, "v": U})
+    for field in ("data.u:npt", "v:npt"):
+        assert fit_arrays(path, {"field": field})
+    for field in ("data.w:npt", "v:np", "v:nnt", "v", "data.about.title:n"):
+        assert not fit_arrays(path, {"field": field})
+    torch.save([torch.zeros(3)], other := tmp_path / "a.pt")
+    assert not fit_arrays(other, {"field": "v:npt"})
 
 
 @SAVES
