@@ -41,7 +41,7 @@ from nfsgeo.data.io.cf_times import times_of, times_of_text
 from nfsgeo.data.io.flags import flag_attrs, quantities
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import to_fields
-from nfsgeo.data.io.own_files import own_fields
+from nfsgeo.data.io.own_files import own_fields, structure_attrs
 from nfsgeo.data.io.roles import Columns, chosen, mark_longitude
 from nfsgeo.data.io.ugrid import with_centres
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
@@ -93,8 +93,9 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     names = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
     kinds, user_roles = chosen(path, names, columns)
     if "nfsgeo_layout" in dataset.attrs:
-        for added in dataset.data_vars.values():
+        for name, added in dataset.data_vars.items():
             role = FIELD if "time" in added.dims else STATIC
+            role = structure_attrs(str(name)).get("role", role)
             added.attrs.setdefault("role", role)
         return own_fields(path, dataset)
     dataset = dataset.reset_coords([n for n in kinds if n in dataset.coords])

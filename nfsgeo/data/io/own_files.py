@@ -15,14 +15,21 @@ import h5py
 import numpy as np
 import xarray
 
-from nfsgeo.data.conventions import FILE_LAYOUT, SPACE, TIME_ZONE, is_large
+from nfsgeo.data.conventions import (
+    EDGE_WEIGHT,
+    EDGES,
+    FILE_LAYOUT,
+    SPACE,
+    TIME_ZONE,
+    is_large,
+)
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
 from nfsgeo.data.splits import part_of
 from nfsgeo.data.times import EPOCH, time_variable
 from nfsgeo.errors import UserError
 
-__all__ = ["is_own", "own_fields", "read_own"]
+__all__ = ["is_own", "own_fields", "read_own", "structure_attrs"]
 
 PACKED = {"scale_factor", "add_offset"}  # how xarray has unpacked values
 
@@ -73,12 +80,30 @@ def read_own(path: Path) -> Fields:
         return replace(own_fields(path, dataset.assign(lazy)), reopens=True)
 
 
+def structure_attrs(name: str) -> dict[str, str]:
+    """Attributes of a variable of mesh, graph or domain, which its name tells.
+
+    Other programs than nfsgeo need not write them.
+    """
+    first, _, kind = name.removeprefix("row_size").partition("_")
+    if name.startswith("row_size") and not first:
+        along = {"": "obs", "edge": "edge"}.get(kind, f"cell_{kind}")
+        return {"role": "rows", "sample_dimension": along}
+    roles = {EDGES: "edges", EDGE_WEIGHT: "edges", "region": "facets"}
+    role = "cells" if name.startswith("cells_") else roles.get(name, "")
+    return {"role": role} if role else {}
+
+
 def own_fields(path: Path, dataset: xarray.Dataset) -> Fields:
     """The fields of a data set of nfsgeo's own layout, as xarray opens it."""
     variables = {
         name: variable.astype(str) if variable.dtype.kind in "OSU" else variable
         for name, variable in dataset.variables.items()
     }
+    for name, variable in variables.items():
+        about = structure_attrs(str(name))
+        if about and variable.attrs.get("role", about["role"]) == about["role"]:
+            variable.attrs = about | variable.attrs
     if "part" in variables:
         variables["part"] = part_of(variables["part"], path)
     if "time" in variables:

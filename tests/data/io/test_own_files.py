@@ -1,6 +1,8 @@
 """nfsgeo's own file gives back what was written, or says in a line what is wrong."""
 
+import re
 import shutil
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -40,6 +42,169 @@ def test_every_layout_comes_back(any_fields, contents, tmp_path, data):
     assert contents(once) == expected
     with nfsgeo.data.open(again) as found:
         assert sorted(found.forcing_names) == ["sun", "u1"]
+
+
+RNG = np.random.default_rng(0)
+DOCS = Path(__file__).parents[3] / "docs" / "formats.md"
+LAYOUT = int(re.search(r"`nfsgeo_layout` of the file, (\d+)", DOCS.read_text())[1])
+AT = {"point": 5, "obs": 7, "sample": 3, "time": 4, "x": 6, "y": 2}
+
+
+def of(dims, role="field", **about):
+    return (dims, RNG.random([AT[dim] for dim in dims]), {"role": role, **about})
+
+
+def corners(*rows):
+    return np.array(rows, "i4")
+
+
+TIME = {"time": ("time", np.arange(4.0))}
+CLOUD = (
+    TIME | {a: ("point", RNG.random(5)) for a in "xy"} | {"u": of(["time", "point"])}
+)
+GRID = TIME | {a: (a, np.arange(float(AT[a]))) for a in "xy"}
+GRID |= {"u": of(["sample", "time", "x", "y"])}
+RAGGED = TIME | {a: ("obs", RNG.random(7)) for a in "xy"} | {"u": of(["time", "obs"])}
+RAGGED |= {"row_size": ("sample", [2, 3, 2])}
+PAIRS = ("edge", "end"), corners([0, 1], [1, 0], [0, 1])
+TRIANGLES = ("cell_triangle", "corner_triangle"), corners([0, 1, 2], [1, 2, 3])
+LINES = ("cell_line", "corner_line"), corners([0, 1], [1, 2], [0, 1])
+BOX = {"lower": 0.0, "upper": 8.0, "periodic": 0}
+GLOBE = {"x": {"lower": 0.0, "upper": 360.0, "periodic": 1}}
+GLOBE["y"] = {"lower": -90.0, "upper": 90.0, "periodic": 0}
+SIDES = np.array([[5.0, 5.0], [6.0, 5.0], [5.0, 6.0]])
+FACETS = ("facet", "corner", "axis"), np.stack([SIDES, np.roll(SIDES, 1, 0)], 1)
+ROWS = [  # of the table in docs/formats.md: variables and attributes, and what is read
+    (GRID | {"part": ("sample", [2, 0, 1])}, {}, lambda f: f.split["test"] == [0]),
+    (
+        GRID | {"part": ("sample", ["train", "unused", "valid"])},
+        {},
+        lambda f: f.split["valid"] == [2],
+    ),
+    (
+        CLOUD | {"time": ("time", np.datetime64("2026-01-01") + np.arange(4))},
+        {},
+        lambda f: f.times[1] == 1767225600 + 86400,
+    ),
+    (GRID, {}, lambda f: f.shape == (6, 2) and f.num_samples == 3),
+    (CLOUD, {}, lambda f: f.shape is None and f.num_points(0) == 5),
+    (
+        TIME
+        | {
+            a: (("sample", "point"), [[0.0, 1.0, np.nan], [2.0, 3.0, 4.0]])
+            for a in "xy"
+        }
+        | {"u": (("sample", "point"), [[0, 1, np.nan], [2, 3, 4]], {"role": "field"})},
+        {},
+        lambda f: [f.num_points(n) for n in (0, 1)] == [2, 3],
+    ),
+    (
+        RAGGED,
+        {},
+        lambda f: (
+            [f.num_points(n) for n in range(3)] == [2, 3, 2]
+            and (f[1].coordinates(0) == f.coordinates(1)).all()
+            and (f[1:].read(0, slice(None)) == f.read(1, slice(None))).all()
+        ),
+    ),
+    (
+        CLOUD | {a: (*CLOUD[a], BOX) for a in "xy"},
+        {},
+        lambda f: f.domain.upper == (8.0, 8.0),
+    ),
+    (
+        CLOUD | {a: (*CLOUD[a], GLOBE[a]) for a in "xy"},
+        {"sphere": 1},
+        lambda f: f.domain.curved,
+    ),
+    (
+        CLOUD
+        | {a: (*CLOUD[a], BOX) for a in "xy"}
+        | {"region": (*FACETS, {"inside": 0})},
+        {},
+        lambda f: f.domain.region is not None,
+    ),
+    (
+        CLOUD
+        | {"f": of(["time", "point"], "known"), "re": of(["sample"], "known")}
+        | {"k": of(["point"], "static"), "u0": of(["point"], "initial condition")}
+        | {"nu": of(["sample"], "parameter")},
+        {},
+        lambda f: (
+            (f.forcing_names, f.scalar_names, f.static_names) == (["f"], ["re"], ["k"])
+            and f.names_of("parameter") == ["nu"]
+            and f.names_of("initial condition") == ["u0"]
+        ),
+    ),
+    (
+        CLOUD | {"node_type": ("point", corners(*range(5)), {"role": "static"})},
+        {},
+        lambda f: "node_type" in f.categories,
+    ),
+    (
+        CLOUD
+        | {
+            "wall": (
+                "point",
+                corners(0, 1, 1, 0, 0),
+                {
+                    "role": "static",
+                    "flag_values": corners(0, 1),
+                    "flag_meanings": "no yes",
+                },
+            )
+        },
+        {},
+        lambda f: f.categories["wall"] == {0: "no", 1: "yes"},
+    ),
+    (CLOUD | {"cells_triangle": TRIANGLES}, {}, lambda f: len(f.triangles(0)) == 2),
+    (
+        RAGGED | {"cells_line": LINES, "row_size_line": ("sample", [1, 1, 1])},
+        {},
+        lambda f: (
+            f.cells(1)["line"].tolist() == [[1, 2]]
+            and f[1].cells(0)["line"].tolist() == [[1, 2]]
+        ),
+    ),
+    (
+        CLOUD | {"edges": PAIRS, "edge_weight": ("edge", [1.0, 2.0, 3.0])},
+        {},
+        lambda f: (
+            f.graph(0)[0].tolist() == [[0, 1, 0], [1, 0, 1]]
+            and f.graph(0)[1].tolist() == [1, 2, 3]
+        ),
+    ),
+    (
+        RAGGED | {"edges": PAIRS, "row_size_edge": ("sample", [1, 1, 1])},
+        {},
+        lambda f: (
+            f.graph(1)[0].tolist() == [[1], [0]]
+            and f[1].graph(0)[0].tolist() == [[1], [0]]
+        ),
+    ),
+    (
+        CLOUD | {"u": of(["time", "point"], units="K")},
+        {},
+        lambda f: f.units["u"] == "K",
+    ),
+]
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "scipy", None])
+@pytest.mark.parametrize(("variables", "attrs", "holds"), ROWS)
+def test_files_that_xarray_writes_as_the_table_says(
+    variables, attrs, holds, engine, tmp_path
+):
+    """Rows of the table of the documentation, of files without any other attribute."""
+    dataset = xarray.Dataset(variables, attrs={"nfsgeo_layout": LAYOUT, **attrs})
+    if engine is None:
+        fields = nfsgeo.from_xarray(dataset)
+    else:
+        dataset.to_netcdf(tmp_path / "a.nc", engine=engine)
+        fields = nfsgeo.open(tmp_path / "a.nc")
+    assert holds(fields) and fields.component_names == ["u"]
+    again = nfsgeo.open(fields.write(tmp_path / "b.nc"))
+    assert holds(again)
 
 
 def test_names_of_stations_of_each_sample_come_back(tmp_path):
