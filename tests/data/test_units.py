@@ -148,6 +148,7 @@ def test_units_of_several_spellings(tmp_path):
     assert unit_of({"units": " ", "Unit": "K", "UNITS": "K"}) == "K"
     assert unit_of({"Units": "K", "unit": "degC"}) == "K or degC"
     assert unit_of({"units": 1, "long_name": "u"}) == ""
+    assert unit_of({"units": np.array([], str), "Unit": ["m", "s"]}) == ""
     axes = {"x": ("p", POINTS[:, 0], {"UNITS": "degrees_east"})}
     axes |= {"lat": ("p", POINTS[:, 1]), "w": ("t", TIMES, {"Units": SINCE})}
     dataset = xarray.Dataset({"u": (("t", "p"), np.ones((3, 6)))}, axes)

@@ -175,13 +175,13 @@ def unit_of(attrs: Mapping[Any, Any]) -> str:
     It is that of ``units``, as in CF, or else of ``unit`` or of these words in other
     capitals, all of them where they differ.
     """
-    found = {
-        n: np.ravel(as_text(v)) for n, v in attrs.items() if str(n).lower() in UNITS
-    }
-    units = {n: v[0].strip("\0 ") for n, v in found.items() if v.dtype.kind == "U"}
-    return units.get(UNITS[0]) or " or ".join(
-        dict.fromkeys(filter(None, units.values()))
-    )
+    units = dict[str, str]()
+    for name in (name for name in attrs if str(name).lower() in UNITS):
+        texts = np.ravel(as_text(attrs[name]))  # IDL and others write a list of one
+        if texts.size == 1 and isinstance(texts[0], str):
+            units[name] = texts[0].strip("\0 ")
+    several = dict.fromkeys(filter(None, units.values()))
+    return units.get(UNITS[0]) or " or ".join(several)
 
 
 def within_range(variable: Variable) -> Variable:
