@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
@@ -17,7 +17,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.version import __version__
-from nfsgeo_cli.terminal import with_own_options
+from nfsgeo_cli.terminal import options_of
 
 # The module of each verb, in the order of a workflow.
 VERBS = {
@@ -52,6 +52,7 @@ class OneLineErrors(click.Group):
                 ignored = signal.getsignal(number) is signal.SIG_IGN
                 if number != signal.SIGHUP or not ignored:  # as by nohup
                     signal.signal(number, signal.default_int_handler)
+        self.own = dict[str, str]()  # options of the command that failed
         _open_streams()
         for stream in (sys.stdout, sys.stderr):  # names may be of any bytes
             if isinstance(stream, TextIOWrapper):  # not in a notebook
@@ -62,7 +63,7 @@ class OneLineErrors(click.Group):
         except click.Abort:
             sys.exit(INTERRUPTED)
         except Exception as error:
-            message = _user_error(error)
+            message = _user_error(error, self.own)
             with suppress(OSError):
                 if message:
                     click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
@@ -75,9 +76,9 @@ class OneLineErrors(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except UserError as error:
+        except UserError:
             if command := self.get_command(ctx, str(ctx.invoked_subcommand)):
-                error.line = with_own_options(error.line, command)
+                self.own = options_of(command)
             raise
         except KeyboardInterrupt:
             with suppress(OSError):  # the terminal may be gone
@@ -136,8 +137,13 @@ def _open_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
-def _user_error(error: Exception) -> str:
-    """The message of a user error, empty for a defect."""
+def _user_error(error: Exception, own: Mapping[str, str]) -> str:
+    """The message of a user error, empty for a defect.
+
+    Args:
+        error: What the command raised.
+        own: The options of the command, see :meth:`UserError.told`.
+    """
     if isinstance(error, click.UsageError) and error.ctx is not None:
         help_text = f"; see {error.ctx.command_path} --help"
         return error.format_message().rstrip(".") + help_text
@@ -145,11 +151,9 @@ def _user_error(error: Exception) -> str:
 
     error = exhausted(error) or error
     if isinstance(error, UserError):
-        return error.line
+        return error.told(own)
     if isinstance(error, click.ClickException):
         return str(error)
-    if type(error).__name__ == "OutOfMemoryError":
-        return "out of device memory: expected it to fit; give a smaller --batch-size"
     if isinstance(error, OSError) and error.filename is not None:
         name, reason = error.filename, error.strerror
         return f"{name} ({reason}): expected a usable path; choose another"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,9 +29,6 @@ GROUPS = {
     "Where runs are carried out": {"jobs", "launcher", "slurm"},
     "General": {"device", "as_json"},
 }
-# Messages have these words before, or after, options of `nfsgeo convert`.
-SUGGESTION = re.compile(r"nfsgeo convert [^;]+? --out NAME\.nc (?=(--[a-z-]+))")
-TO_CONVERT = re.compile(r",? to nfsgeo convert$")
 BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 
 
@@ -209,21 +205,11 @@ def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def with_own_options(line: str, command: click.Command) -> str:
-    """Return a message that names options of the command that the user typed.
-
-    Messages name `nfsgeo convert`, which has the options that tell how files are read.
-
-    Args:
-        line: The message.
-        command: The command, which may have these options itself.
-    """
+def options_of(command: click.Command) -> dict[str, str]:
+    """Return the options of a command by the names of their arguments."""
     params = command.get_params(click.Context(command))
-    own = {name for param in params for name in param.opts}
-    line = SUGGESTION.sub(lambda found: "" if found[1] in own else found[0], line)
-    if "--columns" in own:
-        line = line.replace(" (or train --columns)", "")
-    return TO_CONVERT.sub("", line) if "--time-axis" in own else line
+    options = (param for param in params if isinstance(param, click.Option))
+    return {str(option.name): option.opts[0] for option in options}
 
 
 def opened(sources: Sequence[Path], options: Mapping[str, Any]) -> Fields | None:

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["TooLarge", "UserError", "check_shape", "require"]
+__all__ = ["READING", "TooLarge", "UserError", "check_shape", "option", "require"]
 
+# Options of `nfsgeo convert`, which also tells how to read files for other commands.
+READING = ("columns", "times", "at", "series", "time_axis", "sphere", "axis", "known")
+OF_EVALUATE = ("data", "part")
+
+# Control characters enclose an option that a message advises, and part its values.
+BETWEEN = "\x1f"
+ADVISED = re.compile("\x02([^\x03]*)\x03")
+PYTHON = {
+    "times": "times=[T, T, ...]",
+    "sphere": "domain=Domain.sphere()",
+    "axis": "domain=Domain(lower, upper, periodic)",
+}
 
 # This matches a whole command, or an option with its value. These words follow an
 # option in a sentence and are no values.
@@ -22,6 +36,17 @@ SAVED_NAME = r"([^/]+)-[0-9a-f]{32}\.nc"
 SAVED = re.compile(rf"(?:/[^/:;,]*)*/nfsgeo/{SAVED_NAME}")
 
 
+def option(name: str, *values: object) -> str:
+    """Return an option for a message, which says it as its reader can give it.
+
+    Args:
+        name: The argument of Python, for example ``"time_axis"``, or a setting such as
+            ``"data.known"``.
+        values: A value as the command line takes it, and further ones to choose from.
+    """
+    return f"\x02{BETWEEN.join([name, *map(str, values)])}\x03"
+
+
 class UserError(ValueError):
     """Input that cannot be used as it is.
 
@@ -32,21 +57,67 @@ class UserError(ValueError):
     Args:
         given: The value that was given, for example ``"--points 9000"``.
         expected: Values that would have been accepted.
-        todo: Advice to the user.
+        todo: Advice to the user, with options as :func:`option` returns them.
+        source: Files that are read, as words of a command.
     """
 
-    def __init__(self, given: str, expected: str, todo: str) -> None:
+    def __init__(
+        self, given: str, expected: str, todo: str, source: str = "FILE"
+    ) -> None:
         self.given, self.expected, self.todo = given, expected, todo
-        message = f"{given}: expected {expected}; {todo}"
-        self.line = " ".join(message.splitlines())  # names of files may have some
+        self.source = source
         super().__init__(self.line)
 
-    def __str__(self) -> str:
-        return OPTION.sub(_argument, SAVED.sub(r"\1", self.line))
+    @property
+    def line(self) -> str:
+        """The message as a command without any of the options says it."""
+        return self.told({})
 
-    def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str]]:
-        # Crosses process boundaries (data-loader workers) with all three parts.
-        return type(self), (self.given, self.expected, self.todo)
+    def told(self, own: Mapping[str, str]) -> str:
+        """Return the message as a command says it.
+
+        Args:
+            own: The options of the command by argument or setting. An option that it
+                lacks is said with a command that has it, `nfsgeo convert` or `train`.
+        """
+        used = set[str]()
+
+        def say(match: re.Match[str]) -> str:
+            name, *values = match[1].split(BETWEEN)
+            words, flag = "", own.get(name)
+            if flag is None:
+                flag = f"--{name.replace('_', '-')}"
+                words = f"nfsgeo {'evaluate' if name in OF_EVALUATE else 'train'} "
+                if name in READING:
+                    words = f"nfsgeo convert {self.source} --out NAME.nc "
+                if "." in name:
+                    flag, values = "--set", [f"{name}={value}" for value in values]
+                    words *= "set" not in own
+            words = "" if words in used else words
+            used.add(words)
+            several = ", or ".join(map(shlex.quote, values))
+            return words + flag + f" {several}" * bool(values)
+
+        return ADVISED.sub(say, self._whole)
+
+    def __str__(self) -> str:
+        parts = re.split(ADVISED, SAVED.sub(r"\1", self._whole))
+        for i, part in enumerate(parts):
+            name, *values = part.split(BETWEEN)
+            several = ", or ".join(_value(name, value) for value in values)
+            parts[i] = (
+                _assigned(name, several) if i % 2 else OPTION.sub(_argument, part)
+            )
+        return "".join(parts)
+
+    @property
+    def _whole(self) -> str:
+        message = f"{self.given}: expected {self.expected}; {self.todo}"
+        return " ".join(message.splitlines())  # names of files may have some
+
+    def __reduce__(self) -> tuple[type[UserError], tuple[str, ...]]:
+        # Crosses process boundaries (data-loader workers) with all parts.
+        return type(self), (self.given, self.expected, self.todo, self.source)
 
 
 def _argument(match: re.Match[str]) -> str:
@@ -54,22 +125,29 @@ def _argument(match: re.Match[str]) -> str:
     option, value = match[1], (match[2] or "").replace("'", "")
     if not option:
         return match[0]
-    name = option.replace("-", "_")
     if option == "set" and value:
         return value
-    if option == "columns" and "=" in value:
+    name = option.replace("-", "_")
+    return _assigned(name, _value(name, value))
+
+
+def _assigned(name: str, value: str) -> str:
+    return PYTHON.get(name) or (f"{name}={value}" if value else name)
+
+
+def _value(name: str, value: str) -> str:
+    """Write the value of an option as Python does."""
+    if name == "columns" and "=" in value:
         names: dict[str, list[str]] = {}
         for pair in value.split(","):
             key, _, column = pair.partition("=")
             names.setdefault(key, []).append(column)
-        value = str(
+        return str(
             {key: column if column[1:] else column[0] for key, column in names.items()}
         )
-    elif value == "none":
-        value = "None"
-    elif re.fullmatch("[a-z][a-z_-]*", value):
-        value = repr(value)
-    return f"{name}={value}" if value else name
+    if value == "none":
+        return "None"
+    return repr(value) if re.fullmatch("[a-z][a-z_-]*", value) else value
 
 
 class TooLarge(UserError):

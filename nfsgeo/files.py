@@ -38,16 +38,21 @@ FULL = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ("the disk is full", ADVICE))
 FULL |= {errno.EFBIG: ("files of limited size", "raise the limit, ulimit -f")}
 # Libraries say this where nothing is left; beside it stands the line for users.
 EXHAUSTED = {
+    "OutOfMemoryError": (
+        "out of device memory",
+        "it to fit",
+        "give smaller batches, or use --device cpu",
+    ),
     r"Too many open files|ancdata": (
         "too many open files",
         "a higher limit",
-        "raise it, as in ulimit -n 4096, or give fewer files or --workers",
+        "raise it, as in ulimit -n 4096, or give fewer files or worker processes",
     ),
     r"MemoryError|llocate memory|emory allocation|bad_alloc|not enough memory"
     r"|Unable to allocate|start new thread|failed to map segment|create a primitive": (
         "not enough memory",
         "more of it, or a higher limit, ulimit -v",
-        "give fewer points, samples or --workers, or a smaller --batch-size",
+        "give fewer points, samples or worker processes, or smaller batches",
     ),
 }
 

@@ -21,7 +21,7 @@ import xarray
 from nfsgeo.data.checks import reading
 from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.other_files import check_source
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.geometry import Domain, Region
 
 __all__ = ["check_within", "domain_of", "is_at", "is_equispaced"]
@@ -107,8 +107,8 @@ def check_within(
             raise UserError(
                 _along(path, domain, i, low[i], high[i]),
                 "points in the domain, in the units of its coordinates",
-                "correct the domain or the units, as in "
-                f"--axis {low[i]:g}:{high[i]:g}, or domain=Domain(...) in Python",
+                "correct the units or the domain, as in "
+                + option("axis", f"{low[i]:g}:{high[i]:g}"),
             )
         if axes is None:  # of a grid, points in obstacles are left out
             domain.check_region(torch.from_numpy(points), f"{path} with ")

@@ -49,7 +49,7 @@ from nfsgeo.data.layout import Layout
 from nfsgeo.data.splits import part_variable, split_in_order, split_of
 from nfsgeo.data.times import time_variable
 from nfsgeo.data.writers import writer_of
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress, silent
 
@@ -374,13 +374,14 @@ class Fields(Layout):
 
     def check_known(self) -> None:
         """Raise a UserError if a field to predict varies in time alone."""
-        along, names = {"sample", "time"}, self.component_names
-        if left := [n for n in names if along.issuperset(self.dataset[n].dims)]:
+        along, components = {"sample", "time"}, self.component_names
+        if left := [n for n in components if along.issuperset(self.dataset[n].dims)]:
+            names = ",".join(left)
             raise self._refused(
                 f"{', '.join(left)} along time alone",
                 "fields in space, or inputs that are known ahead",
-                f"say so, convert --known {','.join(left)} or train --set data.known="
-                f"[{','.join(left)}], or leave them out",
+                f"say so, {option('known', names)} or in training "
+                f"{option('data.known', f'[{names}]')}, or leave them out",
             )
 
     def __enter__(self) -> Self:

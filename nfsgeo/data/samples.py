@@ -13,7 +13,7 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.meshes.interpolation import TrigonometricInterpolation
 from nfsgeo.data.times import time_text
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["Sample", "read_sample"]
 
@@ -64,7 +64,8 @@ def read_sample(
         # Time steps at which nothing is observed are gaps everywhere.
         if gaps[:, ~gaps.all(axis=(0, 2))].any():
             expected = "a value at every grid point, to interpolate between them"
-            todo = "choose points of the file, such as --mesh random-subset"
+            todo = "choose points of the file, such as "
+            todo += option("mesh", "random-subset")
             raise UserError(f"{what} with missing values", expected, todo)
         at = TrigonometricInterpolation(file, mesh.pos)
         u, a = at(u), at(a)

@@ -25,7 +25,7 @@ from nfsgeo.data.flat_axes import with_axes_left_out
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.meshes import MeshOfFile, Observation
 from nfsgeo.data.windows import WindowDataset
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.evaluation.additions import Companion
 from nfsgeo.evaluation.horizon import known_steps, observed_steps, times_ahead
 from nfsgeo.evaluation.query_points import QueryPoints, query_points_of
@@ -102,7 +102,9 @@ class Prediction:
         if level and not any(companion.suffixes for companion in companions):
             given = f"level {level:g} of {len(ahead)} time steps without error bands"
             expected = f"a run with bands, and its {task.n_out} time steps"
-            raise UserError(given, expected, "leave it out, or train with --bands")
+            raise UserError(
+                given, expected, f"leave it out, or train, {option('bands')}"
+            )
         return cls(loaded, file, mesh, queries, observed, ahead, companions)
 
     @cached_property

@@ -16,7 +16,7 @@ from torch.utils.data import Subset
 from nfsgeo.data import Fields
 from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.meshes import Mesh
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.evaluation.additions import ADDITIONS, keeping
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
@@ -180,7 +180,7 @@ def evaluate_run(
         raise UserError(
             f"{paths.root} to calibrate",
             "a run with error bands",
-            "train it with --bands, or evaluate it if it was",
+            f"train it again, {option('bands')}, or evaluate it if it has them",
         )
     rows: list[dict[str, Any]] = []
     if factors:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.data.windows import WindowDataset
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.models import MODELS
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.source import open_source
@@ -59,7 +59,7 @@ def scoped(
         raise UserError(
             f"{file.path} without test samples, {file.num_samples} in all",
             "at least one to score",
-            "give --part all with --data FILE",
+            f"give {option('part', 'all')} with --data FILE",
         )
     if own_data:
         return used, part

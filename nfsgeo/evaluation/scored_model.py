@@ -15,7 +15,7 @@ from nfsgeo.config.errors import explained
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Observation
 from nfsgeo.data.windows import Connect, WindowDataset, batches
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.evaluation.additions import Addition, additions_of
 from nfsgeo.forecast import Forecaster, matched, rollout
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
@@ -141,7 +141,8 @@ class LoadedRun:
             raise UserError(
                 f"{file.path} without {data.test_file}, the test file of the run",
                 "both, to tell whether they are the data of the run",
-                "put it beside the other, or score all samples: --part all",
+                "put it beside the other, or score all samples: "
+                f"{option('part', 'all')}",
             )
         try:
             used = self.data(with_parts(data, file))

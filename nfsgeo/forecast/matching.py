@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import compress
 
@@ -15,7 +16,7 @@ from nfsgeo.data.conventions import Doubles, listed
 from nfsgeo.data.flat_axes import with_flat_axes
 from nfsgeo.data.io.labelled import numbered
 from nfsgeo.data.times import EPOCH, MONTHS, clock, same_steps, step_text
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.forecast.statistics import Moments, Statistics
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Task
@@ -113,8 +114,10 @@ def matched(file: Fields, task: Task) -> Fields:
         with contextlib.suppress(UserError):
             file = file.with_domain(task.domain)
     if task.graph and not file.has_graph:
-        advice = "add it: edges= or edge_index in Python, or nfsgeo convert "
-        advice += f"{file.path} --out NEW.nc --graph EDGES.csv"
+        advice = (
+            "add it: edges= or edge_index in Python, or nfsgeo convert "
+            f"{shlex.quote(str(file.path))} --out NEW.nc --graph EDGES.csv"
+        )
         wrong["no graph"] = "the graph of its points", advice
     made: list[str] = []
     if task.boundary is not None:
@@ -147,8 +150,10 @@ def matched(file: Fields, task: Task) -> Fields:
             advice = "convert the values, or correct the unit in the file"
             wrong[f"{name} in {one}"] = f"{name} in {other}", advice
     if file.domain.to_dict() != task.domain.to_dict():
-        advice = "use data on that domain, or set it by nfsgeo convert --axis, "
-        advice += "--sphere, --obstacles or --region"
+        advice = (
+            "use data on that domain, or set it by nfsgeo convert --axis, --sphere, "
+            "--obstacles or --region"
+        )
         wrong[f"the domain {_box(file.domain)}"] = _box(task.domain), advice
     if wrong:
         expected, advices = zip(*wrong.values(), strict=True)
@@ -210,7 +215,7 @@ def check_lead(task: Task, ahead: float, what: str) -> None:
         raise UserError(
             f"{what} the last time is {ahead:g} after the last input",
             f"at most {task.longest_lead:g}, the longest lead time in training",
-            "ask for earlier times, or train with a larger --n-out",
+            f"ask for earlier times, or train on more, {option('n_out', 'N')}",
         )
 
 
@@ -231,7 +236,7 @@ def check_asked(task: Task, lead_times: Sequence[float], steps: int | None) -> N
         raise UserError(
             f"{asked} with {'this model' if steps is None else 'a number of steps'}",
             "a model that was trained for lead times, and no number of steps",
-            "leave one out, or train with --set data.lead_times=true",
+            f"leave one out, or train for them, {option('data.lead_times', 'true')}",
         )
     if not len(lead_times) or not (np.diff([0.0, *lead_times]) > 0).all():
         raise UserError(asked, "positive times that increase", "change them")

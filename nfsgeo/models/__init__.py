@@ -32,7 +32,7 @@ from pydantic import BaseModel
 from torch import nn
 
 from nfsgeo.config.errors import unknown
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.geometry import Domain
 from nfsgeo.models.base import BatchLoss, Model
 from nfsgeo.models.deeponet import DeepONetU, DeepONetV
@@ -170,7 +170,8 @@ def build_model(
         raise UserError(
             f"model {name} with {problem.num_points} irregular points",
             "an equispaced grid, which this model needs",
-            "give --grid, or use a model that takes points, such as nfs",
+            f"give {option('grid', 'N')}, or use a model that takes points, "
+            "such as nfs",
         )
     return MODELS[name](problem, **dict(settings or {}))
 

@@ -183,7 +183,7 @@ class GraphOperator(RecurrentOperator):
         if graph is None and self.settings.graph == "given":
             given = f"{len(pos)} points without the edges of their graph"
             todo = "give edge_index, as in Data(x=, pos=, edge_index=, edge_weight=)"
-            todo += "; points between those of a file (--mesh off-grid) have none"
+            todo += "; points between those of a file (mesh off-grid) have none"
             raise UserError(given, "edges between them, as in training", todo)
         if graph is None or self.settings.graph == "radius":
             near = self.settings.builder(self.problem).points_to_points(pos)

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.geometry import (
     BipartiteGraph,
     Domain,
@@ -129,7 +129,8 @@ def grid_shape(pos: Tensor) -> tuple[int, ...]:
     raise UserError(
         f"{len(pos)} points that are no grid",
         "an equispaced grid, in row-major order",
-        "train with --grid, or use a model that takes points, such as nfs",
+        f"train on a grid, {option('grid', 'N')}, or use a model that takes points, "
+        "such as nfs",
     )
 
 

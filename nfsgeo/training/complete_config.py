@@ -13,7 +13,7 @@ from nfsgeo.data.io.roles import check_roles
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.forecast.transforms import BaseForecast
 from nfsgeo.models import MODELS, Model
 from nfsgeo.training.loading import paper_learning_rate
@@ -125,10 +125,11 @@ def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:
     """Refuse settings that do not fit together or to the data."""
     data, form = config.data, config.model.prediction
     if lacking := [p for p in SPLITS if not len(samples_of(data, file, p))]:
-        todo = ", or split by time: --set data.split_by=time" * bool(data.n_in)
+        by_time = f", or split by time: {option('data.split_by', 'time')}"
+        todo = by_time * bool(data.n_in)
         todo = f"use a file with more samples{todo}"
         if file.num_samples >= len(SPLITS):  # by data.split, or parts in the file
-            todo = "give each some, as by --set data.split=[0.7,0.1,0.2]"
+            todo = f"give each some, as by {option('data.split', '[0.7,0.1,0.2]')}"
         raise UserError(
             f"{file.path} with {file.num_samples} samples"
             + f", of which none are for {' and '.join(lacking)}",
@@ -157,13 +158,14 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
         check_roles(file)
     steady = len(file.times) == 1
     if steady and not (file.input_names or data.n_in or data.boundary_inputs):
-        shape = "predict from the shape of the mesh, --set data.boundary_inputs=true, "
+        shape = "predict from the shape of the mesh, "
+        shape += f"{option('data.boundary_inputs', 'true')}, "
         raise UserError(
             f"{file.path} with one time step and no static inputs",
             "inputs to predict from",
-            "name them where the files of their origin are opened, train or convert "
-            f"--columns static=NAME, {shape if file.cells(0) else ''}or give several "
-            "time steps",
+            "name them where the files of their origin are opened: "
+            f"{option('columns', 'static=NAME')}, "
+            f"{shape if file.cells(0) else ''}or give several time steps",
         )
     n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
     n_out = data.n_out or (1 if steady else TIME_STEPS)

@@ -12,7 +12,7 @@ from nfsgeo.data.boundary import types_of
 from nfsgeo.data.domains import check_within
 from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.forecast import Moments, Statistics
 from nfsgeo.progress import Progress
 from nfsgeo.training.run_data import RunData
@@ -77,7 +77,8 @@ def read_windows(
             f"{file.path} with {100 * fraction:.3g} % of the values of "
             f"{file.component_names[most]} missing in training and validation samples",
             f"at most {100 * data.max_missing:g} %",
-            "use data with fewer gaps, or allow more by --set data.max_missing",
+            "use data with fewer gaps, or allow more by "
+            f"{option('data.max_missing', 'FRACTION')}",
         )
     _check_categories(used, statistics)
     return statistics, bool(gaps.any())
@@ -173,5 +174,5 @@ def _check_time_steps(windows: WindowDataset) -> None:
             f"{span_text(here, after, file.time_unit)}",
             f"equal steps among the {len(times)} snapshots of a window",
             "choose others by data.first_step and data.time_stride, or train on "
-            "steps of any length: --set data.lead_times=true",
+            f"steps of any length: {option('data.lead_times', 'true')}",
         )

@@ -26,7 +26,7 @@ from nfsgeo.data.meshes import (
 from nfsgeo.data.splits import SPLITS, split_in_order
 from nfsgeo.data.times import clock, same_steps
 from nfsgeo.data.windows import WindowDataset
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.models import MODELS
 
 __all__ = ["RunData", "queried", "samples_of", "steps_of"]
@@ -149,7 +149,7 @@ class RunData:
             raise UserError(
                 f"{n_out} predicted time steps in the {part} part of {file.path}",
                 f"at most {most}, after {n_in} observed ones",
-                "ask for fewer (--steps), or use a longer file",
+                "ask for fewer, or use a longer file",
             )
         n_out += max(0, min(beyond, most - n_out))
         samples = self.samples(part)[:max_samples]
@@ -323,8 +323,8 @@ def steps_of(data: DataSection, file: Fields) -> dict[str, range]:
             f"{len(steps)} time steps of {file.path}, split by time"
             + f" for lack of {len(SPLITS)} samples" * few,
             f"at least {3 * least}, for windows of {least} of each part",
-            "ask for fewer time steps (--n-in, --n-out, --steps), or use a longer file"
-            + " or more samples" * few,
+            f"ask for fewer time steps, {option('n_in', 'N')} and "
+            f"{option('n_out', 'N')}, or use a longer file" + " or more samples" * few,
         )
     parts = split_in_order(len(steps))
     valid, test = (max(least, len(parts[part])) for part in ("valid", "test"))

@@ -18,7 +18,7 @@ from nfsgeo.data.io.marks import MISSING
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.data.other_files import names_others
 from nfsgeo.data.splits import published_split, split_in_order
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.progress import Progress, silent
 
 __all__ = ["check_in_place", "files_as_they_are", "open_as", "open_source"]
@@ -154,12 +154,13 @@ def check_in_place(data: DataSection, run: Path) -> None:
         raise UserError(given, "the table of its edges", "put it back")
     for path in (data.file, data.test_file):
         if path and not path.exists() and path.name != DEMONSTRATION:
-            say = "of nfsgeo train --resume, or evaluate"
-            test = " --test-file FILE" * (path == data.test_file)
+            say = option("data", "FILE")
+            if path == data.test_file:
+                say = f"nfsgeo train --resume {run} --test-file FILE"
             raise UserError(
                 f"{path}, data of the run {run}, which are not there",
                 "the data that the run was trained on",
-                f"say where they are now: --data FILE{test} {say}, or put them back",
+                f"say where they are now: {say}, or put them back",
             )
 
 
@@ -198,6 +199,6 @@ def _parts(split: tuple[float, float, float], fields: Fields) -> dict[str, Indic
         raise UserError(
             f"data.split={list(split)} with {num} samples of {fields.path}",
             "three fractions with the sum 1, or three numbers of samples that it has",
-            "for example --set data.split=[0.8,0.1,0.1]",
+            f"for example {option('data.split', '[0.8,0.1,0.1]')}",
         )
     return published_split(num, *map(int, split))

@@ -85,7 +85,7 @@ def test_messages_name_options_that_the_command_has(nfsgeo, tmp_path):
     columns = ["--columns", "field=u:tp,points=coords"]
     assert "give them: --times START" in nfsgeo("info", "a b.npz", *columns).stderr
     trained = nfsgeo("train", "--data", "a b.npz", *columns).stderr
-    assert "nfsgeo convert a b.npz --out NAME.nc --times START" in trained
+    assert "nfsgeo convert 'a b.npz' --out NAME.nc --times START" in trained
     options = ("a b.npz", "--time-axis", 2)
     assert "--time-axis of a b.npz: expected" in nfsgeo("info", *options).stderr
     torch.save(
@@ -93,6 +93,7 @@ def test_messages_name_options_that_the_command_has(nfsgeo, tmp_path):
     )
     asked = nfsgeo("info", "g.pt").stderr
     assert asked.endswith("--time-axis none, or --time-axis 1 and times in data.t\n")
-    assert "in data.t, to nfsgeo convert\n" in nfsgeo("train", "--data", "g.pt").stderr
+    converted = "nfsgeo convert g.pt --out NAME.nc --time-axis none, or --time-axis 1"
+    assert converted in nfsgeo("train", "--data", "g.pt").stderr
     wrong = nfsgeo("info", "g.pt", "--time-axis", "2").stderr
     assert "no t, --time-axis 2: expected" in wrong

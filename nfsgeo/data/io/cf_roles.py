@@ -14,7 +14,7 @@ from xarray import DataArray, Dataset
 from nfsgeo.data.conventions import LONGITUDE, SPACE, bare_name, role_of
 from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.roles import roles_of
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["LARGE", "check_dims", "coordinate_roles", "dimension", "is_coordinate"]
 __all__ += [
@@ -87,8 +87,8 @@ def coordinate_roles(
         raise UserError(
             f"{path} with {', '.join(bare)} without coordinates",
             "coordinates x[, y[, z]]",
-            "name variables that hold them, --columns x=NAME,y=NAME, or number the "
-            f"steps along dimensions, --columns {dims}",
+            f"name variables that hold them, {option('columns', 'x=NAME,y=NAME')}, or "
+            f"number the steps along dimensions, {option('columns', dims)}",
         )
     return roles_of(path, [*map(str, dataset.variables)], user_roles, roles)
 
@@ -138,7 +138,8 @@ def dimension(path: Path, dataset: Dataset, role: str, roles: Roles) -> str | No
         dims = (name,)
     if len(dims) > 1:
         given = f"{path} with {role} {name} along {' and '.join(map(str, dims))}"
-        raise UserError(given, "one dimension", f"name another, --columns {role}=NAME")
+        todo = f"name another, {option('columns', f'{role}=NAME')}"
+        raise UserError(given, "one dimension", todo)
     return str(dims[0]) if dims and dims[0] else None
 
 
@@ -179,7 +180,8 @@ def located(path: Path, values: DataArray) -> DataArray:
     here = np.where(np.isin(here, fills), np.nan, here) if fills else here
     if np.isnan(here).all():
         given = f"{path} with {values.name}, none of whose values was written"
-        todo = "write them, or name other coordinates, --columns x=NAME,y=NAME"
+        other = option("columns", "x=NAME,y=NAME")
+        todo = f"write them, or name other coordinates, {other}"
         raise UserError(given, "coordinates of the points", todo)
     placed = values.copy(data=here) if fills else values
     if str(values.attrs.get("units", "")).startswith("rad") and (
@@ -292,13 +294,15 @@ def check_dims(
         along = [name for name, values in data.items() if dim in values.dims]
         without = [name for name in moving if dim not in data[name].dims]
         if along and without:
-            choice = f"field={without[0]} or field={along[0]}, or ignore={along[0]}"
+            answers = [f"field={without[0]}", f"field={along[0]}"]
             if "field" in kinds.values():
-                choice = f"field={without[0]} or field={along[0]} alone"
+                choice = f"{option('columns', *answers)} alone"
+            else:
+                choice = option("columns", *answers, f"ignore={along[0]}")
             raise UserError(
                 f"{path} with {along[0]} along {dim}, and {without[0]} not",
                 "fields on one grid",
-                f"choose: --columns {choice}",
+                f"choose: {choice}",
             )
         if dim not in samples:
             if dim == "expver":
@@ -326,9 +330,10 @@ def check_dims(
                 raise UserError(given, "one dimension of samples", todo)
             if "field" not in kinds.values():
                 readings += [f"ignore={along[0]}"]
+            answers = [option("columns", reading) for reading in readings]
             raise UserError(
                 f"{path} with {along[0]} along {dim}, of {data[along[0]].sizes[dim]}",
                 "dimensions of samples, time and space alone",
-                f"say what it is, --columns {', or --columns '.join(readings)}, or "
-                f"choose one, dataset.isel({dim}=0)",
+                f"say what it is, {', or '.join(answers)}, or choose one, "
+                f"dataset.isel({dim}=0)",
             )

@@ -18,7 +18,7 @@ from nfsgeo.data.io.format import Format
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.matlab_files import is_matlab, no_numbers
 from nfsgeo.data.io.roles import Columns, mark_longitude
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["ARRAYS", "fit_arrays"]
 
@@ -54,7 +54,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     if not columns:
         given = f"{path} with the arrays {_listed(stored)}"
         expected = "to be told the fields, their coordinates, the domain and the times"
-        raise UserError(given, expected, _say(path))
+        raise UserError(given, expected, _say())
     lists = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
     parts = [_part(path, stored, role, name) for role in lists for name in lists[role]]
     _check_axes(path, parts)
@@ -148,7 +148,7 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
         expected = (
             f"{role}=NAME:AXES with a letter for each axis, of {', '.join(letters)}"
         )
-        raise UserError(given, expected, _say(path))
+        raise UserError(given, expected, _say())
     labelled = Variable([*axes], values, values.attrs)
     return _Part(role, name.rpartition("." if matlab else "/")[2], labelled, name)
 
@@ -179,11 +179,11 @@ def _listed(stored: Mapping[str, Variable]) -> str:
     return listed([f"{name} {list(values.shape)}" for name, values in stored.items()])
 
 
-def _say(path: Path) -> str:
+def _say() -> str:
+    answer = option("columns", "field=ARRAY:npt,points=ARRAY,time=ARRAY")
     return (
-        f"say it: nfsgeo convert {path} --out NAME.nc --columns "
-        "field=ARRAY:npt,points=ARRAY,time=ARRAY, with a letter for each axis: n "
-        "sample, t time step, p point of a cloud, c component; on a grid x, y, z in "
+        f"say it: {answer}, with a letter for each axis: n sample, "
+        " t time step, p point of a cloud, c component; on a grid x, y, z in "
         "place of p, and x=FIRST:LAST or x=ARRAY and so on in place of points"
     )
 

@@ -25,7 +25,7 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.lazy import Key, deferred, spread
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["flag_attrs", "quantities", "with_masks"]
 
@@ -266,6 +266,6 @@ def quantities(
     left_out(path, lines)
     if unread["flag"] and not any(v.dtype.kind in "biuf" for v in rest.values()):
         given = f"{path} with no fields beside flags, {unread['flag'][0]}"
-        todo = f"say it, --columns field={unread['flag'][0]}"
+        todo = f"say it: {option('columns', 'field=' + unread['flag'][0])}"
         raise UserError(given, "a field to predict, or to be told that one is", todo)
     return rest

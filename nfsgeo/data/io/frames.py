@@ -42,7 +42,7 @@ from nfsgeo.data.io.table_heads import (
 )
 from nfsgeo.data.io.table_marks import without_marks
 from nfsgeo.data.io.table_texts import ISO, NAMED_ZONE, OFFSET, advice, with_z
-from nfsgeo.errors import UserError, require
+from nfsgeo.errors import UserError, option, require
 
 __all__ = ["NoNumbers", "frame_of", "is_table", "values_of"]
 
@@ -254,13 +254,13 @@ def values_of(
             remove += ", which repeats the names"
         todo = f"{todo}, or {remove}" if todo == "correct it" else todo
         raise UserError(given, expected, todo)
-    ignored = shlex.quote(f"ignore={name}")
+    ignored = option("columns", f"ignore={name}")
     if (wrong | absent).all() and not fine.any():
-        todo += f", or say --columns {ignored}"
+        todo += f", or say {ignored}"
         raise NoNumbers(given, f"{expected}, or {ISO}", todo)
     if not re.search(r"[\d,]", cell):
-        say = shlex.quote(f"missing={cell}")
-        todo = f"say --columns {say} if it marks missing values, or {todo}"
+        say = option("columns", f"missing={cell}")
+        todo = f"say {say} if it marks missing values, or {todo}"
     raise UserError(given, expected, f"{todo}, or leave out the column, {ignored}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["ASK", "TimeAxis", "in_time"]
 
@@ -16,7 +16,6 @@ Arrays = dict[str, NDArray[Any]]
 ASK = "ask"
 TimeAxis = int | str | None
 MOVED = ("x", "y", "forcing")
-SAY = "give --time-axis {0}, or --time-axis {1}, to nfsgeo convert"
 
 
 def in_time(
@@ -57,13 +56,14 @@ def in_time(
             f"an axis of {len(arrays['pos'])} points, then one of time steps and "
         )
         expected += "one of components, which x and y share, or either; t and forcing "
-        todo = "correct the arrays, or say which axis is time: --time-axis 1, "
-        todo += "--time-axis 2, or --time-axis none"
+        axes = option("time_axis", 1, 2, "none")
+        todo = f"correct the arrays, or say which axis is time: {axes}"
         raise UserError(given, expected + "at the steps of x and then of y", todo)
     chosen, line = next(iter(readings)), ""
     if {1, 2} <= readings.keys() and x.shape[2] > 1:
         if t is None and y is None and x.shape[1] == 1 and x.shape[2] not in named:
-            raise UserError(given, "to be told which axis is time", SAY.format(2, 1))
+            say = f"say it: {option('time_axis', 2)}, or {option('time_axis', 1)}"
+            raise UserError(given, "to be told which axis is time", say)
         line = "read as (points, time steps, components); if time is last, say "
         line = f"{line}--time-axis 2, in Python time_axis=2" if t is not None else ""
     if {1, None} <= readings.keys():
@@ -78,9 +78,9 @@ def in_time(
             line = f"{line}time_axis=1" if wide else ""
         if not clear:
             expected = "to be told whether their columns are components or time steps"
-            raise UserError(
-                given, expected, SAY.format("none", "1 and times in data.t")
-            )
+            say = f"say it: {option('time_axis', 'none')}, or "
+            say += f"{option('time_axis', 1)} and times in data.t"
+            raise UserError(given, expected, say)
     return readings[chosen], line
 
 

@@ -21,7 +21,7 @@ from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.graph_times import ASK, TimeAxis, in_time
 from nfsgeo.data.io.labelled import numbered, to_fields
 from nfsgeo.data.io.roles import Columns
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -35,7 +35,6 @@ EDGES = ("edge_index", "edge_weight")
 PARTS = {f"{part}_mask" for part in ("train", "val", "valid", "test")}
 FACES = {3: "triangle", 4: "quad"}  # by the corners of a column of ``face``
 KINDS = ("samples", "time-steps")
-SERIES = "give --series {0}"
 LIST = "a list of Data with pos and x, one for each sample or time step"
 
 Arrays = dict[str, NDArray[Any]]  # the attributes of a graph by name
@@ -210,10 +209,10 @@ def _check_series(path: Path, parts: Sequence[Arrays], series: str | None) -> No
         times = {float(np.ravel(part["t"])[0]) for part in parts if "t" in part}
         fitting = len(times) < 2, len(times) != 1  # samples are at the same times
         kinds = [kind for kind, fits in zip(KINDS, fitting, strict=True) if fits]
-        raise UserError(given, expected, ", or ".join(map(SERIES.format, kinds)))
+        raise UserError(given, expected, f"say it: {option('series', *kinds)}")
     if series == "time-steps" and (timed or not shared or "y" in first):
         expected = "graphs on the same points, with x without an axis of time and no y"
-        todo = "leave y out, or " * ("y" in first) + SERIES.format("samples")
+        todo = "leave y out, or " * ("y" in first) + option("series", "samples")
         raise UserError(f"{path} as time steps", expected, todo)
 
 
@@ -234,8 +233,8 @@ def _check_alike(path: Path, parts: Sequence[Arrays], as_steps: bool) -> None:
             given = f"{path} with graph {number} that differs from the first in {names}"
             todo = "make them alike, or leave that graph out"
             if as_steps or steady:
-                other = SERIES.format("samples" if as_steps else "time-steps")
-                todo = f"{other}, if they are such"
+                other = "samples" if as_steps else "time-steps"
+                todo = f"say {option('series', other)}, if they are such"
             raise UserError(given, "the same in each", todo)
 
 
@@ -324,8 +323,8 @@ def _arrays(
         else:
             only = f"attributes {', '.join(READ)}, {NODE_TYPE}, masks of points, "
             only += "and single numbers"
-            todo = f"delete data.{key}, or call it a static input, --columns "
-            todo += f"static={key}"
+            todo = f"delete data.{key}, or call it a static input, "
+            todo += option("columns", f"static={key}")
             if key in ("batch", "ptr"):
                 todo = "give the list of graphs that it was made of, to_data_list()"
             elif not at_points:

@@ -32,7 +32,7 @@ from nfsgeo.data.io.edges import edge_variables
 from nfsgeo.data.io.labelled import cell_variables
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import EPOCH, time_texts
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["concatenated", "joined"]
 
@@ -90,7 +90,8 @@ def _joined(
     if along is None and alone and len(first.times) == 1 and len(parts) > 1:
         given = f"{num}, of one time step each on the same points"
         expected = "to be told whether they are samples or time steps of one sample"
-        raise UserError(given, expected, "give --series samples or --series time-steps")
+        todo = f"say it: {option('series', 'samples', 'time-steps')}"
+        raise UserError(given, expected, todo)
     if along == "time-steps":
         if not alone:
             one, todo = "one sample a file, all on one mesh", "join them as samples"
@@ -98,7 +99,8 @@ def _joined(
                 todo = "convert those of each simulation by themselves and join the "
                 todo += "results; where meshes move, interpolate them to fixed points, "
                 todo += "as the filter Resample With Dataset of ParaView does, or open "
-                todo += "a file of each step as a sample, --series samples"
+                todo += "a file of each step as a sample, "
+                todo += option("series", "samples")
             raise UserError(f"{num} as time steps", one, todo)
         dataset = _by_time(parts)
     else:
@@ -203,7 +205,7 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
     for part in parts:
         if not _same(part.times, parts[0].times):
             given = f"{part.path} with other times than {parts[0].path}"
-            todo = "give --series time-steps if they are of one sample"
+            todo = f"say {option('series', 'time-steps')} if they are of one sample"
             raise UserError(given, "samples with the same times", todo)
     datasets = rows = [part.dataset for part in parts]
     cells: Any = [parts[0].cells()]

@@ -19,7 +19,7 @@ from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.labelled import numbered, plain_name, to_fields
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.io.vtk_files import Mesh
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["fields_of_mesh", "warn_once"]
 
@@ -73,7 +73,7 @@ def fields_of_mesh(
     inside = [name for name in mesh.at_cells if name not in hidden | {VALID, GHOST}]
     if at is None and names and inside:
         both = f"{', '.join(names)} at the points and {', '.join(inside)} at the cells"
-        todo = f"say it: nfsgeo convert {path} --out NAME.nc --at points, or --at cells"
+        todo = f"say it: {option('at', 'points')}, or {option('at', 'cells')}"
         raise UserError(f"{path} with {both}", "to be told which are the fields", todo)
     cells: dict[str, Any] = {}
     points, arrays, axes = mesh.points, mesh.at_points, mesh.axes

@@ -25,7 +25,7 @@ from nfsgeo.data.io.meshio_files import read_meshio
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.io.vtk_files import Mesh, read_vtk
 from nfsgeo.data.other_files import beside, check_hdf5
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 SETS = ("UnstructuredGrid", "PolyData", "StructuredGrid", "RectilinearGrid")
 KINDS = dict.fromkeys((*SETS, "ImageData"), "xml")  # of <VTKFile type="...">
@@ -207,10 +207,9 @@ def _merged(path: Path, parts: Mapping[str, Mesh], at: str | None) -> Mesh:
             values, values[single], equal_nan=values.dtype.kind == "f"
         ):
             given = f"{path} with {name} that differs between blocks at a common point"
-            more = ", or choose the fields at the cells, --at cells" * bool(
-                first.at_cells
-            )
-            raise UserError(given, "one value at each point", todo + more)
+            if first.at_cells:
+                todo += f", or choose the fields at the cells, {option('at', 'cells')}"
+            raise UserError(given, "one value at each point", todo)
         at_points[name] = values[unique]
     twice = [
         part.at_cells.get(GHOST, np.zeros(len(part.centres), int)) for part in meshes

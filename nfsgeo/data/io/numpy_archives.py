@@ -149,7 +149,7 @@ def _letters(
     asked = f"which of the axes ({words}) these are, n, p, t and c in short"
     asked = asked if cloud else asked.replace("n, p,", "n,")
     answers = (f"field=u:{r}{where}{times[r]}" for r in say[:SHOWN])
-    raise ask(path, [given], "which leaves axes out", asked, ", or ".join(answers))
+    raise ask(path, [given], "which leaves axes out", asked, *answers)
 
 
 def _domain(arrays: Any, axes: Any) -> Domain | None:

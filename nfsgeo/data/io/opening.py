@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +33,7 @@ from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.other_files import check_inside, check_source
 from nfsgeo.data.writers import writer_of
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
 
@@ -39,6 +41,8 @@ __all__ = ["check_path", "convert", "files_of", "is_source", "open"]
 __all__ += ["with_user_answers"]
 
 logger = logging.getLogger(__name__)
+
+SHOWN_SOURCES = 3  # in a command that a message advises
 
 
 def open(
@@ -97,34 +101,47 @@ def open(
             expected = " or ".join(choices[name])
             raise ValueError(f"{name} {value!r}: expected {expected}")
     named, paths, chosen = files_of(sources, warn=True)
-    axis = None if time_axis == ASK else (time_axis,)
-    first, said, marks = _format_of(paths[0], columns), columns, list[str]()
-    if not first.reads_marks:
-        columns, marks = without_marks_among(columns)
-    options = {"columns": columns, "at": at, "time_axis": axis, "known": known}
-    if "times" in first.options and (len(paths) == 1 or series == "samples"):
-        options["times"] = None if times is None else np.ravel(times).tolist()
-    if len(paths) == 1:
-        fields = first.open(paths[0], options | {"series": series})
-    else:
-        opener, meshes = partial(_open_one, options=options), first.columns == "kinds"
-        fields = concatenated(paths, opener, series, gaps=meshes)
-        if series == "time-steps" and "time" not in fields.dataset.variables:
-            _check_order(paths, chosen)
-    alone = len(named) == 1  # perhaps a folder
-    fields = replace(fields, path=named[0] if alone else fields.path)
-    if first.columns in ("kinds", "roles"):
-        fields, columns = with_masks(fields, columns)
-        roles = first.columns == "roles"
-        fields = with_kinds(fields, columns, roles=roles, known=known)
-    if not first.reads_marks:
-        fields = with_marks(fields, marks, ask=first is not OWN)
-    if first.columns:
-        fields = heights_as_input(fields, columns, domain)
-    fields = with_user_answers(fields, times, domain, known)
-    answers = (series, times, said, at, axis, domain, known or None)
-    reopens = alone and all(answer is None for answer in answers)
-    return replace(fields, reopens=reopens)
+    with _of_sources(named):
+        axis = None if time_axis == ASK else (time_axis,)
+        first, said, marks = _format_of(paths[0], columns), columns, list[str]()
+        if not first.reads_marks:
+            columns, marks = without_marks_among(columns)
+        options = {"columns": columns, "at": at, "time_axis": axis, "known": known}
+        if "times" in first.options and (len(paths) == 1 or series == "samples"):
+            options["times"] = None if times is None else np.ravel(times).tolist()
+        if len(paths) == 1:
+            fields = first.open(paths[0], options | {"series": series})
+        else:
+            opener = partial(_open_one, options=options)
+            meshes = first.columns == "kinds"
+            fields = concatenated(paths, opener, series, gaps=meshes)
+            if series == "time-steps" and "time" not in fields.dataset.variables:
+                _check_order(paths, chosen)
+        alone = len(named) == 1  # perhaps a folder
+        fields = replace(fields, path=named[0] if alone else fields.path)
+        if first.columns in ("kinds", "roles"):
+            fields, columns = with_masks(fields, columns)
+            roles = first.columns == "roles"
+            fields = with_kinds(fields, columns, roles=roles, known=known)
+        if not first.reads_marks:
+            fields = with_marks(fields, marks, ask=first is not OWN)
+        if first.columns:
+            fields = heights_as_input(fields, columns, domain)
+        fields = with_user_answers(fields, times, domain, known)
+        answers = (series, times, said, at, axis, domain, known or None)
+        reopens = alone and all(answer is None for answer in answers)
+        return replace(fields, reopens=reopens)
+
+
+@contextmanager
+def _of_sources(named: Sequence[Path]) -> Iterator[None]:
+    """Give errors the files that are opened, which their advice may name."""
+    try:
+        yield
+    except UserError as error:
+        few = len(named) <= SHOWN_SOURCES
+        error.source = shlex.join(map(str, named)) if few else "FILE..."
+        raise
 
 
 def convert(
@@ -314,8 +331,8 @@ def with_user_answers(
     last = len(fields.times) - 1
     if last and "time" not in fields.dataset.variables:
         given = f"{path} with {last + 1} time steps and no times, or several alike"
-        say = f"give them: nfsgeo convert {path} --out NAME.nc --times START:STOP:STEP"
-        todo = todo or f"{say}, as in --times 0:{last}:1"
+        say = f"give them: {option('times', 'START:STOP:STEP')}, as in "
+        todo = todo or say + option("times", f"0:{last}:1")
         raise UserError(given, "a file that tells them", todo)
     fields = fields.with_known(known) if known else fields
     if domain is None or domain.dim < len(fields.space):
@@ -332,10 +349,9 @@ def with_user_answers(
             raise UserError(
                 f"{path} with longitudes over {degrees:g} degrees",
                 "to be told whether they close around the globe",
-                f"give the domain: nfsgeo convert {path} --out NAME.nc --sphere, or "
-                "--axis LOW:HIGH:periodic for each axis, as in --axis 0:360:periodic, "
-                f"or without :periodic, --axis {ends}; in Python "
-                "domain=Domain.sphere() or Domain(lower, upper, periodic)",
+                f"give the domain: {option('sphere')}, or each axis, as in "
+                f"{option('axis', '0:360:periodic')}, or, if they do not close, "
+                f"{option('axis', ends)}",
             )
         return fields
     if domain.curved:

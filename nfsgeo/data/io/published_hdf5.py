@@ -270,7 +270,8 @@ def _answered(
             return kind
     which = f"time steps and points, or points and components, both {shape[0]}"
     what = "whether it is a field in time or a static input"
-    raise ask(path, [name], f"along {which}", what, f"field={name}, or static={name}")
+    say = f"field={name}", f"static={name}"
+    raise ask(path, [name], f"along {which}", what, *say)
 
 
 def _constant(array: Variable, what: str) -> NDArray[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +38,7 @@ from nfsgeo.data.conventions import (
 )
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.labelled import plain_name, whole_numbers
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 Names = Sequence[str]
 Roles = dict[str, str]
@@ -109,7 +108,7 @@ def roles_of(
         likely = {"x": "COLUMN", "y": "COLUMN", "time": "COLUMN"}
         likely |= {r: n for r, n in likely_columns(names).items() if r not in roles}
         say = ",".join(f"{role}={name}" for role, name in likely.items())
-        todo = f"name them: nfsgeo convert {path} --out NAME.nc --columns {say}, "
+        todo = f"name them: {option('columns', say)}, "
         todo += "or, in a table with a column for each station, or of their names, "
         todo += "time=COLUMN,points=FILE, a table of these and of coordinates"
         given = f"{path} with {listed(names)}"
@@ -127,14 +126,14 @@ def likely_columns(names: Names, roles: str | Names = ("x", "y", "time")) -> Rol
     return columns
 
 
-def ask(path: Path, names: Names, which: str, expected: str, say: str) -> UserError:
-    """Return the error that asks what columns are; ``say`` is one of the answers."""
+def ask(
+    path: Path, names: Names, which: str, expected: str, *answers: str
+) -> UserError:
+    """Return the error that asks what columns are, with answers to choose from."""
     several = listed(names) if len(names) > SHOWN else " and ".join(names)
-    parts = [shlex.quote(p) if re.match(r"\w+=", p) else p for p in say.split(", or ")]
-    say = f"nfsgeo convert {shlex.quote(str(path))} --out NAME.nc --columns "
-    todo = f"say it: {say}{', or '.join(parts)} (or train "
     given = f"{path} with {several}, {which}"
-    return UserError(given, f"to be told {expected}", f"{todo}--columns)")
+    todo = f"say it: {option('columns', *answers)}"
+    return UserError(given, f"to be told {expected}", todo)
 
 
 def mark_longitude(fields: Fields, name: str) -> Fields:
@@ -243,9 +242,9 @@ def check_roles(fields: Fields) -> None:
         raise UserError(
             f"{fields.path} with {which} at one time step",
             "to be told which of them are static inputs",
-            "say it where the files of their origin are opened, train or convert "
-            f"--columns {shlex.quote(f'static={names[-1]}')}, or, "
-            f"if none of them is, {shlex.quote(f'field={names[0]}')} and so on",
+            "say it where the files of their origin are opened: "
+            f"{option('columns', f'static={names[-1]}')}, or, "
+            f"if none of them is, {option('columns', f'field={names[0]}')} and so on",
         )
 
 
@@ -328,9 +327,7 @@ def _question_of_kinds(path: Path, names: Names) -> UserError:
     """Return the error that asks what columns are that never change in time."""
     which = f"which never change{'s' * (len(names) == 1)} in time"
     what = "whether that is a static input, a field to predict, or neither"
-    answers = (f"{kind}={names[0]}" for kind in KINDS)
-    say = ", or ".join(map(shlex.quote, answers))  # names have spaces before a unit
-    return ask(path, names, which, what, say)
+    return ask(path, names, which, what, *(f"{kind}={names[0]}" for kind in KINDS))
 
 
 def _first(values: Variable, path: Path, name: str) -> Variable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ from nfsgeo.data.io import table_questions as questions
 from nfsgeo.data.io.table_codes import codes_of
 from nfsgeo.data.io.table_rows import Places, Steps
 from nfsgeo.data.times import EPOCH, filled, time_texts
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["Cells"]
 
@@ -113,8 +112,7 @@ class Cells:
         todo += f"{[*roles.values()]})"
         if names:
             given += f", told apart by {' and '.join(names)}"
-            file, answer = shlex.quote(str(path)), shlex.quote(say)
-            todo = f"say it: nfsgeo convert {file} --out NAME.nc --columns {answer}"
+            todo = f"say it: {option('columns', say)}"
         raise UserError(given, "one row for each point and time step of a sample", todo)
 
     def arranged(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from nfsgeo.data.conventions import (
 from nfsgeo.data.io.frames import frame_of, values_of
 from nfsgeo.data.io.roles import ask, chosen, likely_columns
 from nfsgeo.data.io.table_texts import OFFSET, add_century
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["calendar", "joined", "point_table", "with_places", "with_quantities"]
 __all__ += ["with_rows_for_times", "with_zone"]
@@ -392,8 +391,7 @@ def point_table(
         given = f"{path} with columns {', '.join(table)}"
         expected = "coordinates x[, y[, z]] in one column each"
         say = ",".join(f"{r}={n}" for r, n in likely_columns(list(table), "xy").items())
-        say = shlex.quote(f"points={path},{say}")
-        todo = f"rename columns, or say --columns {say}"
+        todo = f"rename columns, or say {option('columns', f'points={path},{say}')}"
         raise UserError(given, expected, todo)
     space = [name for names in axes for name in names]
     places = {name: values_of(path, table[name]) for name in space}

@@ -12,7 +12,7 @@ import numpy as np
 import pandas
 from numpy.typing import NDArray
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["check_marks", "check_percentages", "without_marks"]
 
@@ -99,7 +99,7 @@ def check_marks(
             given += f"far from all others, from {first:g} to {last:g}"
             said = ",".join(f"missing={mark}" for mark in [*user_marks, *marks])
             values_too = ",".join(f"missing={mark}" for mark in [*user_marks, ""])
-            todo = f"say --columns {said}, or {values_too} if that is a value"
+            todo = f"say {option('columns', said, values_too)} if that is a value"
             raise UserError(given, "to be told whether it marks missing values", todo)
 
 

@@ -24,7 +24,7 @@ from nfsgeo.data.io.table_codes import codes_of
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_layouts import UNITS, ZONE, calendar
 from nfsgeo.data.io.table_times import DST, FIRST, WHEN, forecast_columns, is_date
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 if TYPE_CHECKING:
     from nfsgeo.data.io.table_rows import Places, Steps
@@ -140,7 +140,7 @@ def check_quantities(
             say = [*say, f"station={name}"] if sure else [f"station={name}", *say]
         elif not sure:
             say = [*say, f"ignore={name}"] if called else [f"ignore={name}", *say]
-        raise ask(path, [name], which, "what it is", ", or ".join(say))
+        raise ask(path, [name], which, "what it is", *say)
 
 
 def check_sample(
@@ -158,7 +158,7 @@ def check_sample(
     if QUANTITIES.fullmatch(bare_name(name)) or not disjoint:
         some = listed([str(cell) for cell in frame[name].unique()])
         given = f"sample={name} of {path}, which seems to name quantities ({some})"
-        todo = f"say --columns quantity={name}, or call the column sample"
+        todo = f"say {option('columns', f'quantity={name}')}, or call the column sample"
         raise UserError(given, "a column that tells samples apart", todo)
 
 
@@ -293,10 +293,11 @@ def check_simulations(
         if kind := kinds.get(name):
             given = f"{kind}={name} of {given}"
         say = f"sample={role}+{name}" if role else f"sample={name}"
-        todo = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}, or "
-        one = "if the points of all of them are one mesh"
         kind = "static" if frame[name].dtype.kind in "biuf" else "ignore"
-        todo += f"remove the column {one}" if surely else f"{kind}={name} {one}"
+        other = option("columns", f"{kind}={name}")
+        todo = f"say it: {option('columns', say)}, or "
+        todo += "remove the column" if surely else other
+        todo += " if the points of all of them are one mesh"
         raise UserError(given, "to be told that they are samples", todo)
 
 
@@ -351,15 +352,16 @@ def check_numbers(
         ):
             odd.setdefault("time", []).append(name)
     if alike := odd.get("time", []):
-        say = f"{','.join(f'ignore={n}' for n in alike)}, or field={alike[0]}"
-        raise ask(path, alike, "which repeats the time", "what it is", say)
+        say = ",".join(f"ignore={n}" for n in alike), f"field={alike[0]}"
+        raise ask(path, alike, "which repeats the time", "what it is", *say)
     if alike := odd.get("station", [])[:1]:
-        say = f"station={alike[0]}, or ignore={alike[0]}"
-        raise ask(path, alike, "which numbers the points", "whether it names them", say)
+        say = f"station={alike[0]}", f"ignore={alike[0]}"
+        what = "whether it names them"
+        raise ask(path, alike, "which numbers the points", what, *say)
     if alike := odd.get("static", []):
         what = "whether that is a static input, a field to predict, or neither"
-        say = ", or ".join(f"{kind}={alike[0]}" for kind in KINDS)
-        raise ask(path, alike, "with one value for each sample", what, say)
+        kinds_of_it = (f"{kind}={alike[0]}" for kind in KINDS)
+        raise ask(path, alike, "with one value for each sample", what, *kinds_of_it)
     fields = (frame[name] for name in names if name not in no_fields)
     return no_fields if any(field.notna().any() for field in fields) else []
 

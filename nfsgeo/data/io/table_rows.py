@@ -27,7 +27,7 @@ from nfsgeo.data.io.table_codes import codes_of, numbered
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_marks import check_marks
 from nfsgeo.data.times import as_times, unit_of_times
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["Places", "Steps"]
 
@@ -268,8 +268,8 @@ def _check_moves(
             moved = table["point"] != first
             raise rounded(path, points, np.column_stack([first, point])[moved])
         name, row = column.name, several.idxmax()
-        todo = "interpolate the fields to such points, or say --columns ignore="
-        todo += f"{name}, if it tells no points apart"
+        todo = "interpolate the fields to such points, or say "
+        todo += f"{option('columns', f'ignore={name}')}, if it tells no points apart"
         if bare_name(str(name)) in STATIONS:
             todo = "give each name one place, in pandas the median of coordinates by "
             todo += f"table.groupby({name!r}).transform('median'), or interpolate the "

@@ -13,7 +13,7 @@ from nfsgeo.data.conventions import bare_name, role_of
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.roles import ask
 from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, calendar
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["DST", "FIRST", "WHEN", "check_times", "forecast_columns", "is_date"]
 
@@ -82,7 +82,7 @@ def _which_time(path: Path, frame: pandas.DataFrame, names: list[str]) -> UserEr
         lead = f"(pandas.to_datetime(table[{at!r}]) - pandas.to_datetime(table["
         lead += f"{begin!r}])).dt.total_seconds()"
         todo = f"add it if these are forecasts, table['lead'] = {lead} in pandas, and "
-        todo += f"say --columns sample={begin},time=lead,ignore={at}"
+        todo += f"say {option('columns', f'sample={begin},time=lead,ignore={at}')}"
         raise UserError(given, "a column of how far ahead the other one is", todo)
     answers = []
     # Local times have hours at the end of summer time twice.
@@ -92,7 +92,7 @@ def _which_time(path: Path, frame: pandas.DataFrame, names: list[str]) -> UserEr
         ignored = (f"ignore={n}" for n in names if n != name)
         answers.append(",".join([f"time={name}", *ignored]))
     which = "each of which may be the time"
-    return ask(path, names, which, "which is", ", or ".join(answers))
+    return ask(path, names, which, "which is", *answers)
 
 
 def forecast_columns(

@@ -10,7 +10,6 @@ a day without any row, are time steps without values. See
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ from nfsgeo.data.io.table_rows import Places, Steps
 from nfsgeo.data.io.table_texts import has_zone
 from nfsgeo.data.io.table_times import check_times
 from nfsgeo.data.times import EPOCH
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 EXPECTED = "columns x[, y[, z]], optionally sample and t, and one for each component"
 
@@ -197,8 +196,8 @@ def _values(
         try:
             numbers = values_of(path, frame[name])
             if numbers.dtype.kind in "mM":
-                choices = [shlex.quote(f"{role}={name}") for role in ("ignore", "time")]
-                todo = f"say --columns {', or '.join(choices)}"
+                choices = [f"{role}={name}" for role in ("ignore", "time")]
+                todo = f"say {option('columns', *choices)}"
                 raise NoNumbers(f"{what} with dates", "numbers", todo)
             numbers = not_infinite(as_real(numbers, what, gaps=True), what)
         except UserError as error:
@@ -214,9 +213,8 @@ def _values(
         texts = [n for n, error in left.items() if isinstance(error, NoNumbers)]
         if len(left) == 1 or len(texts) < len(left):
             raise next(left[n] for n in left if len(left) == 1 or n not in texts)
-        say = ",".join(f"ignore={name}" for name in texts)
-        say += ", or only what is to be predicted, field=NAME"
-        raise ask(path, texts, "which are text or dates", "what they are", say)
+        say = ",".join(f"ignore={name}" for name in texts), "field=NAME"
+        raise ask(path, texts, "which are text or dates", "what they are", *say)
     return values
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from xarray import DataArray, Dataset, Variable
 
 from nfsgeo.data.io.cf_roles import Roles, is_longitude
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["with_centres"]
 
@@ -55,7 +55,7 @@ def with_centres(path: Path, dataset: Dataset, kinds: Roles) -> Dataset:
         if len(places) > 1:
             first, second = (on[place][0] for place in places[:2])
             given = f"{path} with {first} on {places[0]}s and {second} on {places[1]}s"
-            say = f"choose: --columns field={first} or field={second}"
+            say = f"choose: {option('columns', f'field={first}', f'field={second}')}"
             raise UserError(given, "fields on one grid", say)
         for place in places:
             names = str(about.get(f"{place}_coordinates", "")).split()

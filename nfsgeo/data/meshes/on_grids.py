@@ -11,7 +11,7 @@ from nfsgeo.data.domains import is_at
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.streams import Stream, philox
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["check_flat", "grid_axes", "has_ends", "jittered", "off_grid", "sub_grid"]
 __all__ += ["sub_grid_sizes"]
@@ -23,7 +23,7 @@ def check_flat(file: Fields, what: str) -> None:
         raise UserError(
             f"{what} points of {file.path}, which lie on a sphere",
             "all of its points, a random subset or a coarser grid",
-            "choose --mesh all, random-subset or grid",
+            f"choose {option('mesh', 'all', 'random-subset', 'grid')}",
         )
 
 
@@ -147,6 +147,7 @@ def grid_axes(file: Fields) -> tuple[Doubles, ...]:
         raise UserError(
             f"the point cloud {file.path}",
             "fields on a grid",
-            "choose another --mesh, or a --model that takes any points, such as nfs",
+            f"choose {option('mesh', 'all')}, or a model that takes any points, "
+            f"such as {option('model', 'nfs')}",
         )
     return file.axes

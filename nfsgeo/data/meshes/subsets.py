@@ -14,7 +14,7 @@ from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes.mesh import Mesh, Observation
 from nfsgeo.data.meshes.on_grids import check_flat, jittered, off_grid, sub_grid
 from nfsgeo.data.streams import Stream, philox, shuffled
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["MESH_KINDS", "MeshKind", "MeshOfFile", "clustered", "disjoint"]
 __all__ += ["every_point", "nested", "points_there", "random_subset", "with_queries"]
@@ -155,11 +155,11 @@ def disjoint(
     others = np.setdiff1d(numbers, taken)
     if num_points > len(others):
         seen = f"training has seen {len(taken)} of its {len(numbers)} points"
-        keep = "keep points from training: --points, a smaller data.point_sets, or "
-        keep += "data.hold_out where samples share their points"
+        keep = f"keep points from training: {option('points', 'N')}, a smaller "
+        keep += "data.point_sets, or data.hold_out where samples share their points"
         if not len(others):
             given = f"{file.path}, where {seen}"
-            todo = f"evaluate on other meshes, --data FILE, or {keep}"
+            todo = f"evaluate on other meshes, {option('data', 'FILE')}, or {keep}"
             raise UserError(given, "points that training has not seen", todo)
         given = f"{num_points} points of {file.path} that training has not seen"
         expected = f"at most {len(others)}, for {seen}"

@@ -176,7 +176,7 @@ def test_no_question_contradicts_a_choice(one_line):
     assert "z=level, or --columns sample=level" in message and "field=" not in message
     assert "ignore=" not in message and "msl" not in message
     two = analysis()[["temperature", "msl"]]
-    assert "field=msl or field=temperature" in one_line(call, two)
+    assert "field=msl, or field=temperature" in one_line(call, two)
     members = two[["msl"]].expand_dims(number=[1, 2])
     assert "z=" not in one_line(call, members)
     lead = two[["msl"]].expand_dims(step=np.arange(2).astype("m8[h]").astype("m8[ns]"))

@@ -160,7 +160,7 @@ N, STEPS = 6, 5
 SERIES = torch.randn(N, STEPS, 1)
 PAIR = torch.randn(N, STEPS, 2)
 AHEAD = torch.randn(N, 3, 1)
-ASKED = "components or time steps; give --time-axis none, or --time-axis 1"
+ASKED = "--time-axis none, or --time-axis 1 and times"
 POS = torch.rand(N, 2)
 
 
@@ -205,7 +205,7 @@ def test_the_axis_of_time(graphs, options, expected):
         (series_of(None, x=POS), {}, ASKED),
         (series_of(None, x=POS), {"series": "samples"}, ASKED),
         (series_of(None, x=POS[:, 0], y=POS[:, 0]), {}, ASKED),
-        (series_of(None, x=SERIES.mT), {}, "which axis is time; give --time-axis 2"),
+        (series_of(None, x=SERIES.mT), {}, "--time-axis 2, or --time-axis 1"),
         (series_of(None, x=POS, y=POS), {"time_axis": 1}, "4 time steps and no times"),
         (series_of(None, x=PAIR), {"time_axis": None}, "--time-axis none: expected"),
         (series_of(x=PAIR), {"time_axis": None}, "--time-axis none: expected"),
