@@ -1,7 +1,8 @@
 """Tables of text and Parquet: a row for each sample, point and time step.
 
 Parameters, the domain and cells have no place in them. Static inputs are called
-``a_NAME`` and forcings ``forcing_NAME``, by which they are known again.
+``a_NAME`` and forcings ``forcing_NAME``, by which they are known again. A unit follows
+in brackets, ``T [K]``, where it is read back.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas
 
-from nfsgeo.data.conventions import STATION, TIME_ZONE, role_of
+from nfsgeo.data.conventions import STATION, TIME_ZONE, axis_unit, field_name, role_of
 from nfsgeo.data.times import EPOCH, dates
 from nfsgeo.data.writers.writer import Writer, marked_names
 from nfsgeo.errors import UserError
@@ -30,7 +31,8 @@ def _write_csv(fields: Fields, out: Path, progress: Progress) -> None:
     """A table of text: a row for each sample, point and time step."""
     ahead, names = _header(fields, out)
     with growing(out) as partial:
-        pandas.DataFrame(columns=[*ahead, *names]).to_csv(partial, index=False)
+        head = pandas.DataFrame(columns=_with_units(fields, ahead, names))
+        head.to_csv(partial, index=False)
         for table in _tables(fields, ahead, names, progress):
             if table["time"].dtype.kind == "M":  # ISO 8601
                 at, z = table["time"].to_numpy(), "Z" * _has_zone(fields)
@@ -43,11 +45,13 @@ def _write_csv(fields: Fields, out: Path, progress: Progress) -> None:
 
 def _write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
     """The columns of a ``.csv``."""
-    tables = _tables(fields, *_header(fields, out), progress)
+    ahead, names = _header(fields, out)
+    tables = _tables(fields, ahead, names, progress)
     with growing(out) as partial:
         whole = pandas.concat(tables, ignore_index=True)
         if _has_zone(fields):
             whole["time"] = whole["time"].dt.tz_localize("UTC")
+        whole.columns = pandas.Index(_with_units(fields, ahead, names))
         whole.to_parquet(partial, engine="pyarrow", index=False)
 
 
@@ -74,6 +78,23 @@ def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
                 "rename the component or choose .nc",
             )
     return ahead, names
+
+
+def _with_units(fields: Fields, ahead: list[str], names: list[str]) -> list[str]:
+    """Names of columns with units, where readers take these for what they are."""
+    units = {name: fields.units.get(name, "") for name in ahead}
+    inputs = [*fields.forcing_names, *fields.input_names]
+    for name, source in zip(names, [*fields.component_names, *inputs], strict=True):
+        units[name] = fields.units.get(source, "")
+
+    def label(name: str) -> str:
+        column, unit = f"{name} [{units[name]}]", units[name]
+        alike = field_name(column) == (name, unit) and not role_of(column)
+        if name in ahead:
+            alike = axis_unit(column) == unit and role_of(column) == role_of(name)
+        return column if unit and alike and not {*unit} & {*",;\t"} else name
+
+    return [label(name) for name in [*ahead, *names]]
 
 
 def _tables(

@@ -211,3 +211,42 @@ def test_nothing_stays_of_meshes_that_are_refused(
 
 def full(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_units_are_read_back_from_tables(tmp_path, ending):
+    """Also those that a header cannot tell: the name stays, without a unit."""
+    random = np.random.default_rng(0)
+    u, h, q = (random.random((1, 8, 3, n)) for n in (4, 1, 1))
+    names = ["T", "u", "low", "odd"]
+    units = {"T": "K", "u": "m s-1", "low": "min", "odd": "of, two", "h": "m"}
+    units |= {"Q": "W/m2", "time": "h", "x": "mm", "y": "mm"}
+    fields = nfsgeo.from_arrays(
+        *(u, random.random((8, 2)), [0.0, 2.5, 5.0]),
+        component_names=names,
+        static=h[:, :, 0],
+        static_names=["h"],
+        forcing=q,
+        forcing_names=["Q"],
+        units=units,
+    )
+    back = nfsgeo.open(fields.write(tmp_path / f"a.{ending}"))
+    assert back.component_names == names
+    assert (back.static_names, back.forcing_names) == (["h"], ["Q"])
+    assert back.units == {k: unit for k, unit in units.items() if k != "odd"}
+    values = back.read(0, slice(None)).ravel()  # of points in another order
+    np.testing.assert_allclose(np.sort(values), np.sort(u.ravel()), rtol=1e-6)
+
+
+def test_no_unit_changes_the_name_of_a_component(tmp_path):
+    """As round brackets and units of no known form would."""
+    u = np.random.default_rng(0).random((1, 8, 3, 2))
+    units = {"p (mean)": "Pa", "q": "my own]"}
+    fields = nfsgeo.from_arrays(
+        *(u, np.random.default_rng(1).random((8, 2)), [0.0, 1.0, 2.0]),
+        component_names=[*units],
+        units=units,
+    )
+    back = nfsgeo.open(fields.write(tmp_path / "a.csv"))
+    assert back.component_names == [*units]
+    assert all(back.units.get(name, units[name]) == units[name] for name in units)
