@@ -31,6 +31,7 @@ from nfsgeo.evaluation.horizon import known_steps, observed_steps, times_ahead
 from nfsgeo.evaluation.query_points import QueryPoints, query_points_of
 from nfsgeo.evaluation.scored_model import LoadedRun, predictions
 from nfsgeo.geometry import Graphs
+from nfsgeo.geometry.cells import outside_cells
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress
 from nfsgeo.training.run_data import RunData
@@ -39,6 +40,8 @@ __all__ = ["Prediction"]
 
 logger = logging.getLogger(__name__)
 
+# Meshes, the first ones, whose cells are compared with query points.
+MESHES = 8
 # Points that a batch predicts at, approximately; a batch has at least one sample.
 POINTS = 1 << 16
 # Values of each of these, above which fewer points are predicted at once.
@@ -86,6 +89,7 @@ class Prediction:
         mesh = MeshOfFile(file) if whole else RunData(config, file).mesh
         if query_pos is not None:
             queries = query_points_of(query_pos, task.domain, task.static, task.units)
+            _tell_holes(file, queries)
             if queries.static and file.sample_mesh.any():
                 logger.warning(
                     "%s at the query points is that of all %d samples, although their "
@@ -281,6 +285,26 @@ class Prediction:
             values = cache.get(int(self.file.sample_geometry[sample]), make).to(inputs)
             rows += [sample_inputs, values] if self._with_observed else [values]
         return torch.cat(rows)
+
+
+def _tell_holes(file: Fields, queries: QueryPoints) -> None:
+    """Warn of query points outside the cells of a plane mesh, where no fields are."""
+    box = file.domain.box
+    if len(file.space) != 2 or any(box.periodic) or file.domain.curved:
+        return
+    _, first = np.unique(file.sample_mesh, return_index=True)
+    for sample in np.sort(first)[:MESHES].tolist():
+        pos, points = (
+            torch.from_numpy((at - np.array(box.lower)) / np.array(box.lengths))
+            for at in (file.coordinates(sample), np.asarray(queries.pos))
+        )
+        if num := int(outside_cells(file.cells(sample), pos, points).sum()):
+            logger.warning(
+                "%d of %d query points lie outside the cells of sample %d of %s, as "
+                "in a hole, where the fields are not defined",
+                *(num, len(points), sample, file.path),
+            )
+            return
 
 
 def _is_observed_everywhere(file: Fields, loaded: LoadedRun) -> bool:

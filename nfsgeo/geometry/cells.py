@@ -15,11 +15,15 @@ from torch import Tensor
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.search import Search
 
-__all__ = ["boundary_sides", "cell_edges", "way_to_points", "way_to_segments"]
+__all__ = ["boundary_sides", "cell_edges", "outside_cells", "way_to_points"]
+__all__ += ["way_to_segments"]
 
 Indices = NDArray[np.int64]
 # Digits of normalised positions to which points coincide.
 DIGITS = 9
+# Distance from a mesh, in mean sides of its boundary, within which a point may lie on a
+# curved wall.
+NEAR_WALL = 0.1
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,29 @@ def boundary_sides(cells: Mapping[str, Indices], pos: Tensor) -> list[Indices]:
         boundary = boundary[np.ptp(places, axis=1) > 0]
     sizes = (sides[boundary] >= 0).sum(1)
     return [sides[boundary][sizes == size][:, :size] for size in np.unique(sizes)]
+
+
+def outside_cells(
+    cells: Mapping[str, Indices], pos: Tensor, points: Tensor
+) -> NDArray[np.bool_]:
+    """Return a mask of the points that lie outside a plane mesh, as in its holes.
+
+    Args:
+        cells: Point numbers ``[cells, nodes]`` by type, of plane cells.
+        pos: Normalised positions of the mesh ``[n, 2]``, on the CPU.
+        points: Other points ``[m, 2]`` likewise.
+    """
+    sides = [side for side in boundary_sides(cells, pos) if side.shape[1] == 2]
+    if not sides or pos.shape[1] != 2:
+        return np.zeros(len(points), bool)
+    lines = shapely.linestrings(pos.numpy().round(DIGITS)[np.concatenate(sides)])
+    area = shapely.build_area(shapely.geometrycollections(lines))
+    shapely.prepare(area)
+    outside = ~shapely.intersects_xy(area, *points.numpy().T)
+    far = NEAR_WALL * shapely.length(lines).mean()
+    away = shapely.distance(shapely.points(points.numpy()[outside]), area)
+    outside[outside] = away > far
+    return outside
 
 
 def way_to_points(pos: Tensor, source: Tensor, domain: Domain) -> Tensor:

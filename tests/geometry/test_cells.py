@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import shapely
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from nfsgeo.geometry.cells import (
     CELLS,
     boundary_sides,
     cell_edges,
+    outside_cells,
     way_to_points,
     way_to_segments,
 )
@@ -124,3 +126,38 @@ def test_the_way_to_points_and_segments(periodic, seed):
         reached = torch.from_numpy(pos) + found
         off = np.linalg.norm(images - reached.numpy()[:, None], axis=2).min(1)
         assert off == pytest.approx(0, abs=1e-3)
+
+
+@FAST
+@given(num=st.integers(4, 30), keep=st.floats(0.2, 1.0), seed=st.integers(0, 99))
+def test_points_outside_cells_are_in_none_of_them(num, keep, seed):
+    """Holes, islands in holes and cells that meet in a corner."""
+    random = np.random.default_rng(seed)
+    points, places = random.random((num, 2)), random.random((200, 2))
+    triangles = Delaunay(points).simplices.astype(np.int64)
+    triangles = triangles[random.random(len(triangles)) <= keep]
+    mask = outside_cells(
+        {"triangle": triangles}, torch.from_numpy(points), torch.from_numpy(places)
+    )
+    if not len(triangles):
+        assert not mask.any()  # no cells, which could tell it
+        return
+    whole = shapely.union_all(shapely.polygons(points[triangles]))
+    away = shapely.distance(shapely.points(places), whole)
+    assert (away[mask] > 0).all()
+    assert mask[away > 0.15].all()
+
+
+def test_points_on_a_curved_wall_are_not_outside():
+    """Nodes of a finer mesh lie beyond the sides of a coarse one."""
+    turn = 2 * np.pi * np.arange(24) / 24
+    circle = np.stack([np.cos(turn), np.sin(turn)], -1)
+    pos = torch.from_numpy(0.5 + np.concatenate([0.2 * circle, 0.4 * circle]))
+    k = np.arange(24)
+    quads = np.stack([k, (k + 1) % 24, 24 + (k + 1) % 24, 24 + k], -1)
+    between = np.stack([np.cos(turn + 0.13), np.sin(turn + 0.13)], -1)
+    walls = [0.5 + radius * between for radius in (0.2, 0.4)]
+    others = [[0.5, 0.5], [0.95, 0.5]]
+    points = torch.from_numpy(np.concatenate([*walls, others]))
+    mask = outside_cells({"quad": quads}, pos, points)
+    assert mask.tolist() == [False] * 48 + [True] * 2

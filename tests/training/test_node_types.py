@@ -50,6 +50,18 @@ def test_types_are_indicators_of_a_run(run, around_bodies):
     assert len(predicted.times) == 5 and predicted.num_samples == 3
 
 
+def test_query_points_outside_the_cells_are_told(run, around_bodies, caplog):
+    data = around_bodies(1)
+    pos = data.coordinates(0)
+    queries = np.stack([pos[:12].mean(0), pos[3], pos[30], [0.99, 0.99]])
+    for where, num in ((queries, 2), (queries[1:3], 0)):
+        caplog.clear()
+        nfsgeo.predict(run, data, query_pos=where)
+        told = [line for line in caplog.messages if "outside the cells" in line]
+        assert len(told) == (num > 0)
+        assert not num or told[0].startswith(f"{num} of {len(where)} query points")
+
+
 def test_types_that_training_has_not_seen_are_refused_in_a_line(run, around_bodies):
     other = with_types(around_bodies(3), 5, 7)
     with pytest.raises(UserError, match="node_type of 7, which .* one of 0, 4, 5, 6"):
