@@ -23,6 +23,7 @@ from nfsgeo_cli.terminal import (
 
 if TYPE_CHECKING:
     from nfsgeo.data import Fields
+    from nfsgeo.data.conventions import Doubles
     from nfsgeo.training import RunPaths
 
 LOOKED_AT = 8
@@ -69,10 +70,10 @@ def info(sources: tuple[Path, ...], as_json: bool, check: bool, **options: Any) 
             raise UserError(given, "a whole summary of a run", todo) from None
     else:
         with file:
-            facts = _file_facts(file)
+            facts, times = _file_facts(file), file.times
         _, files, _ = files_of(sources)
         facts["files"] = [str(files[0]), str(files[-1])] if len(files) > 1 else None
-        shown = _shown_file(facts)
+        shown = _shown_file(facts, times)
     names = {name: name.replace("records", "time steps") for name in shown}
     shown = {names[name].replace("_", " "): fact for name, fact in shown.items()}
     report(as_json, facts, listing(shown), *errors)
@@ -84,11 +85,14 @@ def _shown_sizes(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {"records": f"{n_in} in, {n_out} out", "epochs": f"{done} of {planned}"}
 
 
-def _shown_file(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_file(facts: Mapping[str, Any], times: Doubles) -> dict[str, Any]:
     """Return the facts of a file as they are printed; None leaves one out."""
+    import numpy as np
+
     from nfsgeo.data.times import span_text
 
     (first, last), unit, steps = facts["times"], facts["time_unit"], facts["records"]
+    span = span_text(first, last, unit, np.diff(times).min(initial=np.inf))
     points, grid, empty = facts["points"], facts["grid"], facts["without_values"]
     some = "1 time step, " if len(empty) == 1 else f"{len(empty)} time steps, from "
     return {
@@ -96,7 +100,7 @@ def _shown_file(facts: Mapping[str, Any]) -> dict[str, Any]:
         "grid": grid and " x ".join(map(str, grid)),
         "points": points if isinstance(points, int) else "{} to {}".format(*points),
         "observed": None if facts["observed"] == steps else facts["observed"],
-        "times": None if steps == 1 and not unit else span_text(first, last, unit),
+        "times": None if steps == 1 and not unit else span,
         "time_unit": None,
         "without_values": f"{some}{empty[0]}" if empty else None,
         "ranges": facts["ranges"] if sum(facts["samples"].values()) > 1 else None,
@@ -248,6 +252,7 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "points": sizes[0] if len(sizes) == 1 else [sizes[0], sizes[-1]],
         "meshes": len({*file.sample_mesh[[*samples]]}),
         "domain": file.domain.box.to_dict(),
+        "units": {axis: file.units.get(axis) for axis in file.space},
         "region": str(file.domain.region or "") or None,
         "records": len(file.times),
         "observed": observed,

@@ -66,6 +66,8 @@ def predict(
       nfsgeo predict runs/x --input stations.csv --output forecast.csv
       nfsgeo predict --model ns-small --input ns.nc --output p.nc
     """
+    import numpy as np
+
     from nfsgeo.data.times import span_text
     from nfsgeo.evaluation import predict as predict_file
 
@@ -76,7 +78,8 @@ def predict(
         fields = predict_file(folder, source, target, progress=progress, **options)
     with fields:
         first, last = fields.times[[0, -1]].tolist()
-    span = span_text(first, last, fields.time_unit)
+        step = np.diff(fields.times).min(initial=np.inf)
+    span = span_text(first, last, fields.time_unit, step)
     content = {"output": str(target), "times": [first, last]}
     if not_finite := fields.provenance.get("not_finite"):
         content["not_finite"] = not_finite

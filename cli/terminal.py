@@ -278,8 +278,21 @@ def table(head: str, frame: pd.DataFrame) -> str:
 
 
 def listing(facts: Mapping[str, Any]) -> str:
-    """Format facts as YAML, without empty ones, and numbers with four digits."""
+    """Format facts as YAML, without empty ones, and numbers with four digits.
+
+    Texts have quotation marks only where a list needs them.
+    """
     import yaml
+
+    class Plain(yaml.SafeDumper):
+        yaml_implicit_resolvers: dict[str, Any] = {}
+
+        def analyze_scalar(self, scalar: str) -> Any:
+            analysis = super().analyze_scalar(scalar)
+            if scalar and scalar.isprintable():
+                analysis.allow_block_plain = True
+                analysis.allow_flow_plain |= not {*scalar} & {*",[]{}"}
+            return analysis
 
     def shortened(fact: Any) -> Any:
         if isinstance(fact, Mapping):
@@ -287,11 +300,16 @@ def listing(facts: Mapping[str, Any]) -> str:
             return {k: value for k, value in items if value not in (None, "", [], {})}
         if isinstance(fact, list):
             return [shortened(value) for value in fact]
-        return float(f"{fact:.4g}") if isinstance(fact, float) else fact
+        if isinstance(fact, bool):
+            return str(fact).lower()
+        if isinstance(fact, float):
+            return repr(float(f"{fact:.4g}")).removesuffix(".0")
+        return "" if fact is None else str(fact)
 
     # Lines of YAML may be a third longer than its width.
     form: dict[str, Any] = {"default_flow_style": None, "width": 3 * _width() // 4}
-    text = yaml.safe_dump(shortened(facts), sort_keys=False, allow_unicode=True, **form)
+    form |= {"sort_keys": False, "allow_unicode": True, "Dumper": Plain}
+    text = str(yaml.dump(shortened(facts), **form))
     return text.rstrip()
 
 

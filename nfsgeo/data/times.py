@@ -215,20 +215,37 @@ def time_text(time: float, unit: str = "") -> str:
     return time_texts([time], unit)[0]
 
 
-def span_text(first: float, last: float, unit: str = "") -> str:
-    """Two times as :func:`time_text`: ``t = 2 h to 5 h``."""
-    texts = time_texts([first, last], unit)
+def span_text(first: float, last: float, unit: str = "", step: float = np.inf) -> str:
+    """Two times as :func:`time_text`: ``t = 2 h to 5 h``.
+
+    They have as many digits as tell them apart, and a thousandth of a ``step``.
+    """
+    texts = time_texts([first, last], unit, 1e-3 * step)
     return " to ".join([texts[0], texts[1].removeprefix("t = ")])
 
 
-def time_texts(times: Iterable[float], unit: str = "") -> list[str]:
-    """Times as :func:`time_text`, with as many digits as tell them apart."""
+def time_texts(
+    times: Iterable[float], unit: str = "", precision: float = np.inf
+) -> list[str]:
+    """Times as :func:`time_text`, with as many digits as tell them apart.
+
+    Args:
+        times: The times.
+        unit: Their unit.
+        precision: The largest error of numbers by rounding.
+    """
     times, behind = list(times), f" {unit}" * bool(unit)
     if unit == EPOCH:
         written = [str(np.datetime64(round(1e6 * time), "us")) for time in times]
         lengths = LENGTHS[any(time % DAY for time in times) :]
         tries = [[date[:num].replace("T", " ") for date in written] for num in lengths]
     else:
-        tries = [[f"t = {time:.{num}g}{behind}" for time in times] for num in DIGITS]
+        digits = [
+            num
+            for num in DIGITS
+            if all(abs(float(f"{time:.{num}g}") - time) <= precision for time in times)
+        ]
+        several = digits or DIGITS[-1:]
+        tries = [[f"t = {time:.{num}g}{behind}" for time in times] for num in several]
     apart = (texts for texts in tries if len({*texts}) == len({*times}))
     return next(apart, tries[-1])

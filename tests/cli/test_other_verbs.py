@@ -8,12 +8,14 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import Result
 from commands import refused
 
+from nfsgeo import from_arrays
 from nfsgeo.data import open as open_file
 from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.models import MODELS
@@ -47,6 +49,23 @@ def test_info_of_a_file(nfsgeo, waves):
     assert facts["grid"] == [16, 16] and facts["records"] == 24
     assert facts["samples"] == {"train": 14, "valid": 2, "test": 4}
     assert facts["components"]["u"]["max"] > 0 > facts["components"]["u"]["min"]
+
+
+def test_info_tells_times_and_units_as_a_reader_writes_them(nfsgeo):
+    """Dates, percent and numbers without quotation marks; times to their steps."""
+    random = np.random.default_rng(0)
+    u, pos = random.random((3, 9, 5, 3)), random.random((9, 2))
+    units = {"x": "mm", "y": "mm", "time": "h", "h": "%"}
+    names, times = ["h", "q", "k: a"], 2451.23 + 0.01 * np.arange(5)
+    options: dict[str, Any] = {"component_names": names, "units": units}
+    from_arrays(u, pos, times, **options, equation="- a: 1").write("a.nc")
+    shown = ok(nfsgeo("info", "a.nc")).stdout
+    assert "times: t = 2451.23 h to 2451.27 h" in shown
+    assert "units: {x: mm, y: mm}" in shown and "equation: - a: 1" in shown
+    assert "h: {unit: %," in shown
+    assert not {*shown} & {*"'\""} and "None" not in shown
+    facts = json.loads(ok(nfsgeo("info", "a.nc", "--json")).stdout)
+    assert facts["units"] == {"x": "mm", "y": "mm"}
 
 
 def test_a_long_path_is_not_broken(nfsgeo, waves):
