@@ -145,6 +145,8 @@ def _value(name: str, value: str) -> str:
         return str(
             {key: column if column[1:] else column[0] for key, column in names.items()}
         )
+    if "." in name:  # a setting, written as in files of settings
+        return value
     if value == "none":
         return "None"
     return repr(value) if re.fullmatch("[a-z][a-z_-]*", value) else value

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.utils.data import Subset
 from torch_geometric.data import Batch
 
-from nfsgeo.config import RunConfig
-from nfsgeo.errors import UserError
+from nfsgeo.config import DataSection, RunConfig
+from nfsgeo.errors import UserError, option
 from nfsgeo.evaluation.additions import Addition, Companion
 from nfsgeo.evaluation.references import References
 from nfsgeo.evaluation.scored_model import ScoredModel
@@ -50,8 +50,21 @@ def check_bands(config: RunConfig, task: Task, num: int) -> None:
         given = f"--bands with {num} validation windows"
         given += ", of lead times" * task.any_time
         expected = f"at least {needed(LEVEL)}, without lead times"
-        advice = "leave out lead times" if task.any_time else "use more samples"
+        advice = _more_windows(config.data, task)
+        if task.any_time:
+            advice = "leave out lead times"
         raise UserError(given, expected, f"{advice}, or leave out --bands")
+
+
+def _more_windows(data: DataSection, task: Task) -> str:
+    """Return how data with more windows to validate on can be had."""
+    advice, stride = "use more samples", data.evaluation_stride
+    if data.split_by == "time":
+        advice, stride = "use a longer series", stride or data.window_stride
+    if task.has_time and (stride is None or stride > task.n_out):
+        closer = option("data.evaluation_stride", task.n_out)
+        advice += f", or in training windows closer together, {closer}"
+    return advice
 
 
 @dataclass(frozen=True)
@@ -79,10 +92,13 @@ class BandsOfRun(Addition):
 
     def calibrated(self, scored: ScoredModel, references: References | None) -> Self:
         if (num := len(scored.windows())) < needed(LEVEL):
+            data = scored.used.config.data
+            by_sample = data.split_by != "time" and data.evaluation_stride is None
+            noun = "samples" if by_sample else "windows"
             raise UserError(
-                f"{num} samples to calibrate error bands",
-                f"{needed(LEVEL)} samples for the level {LEVEL:g}",
-                "use a file with more samples",
+                f"{num} {noun} of {scored.used.file.path} to calibrate error bands",
+                f"{needed(LEVEL)} {noun} for the level {LEVEL:g}",
+                _more_windows(data, scored.forecaster.task),
             )
         references = references or References(scored)
         return replace(self, bands=fit_bands(scored, references, self.bands))

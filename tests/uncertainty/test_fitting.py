@@ -187,3 +187,25 @@ def test_too_few_samples_are_refused_before_training(waves, refuses):
     refuses("2 validation windows", nfsgeo.prepare, waves, {"model.bands": True})
     settings = {"model.bands": True, "data.lead_times": True}
     refuses("2 validation windows, of lead times", nfsgeo.prepare, waves, settings)
+
+
+@pytest.mark.parametrize("num", [1, 20])
+def test_advice_on_too_few_windows_can_be_followed(num, one_line):
+    """A series needs more time steps; more windows come with another stride."""
+    random = np.random.default_rng(0)
+    u, pos = random.random((num, 30, 60)), random.random((30, 2))
+    fields = nfsgeo.from_arrays(u, pos, np.arange(60.0))
+    settings = {"model.bands": True, "data.n_in": 2, "data.n_out": 2}
+    settings |= {"data.window_stride": 9} if num == 1 else {}
+    message = one_line(nfsgeo.prepare, fields, settings)
+    assert ("a longer series" in message) == (num == 1)
+    assert ("more samples" in message) == (num > 1)
+    assert "data.evaluation_stride=2" in message
+    closer = settings | {"data.evaluation_stride": 2}
+    if num == 1:
+        closer |= {"data.evaluation_stride": 1}
+        again = one_line(nfsgeo.prepare, fields, closer)
+        assert "a longer series" in again and "evaluation_stride" not in again
+        longer = random.random((1, 30, 240))
+        fields = nfsgeo.from_arrays(longer, pos, np.arange(240.0))
+    nfsgeo.prepare(fields, closer)
