@@ -108,7 +108,8 @@ def _place_of(
     given = f"{path} with {values.name} along {sizes}"
     given += f" and the location {said}" if said else " and no location"
     expected = " or ".join(f"location {place} along {d}" for place, d in along.items())
-    todo = f"correct it, or leave it out: --columns ignore={values.name}"
+    leave = option("columns", f"ignore={values.name}")
+    todo = f"correct it, or leave it out: {leave}"
     raise UserError(given, expected, todo)
 
 
