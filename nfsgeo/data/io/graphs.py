@@ -209,7 +209,8 @@ def _check_series(path: Path, parts: Sequence[Arrays], series: str | None) -> No
         times = {float(np.ravel(part["t"])[0]) for part in parts if "t" in part}
         fitting = len(times) < 2, len(times) != 1  # samples are at the same times
         kinds = [kind for kind, fits in zip(KINDS, fitting, strict=True) if fits]
-        raise UserError(given, expected, f"say it: {option('series', *kinds)}")
+        todo = f"say it: {' or '.join(option('series', kind) for kind in kinds)}"
+        raise UserError(given, expected, todo)
     if series == "time-steps" and (timed or not shared or "y" in first):
         expected = "graphs on the same points, with x without an axis of time and no y"
         todo = "leave y out, or " * ("y" in first) + option("series", "samples")

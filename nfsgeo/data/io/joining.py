@@ -90,7 +90,8 @@ def _joined(
     if along is None and alone and len(first.times) == 1 and len(parts) > 1:
         given = f"{num}, of one time step each on the same points"
         expected = "to be told whether they are samples or time steps of one sample"
-        todo = f"say it: {option('series', 'samples', 'time-steps')}"
+        kinds = (option("series", kind) for kind in ("samples", "time-steps"))
+        todo = f"say it: {' or '.join(kinds)}"
         raise UserError(given, expected, todo)
     if along == "time-steps":
         if not alone:

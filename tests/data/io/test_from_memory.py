@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 import nfsgeo
 from nfsgeo.data.io.from_memory import saved_path
+from nfsgeo.errors import UserError
 from nfsgeo.files import cache_folder
 from nfsgeo.geometry import Domain, Region
 
@@ -208,8 +209,10 @@ def test_a_data_set_of_xarray(contents, one_line):
     globe["lon"].attrs["units"] = "degrees_east"
     box = Domain((0.0, -1.0), (360.0, 4.0), (True, False))
     assert nfsgeo.from_xarray(globe, domain=box).domain == box
+    with pytest.raises(UserError, match=r"domain=Domain\.sphere\(\)"):
+        nfsgeo.from_xarray(globe)
     for wrong, message in (
-        (globe, "domain="),
+        (globe, "--sphere"),
         (dataset.drop_vars("temperature"), "no field"),
         (dataset.drop_vars("time"), "dataset with 3 time steps and no times"),
         (dataset.expand_dims(level=2), "--columns sample=level"),

@@ -134,7 +134,7 @@ def test_other_numbers_of_values_than_places_are_refused(tmp_path, one_line):
 
 def test_fields_on_several_places_are_asked_about(tmp_path, one_line):
     path = mesh(tmp_path / "a.nc", ["node", "face", "edge"])
-    assert "field=u_node or field=u_face" in one_line(nfsgeo.open, path)
+    assert "field=u_node, or field=u_face" in one_line(nfsgeo.open, path)
     for place, num in (("node", 6), ("face", 3), ("edge", 3)):
         fields = nfsgeo.open(path, columns={"field": f"u_{place}"})
         assert fields.component_names == [f"u_{place}"] and fields.num_points(0) == num
