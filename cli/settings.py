@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 
-from nfsgeo_cli.terminal import COLUMNS, GroupedCommand
+from nfsgeo_cli.terminal import REPEATED_COLUMNS, GroupedCommand
 
 # Settings that have options; all others are set by --set.
 SETTINGS = (
@@ -66,8 +66,9 @@ class SettingsCommand(GroupedCommand):
         """The options that are settings."""
         from nfsgeo.config import MESH_NAMES, MODEL_NAMES
 
-        kinds = {"model": Name(MODEL_NAMES), "mesh": Name(MESH_NAMES)}
-        kinds["columns"] = COLUMNS
+        names = {"model": Name(MODEL_NAMES), "mesh": Name(MESH_NAMES)}
+        kinds: dict[str, dict[str, Any]] = {k: {"type": v} for k, v in names.items()}
+        kinds["columns"] = REPEATED_COLUMNS
         return [_option(name, key, kinds.get(name)) for name, key in OPTIONS.items()]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -75,7 +76,7 @@ class SettingsCommand(GroupedCommand):
         return [*{param.name: param for param in [*self.settings, *params]}.values()]
 
 
-def _option(name: str, key: str, kind: click.ParamType | None) -> click.Option:
+def _option(name: str, key: str, kind: dict[str, Any] | None) -> click.Option:
     """The option of a setting: its type and default, and the first sentence on it."""
     from nfsgeo.config import RunConfig
 
@@ -83,7 +84,7 @@ def _option(name: str, key: str, kind: click.ParamType | None) -> click.Option:
     owner: Any = RunConfig.model_fields[section].annotation if section else RunConfig
     setting = owner.model_fields[last]
     plain = _plain_type(setting.annotation)
-    more: dict[str, Any] = {"type": kind or plain}
+    more = dict(kind or {"type": plain})
     if get_origin(plain) is Literal:
         more["type"] = click.Choice(get_args(plain))
     elif get_origin(plain) is tuple:

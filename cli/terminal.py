@@ -161,6 +161,13 @@ def _time_axis(given: str, text: str) -> int | str | None:
 TIME_AXIS = Text("AXIS|none", _time_axis)
 TIMES = Text("START:STOP:STEP|T,T,...", _times)
 COLUMNS = Text("ROLE=NAME,...", _columns)
+REPEATED_COLUMNS: dict[str, Any] = {
+    "multiple": True,
+    "metavar": COLUMNS.name,
+    "callback": lambda ctx, option, texts: (
+        COLUMNS.convert(",".join(texts), option, ctx) if texts else None
+    ),
+}
 DEVICE = option(
     "--device", ["auto", "cpu", "cuda"], "Where to compute; by default as in training."
 )
@@ -177,11 +184,12 @@ def opening_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         option(
             "--columns",
-            COLUMNS,
+            str,
             "Roles of columns of a table, arrays of a mesh, or variables of NetCDF or "
             "Zarr whose names do not tell them: sample, time, x, y, z, static, field, "
             "ignore, quantity, station, points, missing or mask; docs/formats.md "
-            "explains them.",
+            "explains them; repeatable.",
+            **REPEATED_COLUMNS,
         ),
         option(
             "--time-axis",
