@@ -52,7 +52,7 @@ def test_first_samples_of_a_grid_are_drawn(tmp_path, dim, time_steps, role, name
     }
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("dim", [pytest.param(1, marks=pytest.mark.slow), 2, 3])
 def test_point_clouds_are_drawn(tmp_path, dim):
     random, times = np.random.default_rng(0), np.arange(3) / 4
     clouds = [random.uniform(size=(n, dim)) for n in (300, 400)]

@@ -142,13 +142,10 @@ def moved(run: RunPaths, old: Path, new: str) -> str:
     return new
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place",
-    ["/home/other/data/waves.nc"]
-    + [
-        pytest.param(place, marks=pytest.mark.slow)
-        for place in ("C:\\Users\\other\\waves.nc", "~other/waves.nc")
-    ],
+    ["/home/other/data/waves.nc", "C:\\Users\\other\\waves.nc", "~other/waves.nc"],
 )
 def test_data_that_have_moved(run, waves, resume, refuses, place):
     """To another machine, whose name of them need not be a path here."""
