@@ -90,9 +90,10 @@ class Fields(Layout):
         for name, values in [("time", self.times), *axes]:
             finite = values.ndim == 1 and values.size and np.isfinite(values).all()
             if not (finite and (np.diff(values) > 0).all()):
-                given = f"{name} of shape {values.shape}"
+                given = f"{name} {'that falls' if finite else 'not finite'}"
                 expected = "a finite number for each step along it, which increase"
-                todo = "repair it, or sort it and the fields with it"
+                todo = "repair it, or sort it and the fields with it, as xarray's "
+                todo += f"dataset.sortby({name!r}) does"
                 if finite and len(np.unique(values)) < values.size:
                     given = f"{name} with several steps at one {name}"
                     todo = "leave all but one of them out, as xarray's dataset."

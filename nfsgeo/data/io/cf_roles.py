@@ -161,8 +161,10 @@ def still(path: Path, values: DataArray, time: str | None) -> DataArray:
 def with_times(path: Path, dataset: Dataset, name: str) -> Dataset:
     """The data set without time steps whose time is missing, of which a line tells."""
     when = dataset.variables.get(name)
-    absent = pandas.isnull(when.values) if when is not None else np.zeros(0, bool)
-    if when is None or absent.ndim != 1 or not absent.any():
+    if when is None or when.ndim != 1:
+        return dataset
+    absent = pandas.isnull(when.values)
+    if not absent.any():
         return dataset
     left_out(path, [f"{absent.sum()} of {absent.size} time steps, without {name}"])
     return dataset.isel({when.dims[0]: np.flatnonzero(~absent)})

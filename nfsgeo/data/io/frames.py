@@ -253,6 +253,7 @@ def values_of(
         if cell == name:
             remove += ", which repeats the names"
         todo = f"{todo}, or {remove}" if todo == "correct it" else todo
+        expected = ISO if "pandas.to_datetime" in todo else expected
         raise UserError(given, expected, todo)
     ignored = option("columns", f"ignore={name}")
     if (wrong | absent).all() and not fine.any():

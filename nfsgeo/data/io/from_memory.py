@@ -105,9 +105,10 @@ def from_arrays(
             about = {"role": role, "components": names}
             variables[short] = dims, _by_sample(values, role, len(dims)), about
     num = len(variables["u"][1])
-    points: Any = pos
-    if not (isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1):
-        points = [pos] * num
+    points: Any = [pos] * num
+    # An array of objects holds one for each sample, as a list does.
+    if isinstance(pos, (list, tuple)) or getattr(pos, "dtype", 0) is np.dtype(object):
+        points = pos if len(pos) > 0 and np.ndim(pos[0]) > 1 else points
     num_times = 1 if t is None else int(np.prod(np.shape(t)))
     for values, place in zip(variables["u"][1], points, strict=False):
         shape, sizes = np.shape(values), (np.shape(place)[0], num_times)
@@ -119,6 +120,9 @@ def from_arrays(
                 todo = (
                     "swap both axes, as numpy.swapaxes(u, -3, -2) of [N, T, n, C] does"
                 )
+            elif shape[:2] == (*np.shape(place)[1:], num_times):
+                given = f"points of shape {np.shape(place)}"
+                expected, todo = "points before their axes, [n, d]", "transpose pos"
             raise UserError(given, expected, todo)
     _tell_order(u, points, num_times)
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):

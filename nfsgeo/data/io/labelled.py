@@ -117,6 +117,8 @@ def to_fields(
             variable.attrs["role"] = KNOWN
             name = name if bare.count(short) > 1 else short
         _check_name(path, name, made)
+        if variable.dtype.kind == "c":
+            as_real(np.zeros(1, variable.dtype), f"{path} with {name}")
         static = variable.attrs["role"] == STATIC
         made[name] = whole_numbers(name, variable) if static else variable
     for name, values in (parameters or {}).items():

@@ -15,6 +15,7 @@ import pandas
 import xarray
 from xarray import DataArray, Dataset
 
+from nfsgeo.data.checks import as_real
 from nfsgeo.data.conventions import FIELD, FLAGS, STATIC, field_name, is_static
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import (
@@ -191,7 +192,8 @@ def _without_others(dataset: Dataset, kinds: Roles) -> Dataset:
 
 def _numpy_variables(dataset: Dataset) -> dict[Any, Any]:
     """Convert variables of types that only pandas has: dates of a time zone to UTC,
-    categories to their names, integers with missing values to floats with NaN.
+    categories to their names, integers with missing values to floats with NaN; and
+    objects of Python that are numbers to floats.
     """
     converted = {}
     for name, variable in dataset.variables.items():
@@ -203,6 +205,11 @@ def _numpy_variables(dataset: Dataset) -> dict[Any, Any]:
             options = {"dtype": "f8", "na_value": np.nan} if numbers else {}
             array = values.to_numpy(**options)
             converted[name] = variable.dims, array, variable.attrs
+        elif variable.dtype == object and variable._in_memory:
+            kind = pandas.api.types.infer_dtype(variable.values.ravel())
+            if kind in NUMBERS:
+                array = as_real(variable.values, str(name), gaps=True)
+                converted[name] = variable.dims, array, variable.attrs
     return converted
 
 
@@ -323,6 +330,7 @@ def _is_zarr(probe: FileProbe) -> bool:
     return bool(probe.zipped & STORE) or any((probe.path / n).exists() for n in STORE)
 
 
+NUMBERS = ("floating", "integer", "mixed-integer-float", "decimal", "boolean")
 WHOLE = "an undamaged NetCDF file"
 NETCDF = Format("NetCDF (.nc)", _is_netcdf, _netcdf, WHOLE, columns="roles")
 ZARR = Format("Zarr (.zarr)", _is_zarr, _zarr, columns="roles", needs=("zarr",))

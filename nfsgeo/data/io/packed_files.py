@@ -52,20 +52,28 @@ CFX_POST = (
     "awk '/^\\[/ {{p = /^\\[Data/; next}} p && NF' {1} > NAME.csv",
 )
 EMPTY, CUT_OFF = "an empty file", "a compressed file that is cut off or damaged"
+PARAVIEW = "open it in ParaView and save it, File, Save Data, as NAME.pvd"
+TECPLOT = ("data of Tecplot", PARAVIEW)
 FOREIGN = {  # how other files begin, what they are, and how they can be read
-    b"\xd0\xcf\x11\xe0": EXCEL,
-    b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {1}"),
-    b"\x04\x22\x4d\x18": ("a file compressed by lz4", "unpack it: lz4 -d {1}"),
-    b"\x5d\0\0": (
+    rb"\xd0\xcf\x11\xe0": EXCEL,
+    rb"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {1}"),
+    rb"\x04\x22\x4d\x18": ("a file compressed by lz4", "unpack it: lz4 -d {1}"),
+    rb"\x5d\0\0": (
         "a file compressed by lzma",
         "unpack it: xz -d -F lzma -c {1} > NAME",
     ),
-    b"7z\xbc\xaf\x27\x1c": ("an archive of 7-Zip", "unpack it: 7z x {1}"),
-    b"[Name]": CFX_POST,
-    b"[Data]": CFX_POST,
-    b"SQLite format 3": ("a data base", "write a table, by pandas.read_sql and to_csv"),
-    b"<!DOCTYPE": ("a web page", "download the file that the page is about"),
-    b"<html": ("a web page", "download the file that the page is about"),
+    rb"7z\xbc\xaf\x27\x1c": ("an archive of 7-Zip", "unpack it: 7z x {1}"),
+    rb"\[Name\]": CFX_POST,
+    rb"\[Data\]": CFX_POST,
+    rb"SQLite format 3": (
+        "a data base",
+        "write a table, by pandas.read_sql, to_csv",
+    ),
+    rb"<!DOCTYPE": ("a web page", "download the file that the page is about"),
+    rb"<html": ("a web page", "download the file that the page is about"),
+    rb"(?i)(#[^\n]*\n\s*)*(title|variables)\s*=|#!TD[VF]": TECPLOT,
+    rb"\([0-9]+ +[\"(0-9]": ("a mesh or case of Fluent", PARAVIEW),
+    rb"ply\s+format ": ("a mesh of PLY", PARAVIEW),
 }
 
 
@@ -112,7 +120,7 @@ def foreign(path: Path) -> tuple[str, str] | None:
         return "an archive of files", "unpack it: tar -xf {1}"
     if not head.strip():
         return EMPTY, "write it again"
-    return next((FOREIGN[m] for m in FOREIGN if head.lstrip().startswith(m)), None)
+    return next((FOREIGN[m] for m in FOREIGN if re.match(m, head.lstrip())), None)
 
 
 def _members(path: Path) -> list[str]:

@@ -214,8 +214,10 @@ def rows_apart(
             return 5, f"{free[0]}={name}"
         few = column.nunique() <= 2 * several
         whole = not numbers or bool((column % 1 == 0).all())
-        return (6 if few and whole else 9), f"sample={name}"
+        return (6 if few and whole and name != alone else 9), f"sample={name}"
 
+    numeric = [n for n in frame if frame[n].dtype.kind in "biuf"]
+    alone = numeric[0] if len(numeric) == 1 else ""  # the field
     answers = {name: answer(name) for name in frame}
     names, said, now = list[str](), dict[str, str](), cells
     num = len(pandas.unique(cells))

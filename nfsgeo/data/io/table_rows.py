@@ -31,6 +31,8 @@ from nfsgeo.errors import UserError, option
 
 __all__ = ["Places", "Steps"]
 
+UNIX = {"s": 1e9, "ms": 1e12, "us": 1e15, "ns": 1e18}  # in September 2001
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -99,12 +101,17 @@ def _key(path: Path, column: pandas.Series, role: str) -> tuple[Doubles, str]:
         unit, values = unit_of_times(values), as_times(values, what)
         low, high = (0, 0) if unit else (values.min(), values.max())
         years, serial = 1800 <= low <= high < 2200, 2e4 < low <= high < 1e5
-        if (years or serial) and bare_name(str(column.name)) in ("date", "datetime"):
-            given = f"{what} with {low:g}, a number or a {'year' if years else 'day'}"
+        unix = next((u for u, n in UNIX.items() if n / 10 < low <= high < 4 * n), "")
+        dated = bare_name(str(column.name)) in ("date", "datetime", "timestamp")
+        if dated and (years or serial or unix):
+            kind = "year" if years else "day" if serial else f"Unix time in {unix}"
+            given = f"{what} with {low:.12g}, a number or a {kind}"
             todo = "write dates with hyphens, or give the column another name"
-            if serial:  # of a spreadsheet
+            if not years:
+                of_spreadsheet = "'D', origin='1899-12-30'"
+                how = of_spreadsheet if serial else repr(unix)
                 todo = f"write dates: pandas.to_datetime(table[{column.name!r}], "
-                todo += "unit='D', origin='1899-12-30')"
+                todo += f"unit={how}), or give the column another name"
             raise UserError(given, "dates such as 2026-01-31", todo)
     elif role == "sample" and values.dtype.kind == "M":
         values = as_times(values, what)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas
 from numpy.typing import NDArray
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["ISO", "NAMED_ZONE", "OFFSET", "add_century", "advice", "has_zone", "with_z"]
 
@@ -23,6 +23,8 @@ ZONE = re.compile(
     "[Ll]ocal([ _-].*)?|[A-Z][a-z]+/[A-Z]\\w+"
 )
 CLOCKS = ("", *(f"{s}{c}" for s in " T" for c in ("%H:%M", "%H:%M:%S", "%I:%M %p")))
+MONTH = "(jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)"
+MONTH += r"(\.|r?uary|ch|il|ust|t?ember|ober)?"
 HINTS = {  # todo for cells of a kind
     r"(?s).*\n.*": "remove the quote that opens in this row",
     r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
@@ -32,6 +34,26 @@ HINTS = {  # todo for cells of a kind
     "[{0!r}], dayfirst=True), or dayfirst=False where the month is first",
     r"\d{1,2}([./-])\d{1,2}\1\d\d(\D.*)?": "write it by pandas.to_datetime(table"
     "[{0!r}], format={3})",
+    rf"(?i)(.*[^a-z])?{MONTH}[^a-z](.*\D)?\d\d.*": "write it by "
+    "pandas.to_datetime(table[{0!r}])",
+    r"\d{4}-\d\d-\d\d_\d\d:.*": "write it by pandas.to_datetime(table[{0!r}].str"
+    ".replace('_', 'T'))",
+    r"\d{4}-\d\d-\d\d.*:\d\d,\d+": "write it by pandas.to_datetime(table[{0!r}].str"
+    ".replace(',', '.'))",
+    r"\d{10}Z": "write it by pandas.to_datetime(table[{0!r}], format='%Y%m%d%HZ')",
+    r"\d{12}Z": "write it by pandas.to_datetime(table[{0!r}], format='%Y%m%d%H%MZ')",
+    r"\d{4}-?W\d\d": "write it by pandas.to_datetime(table[{0!r}].str.replace('-', '') "
+    "+ '-1', format='%GW%V-%u')",
+    r"\d{4}-?Q[1-4]": "write it by pandas.PeriodIndex(table[{0!r}], freq='Q')"
+    ".to_timestamp()",
+    r"[+-]?\d+ days?.*": "write it by pandas.to_timedelta(table[{0!r}])"
+    ".dt.total_seconds()",
+    r"\d?\d:[0-5]\d(:.*)?": "name the column of the date too, "
+    f"{option('columns', 'time=DATE+{0}')}, or write numbers, such as hours",
+    r"(?i)[+-]?\d*\.?\d*d[+-]?\d+": "write exponents with e: table[{0!r}].str.lower()"
+    ".str.replace('d', 'e')",
+    r"[+-]?\d+(\.\d+)?( ?°.*| ?[NSEWO])": "write degrees as numbers with decimals, "
+    "those of S and W with a minus",
     NAMED_ZONE.pattern: "write the offset of the zone from UTC, such as +01:00, or Z",
     r".*T?24:00(:00)?Z?": "24:00 is 00:00 of the day after: write it so",
 }

@@ -261,3 +261,47 @@ def test_tensors_of_any_kind():
     file = nfsgeo.from_arrays(u, pos, torch.arange(2.0, requires_grad=True))
     np.testing.assert_array_equal(file.read(1, slice(None))[..., 0], u[1].detach())
     np.testing.assert_array_equal(file.coordinates(), pos.double())
+
+
+@pytest.mark.parametrize("kind", [object, "gaps", "text"])
+def test_objects_of_python_in_a_data_set(kind, one_line):
+    """They are numbers, None where one is missing; words are no numbers."""
+    numbers = np.random.default_rng(0).random((3, 4, 5))
+    axes = {"time": np.arange(3.0), "y": np.arange(4.0), "x": np.arange(5.0)}
+    whole = xarray.Dataset({"u": (tuple(axes), numbers)}, axes)
+    objects = whole.astype(object)
+    if kind == "gaps":
+        whole = whole.where(whole.u > 0.5)
+        objects = objects.where(whole.u > 0.5, None)
+    if kind == "text":
+        objects = objects.where(whole.u > 0.5, "M")
+        assert "u" in one_line(nfsgeo.from_xarray, objects)
+        return
+    read, same = (nfsgeo.from_xarray(d).read(0, slice(None)) for d in (objects, whole))
+    np.testing.assert_array_equal(read, same)
+
+
+@pytest.mark.parametrize("index", [0, -1])
+def test_one_time_step_of_a_data_set(index):
+    days = pandas.date_range("2024-02-28", periods=3)
+    axes = {"time": days, "y": np.arange(4.0), "x": np.arange(5.0)}
+    whole = xarray.Dataset({"u": (tuple(axes), np.random.rand(3, 4, 5))}, axes)
+    fields = nfsgeo.from_xarray(whole.isel(time=index))
+    one = nfsgeo.from_xarray(whole.isel(time=[index]))
+    np.testing.assert_array_equal(fields.read(0, slice(1)), one.read(0, slice(1)))
+    assert fields.times.tolist() == one.times.tolist()
+
+
+def test_arrays_of_objects_hold_samples_as_lists_do(contents):
+    rng = np.random.default_rng(0)
+    u, pos = [[rng.random((n, k)) for n in (10, 12)] for k in (3, 2)]
+    objects = (np.array(arrays, object) for arrays in (u, pos))
+    times = np.arange(3.0)
+    as_list = nfsgeo.from_arrays(u, pos, times)
+    assert contents(nfsgeo.from_arrays(*objects, times)) == contents(as_list)
+
+
+def test_points_whose_axes_are_swapped(one_line):
+    u, pos = np.random.rand(4, 30, 6), np.random.rand(30, 2)
+    message = one_line(nfsgeo.from_arrays, u, pos.T, np.arange(6.0))
+    assert "(2, 30)" in message and "transpose pos" in message

@@ -54,3 +54,29 @@ def test_programs_that_are_refused(program, words, tmp_path, one_line):
         table.to_dataframe().to_csv(tmp_path / "a.csv", index=False)
         fields = nfsgeo.open(tmp_path / "a.csv")
         assert fields.component_names == ["wtmp"] and len(fields.times) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "called"),
+    [
+        (
+            "a.dat",
+            '# mesh\nTITLE = "a"\nVARIABLES = "X" "P"\nZONE I=1\n1 2\n',
+            "Tecplot",
+        ),
+        ("b.plt", 'Variables="X","P"\n1 2\n', "Tecplot"),
+        ("c.plt", "#!TDV112\x01\x00\x00\x00", "Tecplot"),
+        ("d.msh", '(0 "GAMBIT to Fluent File")\n(2 2)\n', "Fluent"),
+        ("e.ply", "ply\nformat ascii 1.0\nend_header\n", "PLY"),
+    ],
+)
+def test_files_that_paraview_converts(name, text, called, tmp_path, one_line):
+    (tmp_path / name).write_text(text)
+    message = one_line(nfsgeo.open, tmp_path / name)
+    assert called in message and "ParaView" in message
+
+
+def test_comments_of_any_length_are_looked_at_in_no_time(tmp_path):
+    (tmp_path / "a.txt").write_text("# " * 400_000 + "\nx y u\n1 2 3\n")
+    with nfsgeo.open(tmp_path / "a.txt") as fields:
+        assert fields.component_names == ["u"]
