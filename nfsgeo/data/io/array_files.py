@@ -47,7 +47,7 @@ __all__ = [
     "decoded",
     "default_fill",
 ]
-__all__ += ["marked", "unit_of", "with_default_fill", "within_range"]
+__all__ += ["marked", "npy_header", "unit_of", "with_default_fill", "within_range"]
 
 NUMPY = b"\x93NUMPY"
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
@@ -114,11 +114,11 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
             for name in archive.namelist():
                 if name.endswith(".npy"):
                     with archive.open(name) as member:
-                        headers[name.removesuffix(".npy")] = _header(member)
+                        headers[name.removesuffix(".npy")] = npy_header(member)
     return headers
 
 
-def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def npy_header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     form = np.lib.format
     first = form.read_magic(member) == (1, 0)
     read = form.read_array_header_1_0 if first else form.read_array_header_2_0
@@ -147,6 +147,8 @@ def _torch_arrays(path: Path, mmap: bool) -> dict[str, NDArray[Any]]:
     except pickle.UnpicklingError as error:
         names = " ".join(re.findall(r"GLOBAL (\S+)", str(error)))
         raise ValueError(f"other objects than tensors, {names}") from None
+    if torch.is_tensor(held):
+        held = {path.stem: held}  # as in a file of numpy
     if not isinstance(held, dict):
         raise ValueError(f"a {type(held).__name__} in place of a dict of tensors")
     tensors = {str(k): on_cpu(v) for k, v in held.items() if torch.is_tensor(v)}

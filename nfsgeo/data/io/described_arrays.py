@@ -17,6 +17,7 @@ from nfsgeo.data.io.cf_times import times_of
 from nfsgeo.data.io.format import Format
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.matlab_files import is_matlab, no_numbers
+from nfsgeo.data.io.odd_arrays import about_odd_arrays, describe, odd_arrays
 from nfsgeo.data.io.roles import Columns, mark_longitude
 from nfsgeo.errors import UserError, option
 
@@ -53,6 +54,8 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     stored = arrays_of(path, numbers=True)
     if not columns:
         given = f"{path} with the arrays {_listed(stored)}"
+        if odd := [describe(*item) for item in odd_arrays(path).items()]:
+            given += f", besides {listed(odd)}, which are no arrays of numbers"
         expected = "to be told the fields, their coordinates, the domain and the times"
         raise UserError(given, expected, _say())
     lists = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
@@ -133,6 +136,8 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
         name = name.replace("/", ".")  # as in HDF5
     if name not in stored:
         if matlab and (error := no_numbers(path, name)):
+            raise error
+        if error := about_odd_arrays(path, name):
             raise error
         given = f"no array {name!r} in {path}"
         raise UserError(given, f"one of {_listed(stored)}", "change the name")

@@ -38,6 +38,8 @@ __all__ = ["from_arrays", "from_pyg", "from_xarray", "name_in_memory", "saved_pa
 
 logger = logging.getLogger(__name__)
 
+OBJECT = np.dtype(object)
+
 
 def from_arrays(
     u: ArrayLike | Sequence[ArrayLike],
@@ -105,10 +107,11 @@ def from_arrays(
             about = {"role": role, "components": names}
             variables[short] = dims, _by_sample(values, role, len(dims)), about
     num = len(variables["u"][1])
-    points: Any = [pos] * num
+    each: Any = pos
     # An array of objects holds one for each sample, as a list does.
-    if isinstance(pos, (list, tuple)) or getattr(pos, "dtype", 0) is np.dtype(object):
-        points = pos if len(pos) > 0 and np.ndim(pos[0]) > 1 else points
+    several = isinstance(pos, (list, tuple)) or getattr(pos, "dtype", 0) is OBJECT
+    several = several and len(each) > 0 and np.ndim(each[0]) > 1
+    points: Any = each if several else [pos] * num
     num_times = 1 if t is None else int(np.prod(np.shape(t)))
     for values, place in zip(variables["u"][1], points, strict=False):
         shape, sizes = np.shape(values), (np.shape(place)[0], num_times)

@@ -17,6 +17,7 @@ from nfsgeo.data.conventions import NPZ_ABOUT as ABOUT
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import Format
 from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.odd_arrays import about_odd_arrays
 from nfsgeo.data.io.roles import ask
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -39,6 +40,8 @@ def _read(path: Path, times: Sequence[Any] = ()) -> Fields:
     :class:`~nfsgeo.geometry.Domain`, ``parameter_NAME`` numbers of the samples,
     ``split_PART`` the samples of a part.
     """
+    if error := about_odd_arrays(path):
+        raise error
     with np.load(path, allow_pickle=False) as archive:
         arrays: dict[str, Any] = dict(archive.items())
     if ABOUT in arrays:
@@ -46,13 +49,19 @@ def _read(path: Path, times: Sequence[Any] = ()) -> Fields:
     named: dict[str, dict[str, Any]] = {PARAMETER: {}, SPLIT: {}}
     axes = [arrays[name] for name in SPACE if name in arrays]
     cloud = "coords" in arrays
+    unknown = list[str]()
     for name in arrays.keys() - NAMES - ({"coords"} if cloud else {*SPACE}):
         start = next((prefix for prefix in named if name.startswith(prefix)), None)
         if start is None:
-            raise ValueError(f"array {name!r}, which is none of the format")
+            unknown.append(name)
+            continue
         named[start][name.removeprefix(start)] = arrays[name]
     of_samples = "a" in arrays or any(named.values())
     letters = _letters(path, arrays, len(times), of_samples=of_samples)
+    if unknown:
+        which = "of which the format knows nothing, so that the arrays are to be named"
+        answer = _answer(arrays, letters[0])
+        raise ask(path, sorted(unknown), which, "which arrays to read", answer)
     arrays["u"] = u = _in_order(arrays["u"], *letters)
     if "mask" in arrays:
         mask = _in_order(arrays["mask"], *letters)
@@ -144,12 +153,20 @@ def _letters(
     words = ", ".join(names.get(a, a) for a in layout)
     if not say:
         raise UserError(f"{path} with {given}", f"axes ({words})", "reorder them")
-    where = ",points=coords" if cloud else "".join(f",{a}={a}" for a in space)
-    times = {r: ",time=t" if {"t"} <= arrays.keys() & {*r} else "" for r in say}
     asked = f"which of the axes ({words}) these are, n, p, t and c in short"
     asked = asked if cloud else asked.replace("n, p,", "n,")
-    answers = (f"field=u:{r}{where}{times[r]}" for r in say[:SHOWN])
+    answers = (_answer(arrays, r) for r in say[:SHOWN])
     raise ask(path, [given], "which leaves axes out", asked, *answers)
+
+
+def _answer(arrays: dict[str, Any], letters: str) -> str:
+    """What to say where ``u`` has axes of these letters, as for ``--columns``."""
+    space = [axis for axis in SPACE if axis in arrays]
+    where = [f"{axis}={axis}" for axis in space]
+    where = ["points=coords"] if "coords" in arrays else where
+    when = ["time=t"] if {"t"} <= arrays.keys() & {*letters} else []
+    shape = np.shape(arrays["u"])
+    return ",".join([f"field=u:{letters[: len(shape)]}", *where, *when])
 
 
 def _domain(arrays: Any, axes: Any) -> Domain | None:

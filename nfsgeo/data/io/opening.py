@@ -30,6 +30,7 @@ from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.marks import with_marks, without_marks_among
 from nfsgeo.data.io.near_points import check_near_points
 from nfsgeo.data.io.netcdf import STORE
+from nfsgeo.data.io.odd_arrays import about_odd_arrays
 from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.other_files import check_inside, check_source
 from nfsgeo.data.writers import writer_of
@@ -297,6 +298,8 @@ def _format_of(path: Path, columns: Columns | None = None) -> Format:
     expected = "an undamaged file of nfsgeo or of a format that it reads"
     todo = "see `nfsgeo datasets` for the formats"
     with reading(path, expected, todo):  # says what is wrong with it
+        if error := about_odd_arrays(path):
+            raise error
         arrays_of(path)
     raise UserError(f"{path}", expected, todo)
 

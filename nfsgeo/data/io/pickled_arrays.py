@@ -14,13 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nfsgeo.errors import UserError
+
 __all__ = ["arrays_of_pickle"]
 
 
 def arrays_of_pickle(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of numbers in a pickled dictionary, by name."""
     with path.open("rb") as stream:
-        content = _Restricted(stream).load()
+        try:
+            content = _Restricted(stream).load()
+        except KeyError as error:
+            given = f"{path} with objects of {'.'.join(map(str, *error.args))}"
+            todo = "write the arrays alone, by numpy.savez('NAME.npz', u=..., x=...)"
+            expected = "a dictionary of arrays of numpy, and numbers"
+            raise UserError(given, expected, todo) from None
     return {k: v.values for k, v in content.items() if isinstance(v, _Array)}
 
 

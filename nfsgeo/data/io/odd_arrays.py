@@ -1,0 +1,92 @@
+"""Arrays of numpy and HDF5 that hold no plain numbers, and what to do about them."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from nfsgeo.data.conventions import listed
+from nfsgeo.data.io.array_files import npy_header
+from nfsgeo.data.io.matlab_files import is_matlab
+from nfsgeo.errors import UserError
+
+__all__ = ["about_odd_arrays", "describe", "odd_arrays"]
+
+NUMBERS = "biufcmM"
+HOLDS = "arrays of numbers"
+
+
+def odd_arrays(path: Path, *, text: bool = False) -> dict[str, np.dtype[Any]]:
+    """Types of arrays by name that hold records, objects of Python or ``text``."""
+    types = dict[str, np.dtype[Any]]()
+    if is_matlab(path):  # which has cells and structs
+        return types
+    if h5py.is_hdf5(path):
+
+        def add(name: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset):
+                types[name] = item.dtype
+
+        with h5py.File(path, "r") as file:
+            file.visititems(add)
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.endswith(".npy"):
+                    with archive.open(name) as member:
+                        types[name.removesuffix(".npy")] = npy_header(member)[1]
+    elif path.is_file():
+        with path.open("rb") as stream:
+            if stream.peek(6).startswith(np.lib.format.MAGIC_PREFIX):
+                types[path.stem] = npy_header(stream)[1]
+    odd = {name: kind for name, kind in types.items() if kind.kind not in NUMBERS}
+    return {name: kind for name, kind in odd.items() if text or not _is_text(kind)}
+
+
+def about_odd_arrays(path: Path, wanted: str = "") -> UserError | None:
+    """The error that tells what a file holds in place of arrays of numbers.
+
+    Args:
+        path: The file.
+        wanted: The name of an array; any but text if empty.
+
+    Returns:
+        The error, or None if there is no such array.
+    """
+    odd = odd_arrays(path, text=bool(wanted))
+    odd = {name: kind for name, kind in odd.items() if wanted in ("", name)}
+    if not odd:
+        return None
+    name, kind = next(iter(odd.items()))
+    given = f"{path} with {listed([describe(*item) for item in odd.items()])}"
+    text, hdf5 = str(path), h5py.is_hdf5(path)
+    load = f"h5py.File({text!r})[{name!r}][()]" if hdf5 else f"numpy.load({text!r})"
+    if not hdf5 and zipfile.is_zipfile(path):
+        load += f"[{name!r}]"
+    if kind.names:
+        todo = (
+            f"write a table: pandas.DataFrame({load}).to_csv('NAME.csv', index=False)"
+        )
+    elif _is_text(kind):
+        todo = "name others"
+    else:
+        todo = "write arrays of numbers, one for all samples or a file for each"
+        if not hdf5:
+            pickled = load.replace(f"{text!r}", f"{text!r}, allow_pickle=True")
+            todo += f", from {pickled} if you trust the file"
+    return UserError(given, HOLDS, todo)
+
+
+def describe(name: str, kind: np.dtype[Any]) -> str:
+    """The name of an array with what it holds."""
+    what = "objects of Python" if kind.metadata is None else "lists of any length"
+    what = "text" if _is_text(kind) else what
+    return f"{name} ({f'records of {listed(kind.names)}' if kind.names else what})"
+
+
+def _is_text(kind: np.dtype[Any]) -> bool:
+    return kind.kind in "SU" or h5py.check_string_dtype(kind) is not None
