@@ -13,7 +13,7 @@ from xarray import DataArray, Dataset
 
 from nfsgeo.data.conventions import LONGITUDE, SPACE, bare_name, role_of
 from nfsgeo.data.io.format import left_out
-from nfsgeo.data.io.roles import roles_of
+from nfsgeo.data.io.roles import likely_columns, roles_of
 from nfsgeo.errors import UserError, option
 
 __all__ = ["LARGE", "check_dims", "coordinate_roles", "dimension", "is_coordinate"]
@@ -82,12 +82,15 @@ def coordinate_roles(
     roles = {n: role for n, role in roles.items() if n in fitting.get(role, ())}
     bare = [str(d) for d in dataset.dims if d not in {*dataset.variables, *roles}]
     if "x" not in {*roles.values(), *user_roles} and bare:
-        places = zip(SPACE, reversed(bare), strict=False)
-        dims = ",".join(f"{axis}={dim}" for axis, dim in places)
+        last = max((dataset[name].dims for name in fields), key=len, default=bare)
+        along = [d for d in reversed(last) if d in bare] or bare[::-1]
+        dims = ",".join(f"{a}={d}" for a, d in zip(SPACE, along, strict=False))
+        likely = likely_columns([*map(str, dataset.variables)], "xy")
+        named = ",".join(f"{axis}={likely.get(axis, 'NAME')}" for axis in "xy")
         raise UserError(
             f"{path} with {', '.join(bare)} without coordinates",
             "coordinates x[, y[, z]]",
-            f"name variables that hold them, {option('columns', 'x=NAME,y=NAME')}, or "
+            f"name variables that hold them, {option('columns', named)}, or "
             f"number the steps along dimensions, {option('columns', dims)}",
         )
     return roles_of(path, [*map(str, dataset.variables)], user_roles, roles)

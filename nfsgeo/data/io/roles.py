@@ -28,6 +28,7 @@ from nfsgeo.data.conventions import (
     NODE_TYPE,
     PARAMETER,
     SHOWN,
+    SPACE,
     STATIC,
     UNDECIDED,
     bare_name,
@@ -107,6 +108,8 @@ def roles_of(
     if not space or not "xyz".startswith(space):
         likely = {"x": "COLUMN", "y": "COLUMN", "time": "COLUMN"}
         likely |= {r: n for r, n in likely_columns(names).items() if r not in roles}
+        if "COLUMN" not in (likely["x"], likely["y"]) and likely["time"] == "COLUMN":
+            del likely["time"]  # as of a steady field
         say = ",".join(f"{role}={name}" for role, name in likely.items())
         todo = f"name them: {option('columns', say)}, "
         todo += "or, in a table with a column for each station, or of their names, "
@@ -117,12 +120,22 @@ def roles_of(
 
 
 def likely_columns(names: Names, roles: str | Names = ("x", "y", "time")) -> Roles:
-    """Columns whose names have that of a role in them, as ``gauge_lon``."""
-    words = {name: re.split(r"[^a-z]+", name.lower()) for name in names}
+    """Columns whose names have that of a role in them, as ``gauge_lon``, or number the
+    axes, as ``Points:0``; with z where its name is like that of x.
+    """
+    parted = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower() for name in names}
+    words = {name: re.split(r"[^a-z]+", parted[name]) for name in names}
     columns = dict[str, str]()
-    for role in roles:
-        fits = [n for n in names if {*words[n]} & {*COLUMN_NAMES[role], f"{role}coord"}]
+    for axis, role in enumerate(roles):
+        numbered = re.compile(rf"(points?|coord\w*?|pos(itions?)?)\W?_?{axis}")
+        called = {*COLUMN_NAMES[role], f"{role}coord"}
+        fits = [n for n in names if {*words[n]} & called]
+        fits += [n for n in names if role in SPACE and numbered.fullmatch(parted[n])]
         columns |= {role: fits[0]} if fits else {}
+    for here, there in ("xz", "XZ", "02"):
+        other = columns.get("x", "").replace(here, there)
+        if other in names and other != columns.get("x"):
+            columns["z"] = other
     return columns
 
 

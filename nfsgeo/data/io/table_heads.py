@@ -10,12 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nfsgeo.data.conventions import SPACE
 from nfsgeo.data.io.packed_files import BEGINNING, opened
 
 __all__ = ["ABSENT", "SPACES", "Head", "cells_of", "first_lines", "is_number"]
 
 COMMENTS = 100  # lines of comments above the names, at most
 SPACES, WIDE = r"\s+", r"\s{2,}"  # what separates columns, and names with spaces
+LENGTH_UNIT = re.compile(r"(?m)^% *Length unit *[:,]\s*(\S+)")  # of COMSOL
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 
 
@@ -85,6 +87,8 @@ def first_lines(path: Path) -> Head:
         names, separator = _named(lines[above], lines[start])
         units = cells_of(lines[fits[-1]].lstrip("#% "), separator)
         named = dict(zip(names, units, strict=False)) if above < fits[-1] else {}
+        if length := LENGTH_UNIT.search("\n".join(lines[:above])):
+            named |= dict.fromkeys((n for n in names if n.lower() in SPACE), length[1])
         return Head(names, separator, start, encoding, lines[start], named)
     cells = cells_of(rows[0], separator) if rows else names
     if separator != SPACES and len(cells) == len(names) + 1 and not cells[-1]:
@@ -136,7 +140,12 @@ def _named(line: str, row: str) -> tuple[list[str], str]:
 
 
 def _fits(line: str, row: str) -> bool:
-    """Return whether a line has a name for each cell of a row that has numbers."""
+    """Return whether a line has a name for each cell of a row that has numbers.
+
+    One of a label and what it says, ``% Length unit: mm``, has none.
+    """
+    if re.match(r"\s*[#%]\s*\w[\w ]*:\s", line):
+        return False
     names, separator = _named(line, row)
     cells = cells_of(row, separator)
     numbers = any(map(is_number, filter(None, cells)))
