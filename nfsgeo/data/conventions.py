@@ -169,6 +169,13 @@ def length_of(unit: str) -> str:
     return "um" if short == "µm" or unit.startswith("micro") else short
 
 
+def angle_of(unit: str) -> str:
+    """Return ``deg`` for degrees, also of north, ``rad`` for radians, else ""."""
+    match = re.match("(deg|°|rad)", unit)
+    angle = match is not None and AXIS_UNITS.fullmatch(unit)
+    return ("rad" if unit.startswith("rad") else "deg") if angle else ""
+
+
 def is_static(name: str) -> bool:
     """Return whether a static input has the name: ``a``, ``a_NAME``, ``node_type``."""
     return name in ("a", NODE_TYPE) or name.startswith(MARK)

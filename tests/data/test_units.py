@@ -165,3 +165,23 @@ def test_dates_of_hdf5_are_those_of_their_unit(tmp_path):
     fields = nfsgeo.open(tmp_path / "a.h5", columns=columns)
     start = np.datetime64("2026-01-01", "s").astype(float)
     np.testing.assert_array_equal(fields.times, start + 3600 * TIMES)
+
+
+@pytest.mark.parametrize(
+    ("units", "fine"),
+    [
+        (("deg", "rad"), False),
+        (("degrees", "radians"), False),
+        (("deg", "degrees"), True),
+        (("rad", "rad"), True),
+        (("°", "deg"), True),
+    ],
+)
+def test_angles_of_two_units_are_refused(units, fine, tmp_path, one_line):
+    head = f"lon [{units[0]}],lat [{units[1]}],u"
+    rows = [f"{x},{x * x},{x}" for x in (0.1, 0.2, 0.4)]
+    (tmp_path / "a.csv").write_text("\n".join([head, *rows]) + "\n")
+    if fine:
+        assert nfsgeo.open(tmp_path / "a.csv").component_names == ["u"]
+    else:
+        assert all(unit in one_line(nfsgeo.open, tmp_path / "a.csv") for unit in units)

@@ -270,7 +270,7 @@ def station_names(
     ids = [n for n in fits if dataset[n].attrs.get("cf_role") == "timeseries_id"]
     ids += [n for n in fits if dataset[n].attrs.get("standard_name") in PLATFORMS]
     text = [n for n in fits if dataset[n].dtype.kind in "OSU"]
-    text.sort(key=lambda name: len(np.unique(dataset[name])) < dataset[name].size)
+    text = [n for n in text if len(np.unique(dataset[n])) == dataset[n].size]
     return [*dict.fromkeys(ids + text)]
 
 

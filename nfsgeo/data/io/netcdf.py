@@ -143,8 +143,11 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
 
 
 def _tell_unused(path: Path, dataset: Dataset, places: Places) -> None:
-    """Tell in a line which coordinates of the points are no axis."""
+    """Tell in a line which coordinates of the points are no axis, and of their text."""
     along = (*places.dims,)
+    words = [n for n, v in dataset.items() if v.dtype.kind in "OSU"]
+    here = [n for n in words if {*dataset[n].dims} & {*along}]
+    left_out(path, [f"{n}, which is text" for n in here])
     numeric = [n for n, v in dataset.coords.items() if v.dtype.kind in "iuf"]
     unused = [n for n in numeric if dataset[n].dims == along != (n,)]
     how = "(--columns static={0} takes it as an input)"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.checks import reading
-from nfsgeo.data.conventions import NPZ_ABOUT, length_of
+from nfsgeo.data.conventions import NPZ_ABOUT, angle_of, length_of
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.flat_axes import heights_as_input, without_flat_axes
 from nfsgeo.data.io import ARRAYS, FORMATS, OWN, FileProbe, Format
@@ -305,10 +305,11 @@ def _format_of(path: Path, columns: Columns | None = None) -> Format:
 
 
 def _check_lengths(fields: Fields) -> None:
-    """Raise a UserError if the units of x and y are different lengths."""
+    """Raise a UserError if the units of x and y are different lengths or angles."""
     units = {axis: fields.units.get(axis, "") for axis in fields.space[:2]}
     lengths = {length_of(unit) for unit in units.values()} - {""}
-    if len(lengths) > 1:
+    angles = {angle_of(unit) for unit in units.values()} - {""}
+    if len(lengths) > 1 or len(angles) > 1:
         given = " and ".join(f"{axis} in {unit}" for axis, unit in units.items())
         given = f"{fields.path} with {given}"
         raise UserError(

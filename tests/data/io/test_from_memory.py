@@ -305,3 +305,20 @@ def test_points_whose_axes_are_swapped(one_line):
     u, pos = np.random.rand(4, 30, 6), np.random.rand(30, 2)
     message = one_line(nfsgeo.from_arrays, u, pos.T, np.arange(6.0))
     assert "(2, 30)" in message and "transpose pos" in message
+
+
+@pytest.mark.parametrize("dims", [("site",), ("time", "site")])
+@pytest.mark.parametrize("kind", [str, object, bytes])
+def test_text_at_points_is_left_out_with_a_line(dims, kind, caplog):
+    rng = np.random.default_rng(0)
+    text = np.full([{"site": 5, "time": 3}[dim] for dim in dims], "NY").astype(kind)
+    data = {"u": (("time", "site"), rng.random((3, 5))), "county": (dims, text)}
+    data |= {"name": ("site", list("abcde"))}
+    places = {axis: ("site", rng.random(5)) for axis in "xy"}
+    dataset = xarray.Dataset(data, {"time": np.arange(3.0), **places})
+    for stations in (dataset, dataset.drop_vars("name")):
+        caplog.clear()
+        fields = nfsgeo.from_xarray(stations)
+        assert fields.component_names == ["u"]
+        assert "left out county" in caplog.text and "left out name" not in caplog.text
+        assert ("station" in fields.dataset) == ("name" in stations)
