@@ -86,11 +86,11 @@ def coordinate_roles(
         along = [d for d in reversed(last) if d in bare] or bare[::-1]
         dims = ",".join(f"{a}={d}" for a, d in zip(SPACE, along, strict=False))
         likely = likely_columns([*map(str, dataset.variables)], "xy")
-        named = ",".join(f"{axis}={likely.get(axis, 'NAME')}" for axis in "xy")
+        answer = ",".join(f"{axis}={likely.get(axis, 'NAME')}" for axis in "xy")
         raise UserError(
             f"{path} with {', '.join(bare)} without coordinates",
             "coordinates x[, y[, z]]",
-            f"name variables that hold them, {option('columns', named)}, or "
+            f"name variables that hold them, {option('columns', answer)}, or "
             f"number the steps along dimensions, {option('columns', dims)}",
         )
     return roles_of(path, [*map(str, dataset.variables)], user_roles, roles)
