@@ -293,8 +293,9 @@ def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:
     variables = fields.dataset.variables
     for name, unit in (units or {}).items():
         if name not in variables:
-            expected = f"of {', '.join(map(str, variables))}"
-            raise UserError(f"units of {name}", expected, "rename it")
+            names = (str(n) for n in variables if not str(n).startswith("row_size"))
+            expected = f"units of any of {', '.join(names)}"
+            raise UserError(f"units of {name}", expected, "correct the name")
         if unit:
             variables[name].attrs.setdefault("units", unit)
     return fields
