@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nfsgeo.errors import UserError
 from nfsgeo_cli.terminal import opened, opening_options, option, report, table, verb
 
 
@@ -40,6 +41,10 @@ def plot(
         raise click.UsageError(
             "--out is for the pictures of a file; a run keeps its own in its folder"
         )
+    if animate is not None and file is not None:
+        given, todo = f"--animate with {source}", "leave out --animate to draw the file"
+        with file:
+            raise UserError(given, "the folder of a run", todo)
     if animate is not None:
         written = [write_animation(source, animate)]
     elif file is None:

@@ -162,6 +162,7 @@ def test_plot(nfsgeo, run, waves):
     assert all(Path(path).suffix == ".png" for path in written["written"])
     for more in ((), ("--animate", "a.gif")):
         refused(nfsgeo("plot", run, "--out", "q", *more), "--out")
+    refused(nfsgeo("plot", waves, "--animate", "a.gif"), "the folder of a run")
     assert not Path("q").exists() and not Path("a.gif").exists()
 
 
