@@ -63,7 +63,7 @@ def _more_windows(data: DataSection, task: Task) -> str:
         advice, stride = "use a longer series", stride or data.window_stride
     if task.has_time and (stride is None or stride > task.n_out):
         closer = option("data.evaluation_stride", task.n_out)
-        advice += f", or in training windows closer together, {closer}"
+        advice += f", or train with validation windows closer together, {closer}"
     return advice
 
 
