@@ -345,7 +345,12 @@ def error_table(summary: Mapping[str, Any]) -> str:
         rows = {summary["model"]: bands, **bands["references"]}
         scores = pd.DataFrame(rows).T[[*BAND_SCORES]].astype(float)
         scores = scores.rename(lambda name: name.replace("_", " "))
-        tables.append((f"error bands of level {bands['level']:g}", scores))
+        scores = scores.rename({"constant": "constant width", "mean": "training mean"})
+        scores = scores.rename(columns={"crps": "CRPS"})
+        scores = scores.rename(columns=lambda name: name.replace("_", " "))
+        title = f"error bands of level {bands['level']:g}"
+        title += ", in standard deviations" if "*" in unit else unit
+        tables.append((title, scores))
     mean = "mean of these samples" if everything else "training mean"
     parts = []
     for title, errors in tables:
