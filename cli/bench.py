@@ -66,7 +66,10 @@ def bench(
     if context.invoked_subcommand is not None:
         return
     if listed or scale is None:
-        for name in bench.list_commands(context):
+        suites = shipped_suites()
+        for number, name in enumerate(bench.list_commands(context)):
+            if number == len(suites):
+                click.echo("\nOther commands:")
             if command := bench.get_command(context, name):
                 click.echo(f"{name:<21}{command.get_short_help_str(58)}")
         context.exit()
