@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import shlex
 import zipfile
 from collections.abc import Sequence
@@ -29,6 +30,10 @@ from nfsgeo.training.run_paths import RunPaths, find_run
 
 __all__ = ["BestAndLast", "PlainCheckpoints", "own_checkpoint", "read_checkpoint"]
 __all__ += ["restore", "start_from", "weights_digest"]
+
+logger = logging.getLogger(__name__)
+UNTRAINED = "the validation RMSE was lowest before the first epoch: the run keeps the "
+UNTRAINED += "linear forecast that training starts from, without a network's correction"
 
 
 def read_checkpoint(path: Path, *, check_model: bool = True) -> dict[str, Any]:
@@ -129,7 +134,7 @@ class BestAndLast(ModelCheckpoint):
     """Keeps ``best.ckpt``, of the lowest validation RMSE, and ``last.ckpt``.
 
     If the trainer checks the whole validation part before the first epoch, as its
-    "sanity check", the initial weights may be the best ones.
+    "sanity check", the initial weights may be the best ones; a warning says so.
 
     The best is written before the last: if the process is killed in between, the epoch
     is trained again and arrives at the same best.
@@ -154,6 +159,14 @@ class BestAndLast(ModelCheckpoint):
         super().on_train_epoch_end(trainer, module)
         # Lightning's own save_last leaves out epochs that are not the best so far.
         trainer.save_checkpoint(Path(str(self.dirpath)) / "last.ckpt")
+
+    def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:
+        super().on_train_end(trainer, module)
+        best, checked = Path(self.best_model_path), trainer.num_sanity_val_steps
+        if not (checked and trainer.is_global_zero and best.is_file()):
+            return
+        if not read_checkpoint(best)["global_step"]:
+            logger.warning(UNTRAINED)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         best, score = f"{self.dirpath}/best.ckpt", state_dict["best_model_score"]
