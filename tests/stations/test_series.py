@@ -234,7 +234,7 @@ def test_a_component_that_never_changes_is_predicted_as_it_is(tmp_path, places):
 
 
 @pytest.mark.slow
-def test_the_linear_forecast_alone_is_among_the_epochs(tmp_path, places):
+def test_the_linear_forecast_alone_is_among_the_epochs(tmp_path, places, caplog):
     random = np.random.default_rng(10)
     u = 0.3 * random.standard_normal((STATIONS, 300)).cumsum(axis=1)
     assert fitted(tmp_path, u, places) is not None
@@ -249,3 +249,4 @@ def test_the_linear_forecast_alone_is_among_the_epochs(tmp_path, places):
         trained = made.forecaster(window.x, window.pos, times=window.times)
     assert (trained - expected).abs().max() > 0.1
     torch.testing.assert_close(found, expected)
+    assert "the run keeps the linear forecast" in caplog.text
