@@ -287,10 +287,11 @@ def carry_out(
 
     def ended(run: Run) -> None:
         row = result_of(run, out)["row"]
-        names = ("gmean_nrmse", "mae", "valid_rmse")
-        error = next((row[name] for name in names if name in row), None)
+        names = {"gmean_nrmse": "mean nRMSE", "mae": "test MAE"}
+        names["valid_rmse"] = "validation RMSE"
+        errors = (f"{names[n]} {row[n]:.3e}" for n in names if row.get(n) is not None)
         text = row.get("message") or row.get("status", "stopped")
-        click.echo(f"{run.name}: {text if error is None else f'{error:.3e}'}", err=True)
+        click.echo(f"{run.name}: {next(errors, text)}", err=True)
 
     out.mkdir(parents=True, exist_ok=True)
     with only_here(out, "a suite"), progress_bar() as progress:
