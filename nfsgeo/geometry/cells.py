@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import shapely
@@ -150,6 +151,29 @@ def boundary_sides(cells: Mapping[str, Indices], pos: Tensor) -> list[Indices]:
     return [sides[boundary][sizes == size][:, :size] for size in np.unique(sizes)]
 
 
+def _area_within(
+    lines: NDArray[Any], ends: NDArray[np.float64]
+) -> shapely.MultiPolygon:
+    """Return the area that sides bound, also where a hole meets the outer boundary.
+
+    A ray from a point of the area crosses an odd number of sides.
+
+    Args:
+        lines: The sides.
+        ends: Their ends ``[sides, 2, 2]``.
+    """
+    faces = shapely.get_parts(shapely.polygonize(lines))
+    (x0, y0), (x1, y1) = ends.transpose(1, 2, 0)
+    odd = np.zeros(len(faces), bool)
+    for k, (x, y) in enumerate(
+        shapely.get_coordinates(shapely.point_on_surface(faces))
+    ):
+        crossed = (y0 > y) != (y1 > y)
+        at = x0[crossed] + (x1 - x0)[crossed] * (y - y0[crossed]) / (y1 - y0)[crossed]
+        odd[k] = np.sum(at > x) % 2
+    return shapely.multipolygons(faces[odd])
+
+
 def outside_cells(
     cells: Mapping[str, Indices], pos: Tensor, points: Tensor
 ) -> NDArray[np.bool_]:
@@ -163,8 +187,9 @@ def outside_cells(
     sides = [side for side in boundary_sides(cells, pos) if side.shape[1] == 2]
     if not sides or pos.shape[1] != 2:
         return np.zeros(len(points), bool)
-    lines = shapely.linestrings(pos.numpy().round(DIGITS)[np.concatenate(sides)])
-    area = shapely.build_area(shapely.geometrycollections(lines))
+    ends = pos.numpy().round(DIGITS)[np.concatenate(sides)]
+    lines = shapely.linestrings(ends)
+    area = _area_within(lines, ends)
     shapely.prepare(area)
     outside = ~shapely.intersects_xy(area, *points.numpy().T)
     far = NEAR_WALL * shapely.length(lines).mean()

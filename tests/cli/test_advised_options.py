@@ -137,21 +137,6 @@ def test_files_are_named_as_the_user_named_them(one_line):
         assert f"nfsgeo convert {words} --out" in one_line(library.open, sources)
 
 
-def test_advice_keeps_what_was_told(nfsgeo):
-    source = longitudes()
-    told = ("--columns", "static=lat2", "--columns", "ignore=old")
-    x, y, u = RNG.random((3, 9))
-    csv(source, "lon,lat,lat2,old,u", np.arange(9) * 38, 9 * y, x, y, u)
-    result = nfsgeo("train", "--data", source, *told)
-    assert result.exit_code == 2
-    found = re.search(r"nfsgeo (convert .*? --out) NAME\.nc --sphere", result.stderr)
-    assert found, result.stderr
-    words = [*shlex.split(found[1]), "new.nc", "--sphere"]
-    assert nfsgeo(*words).exit_code == 0
-    fields = library.open("new.nc")
-    assert (fields.component_names, fields.static_names) == (["u"], ["lat2"])
-
-
 def test_columns_may_be_named_by_several_options(nfsgeo):
     rows = np.arange(4.0), XY[:4, 0], XY[:4, 1], RNG.random(4), RNG.random(4)
     source = csv("several.csv", "time,x,y,u,w", *rows)

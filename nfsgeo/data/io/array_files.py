@@ -119,6 +119,7 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
 
 
 def npy_header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the shape and the type of an array of numpy from its open file."""
     form = np.lib.format
     first = form.read_magic(member) == (1, 0)
     read = form.read_array_header_1_0 if first else form.read_array_header_2_0

@@ -102,7 +102,7 @@ def open(
             expected = " or ".join(choices[name])
             raise ValueError(f"{name} {value!r}: expected {expected}")
     named, paths, chosen = files_of(sources, warn=True)
-    with _of_sources(named, {"columns": columns, "series": series, "at": at}):
+    with _of_sources(named):
         axis = None if time_axis == ASK else (time_axis,)
         first, said, marks = _format_of(paths[0], columns), columns, list[str]()
         if not first.reads_marks:
@@ -135,20 +135,13 @@ def open(
 
 
 @contextmanager
-def _of_sources(named: Sequence[Path], told: Mapping[str, Any]) -> Iterator[None]:
-    """Give errors the files that are opened, and what was told, for their advice."""
+def _of_sources(named: Sequence[Path]) -> Iterator[None]:
+    """Give errors the files that are opened, which their advice may name."""
     try:
         yield
     except UserError as error:
         few = len(named) <= SHOWN_SOURCES
-        words = [shlex.join(map(str, named)) if few else "FILE..."]
-        for name, value in told.items():
-            if isinstance(value, Mapping):
-                pairs = ((k, v) for k, names in value.items() for v in np.ravel(names))
-                value = ",".join(f"{k}={v}" for k, v in pairs)
-            if value:
-                words += [f"--{name}", shlex.quote(value)]
-        error.source = " ".join(words)
+        error.source = shlex.join(map(str, named)) if few else "FILE..."
         raise
 
 
