@@ -160,7 +160,7 @@ def _letters(
 
 
 def _answer(arrays: dict[str, Any], letters: str) -> str:
-    """What to say where ``u`` has axes of these letters, as for ``--columns``."""
+    """Return the value of ``--columns`` if ``u`` has axes of these letters."""
     space = [axis for axis in SPACE if axis in arrays]
     where = [f"{axis}={axis}" for axis in space]
     where = ["points=coords"] if "coords" in arrays else where

@@ -21,7 +21,7 @@ HOLDS = "arrays of numbers"
 
 
 def odd_arrays(path: Path, *, text: bool = False) -> dict[str, np.dtype[Any]]:
-    """Types of arrays by name that hold records, objects of Python or ``text``."""
+    """Return the types of structured arrays, arrays of objects or of ``text``."""
     types = dict[str, np.dtype[Any]]()
     if is_matlab(path):  # which has cells and structs
         return types

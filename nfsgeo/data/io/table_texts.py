@@ -71,7 +71,7 @@ def add_century(name: str, years: NDArray[Any]) -> str:
 
 
 def advice(name: str, cell: str, cells: Iterable[str], *by_pandas: str) -> str:
-    """What to do about the text in a cell of a column.
+    """Return advice on the text in a cell of a column.
 
     Args:
         name: The column.

@@ -49,7 +49,7 @@ def test_columns_of_programs(names, times, tmp_path, one_line):
 
 @pytest.mark.parametrize("suffix", ["_rho", "Cell", "_c"])
 def test_coordinates_of_a_data_set_without_units(suffix, one_line):
-    """Those of names that tell it are suggested, and axes in the order of the field."""
+    """Messages suggest names that tell it, and axes in the order of the field."""
     axes = ("t", "s", "eta", "xi")
     u = RANDOM.random((3, 2, 4, 5))
     fields = {"zeta": (("t", "eta", "xi"), u[:, 0]), "temp": (axes, u)}
