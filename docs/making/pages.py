@@ -256,14 +256,17 @@ def accuracy_table() -> str:
     """
     folder, (problems, names) = shipped_results("accuracy", "cpu"), _ran()
     heads, lines = _error_rows("accuracy", problems, names)
-    apart = read_suite(find_suite("accuracy")).data_seeds
-    samples = read_samples(read_table(folder / RESULTS), folder, apart=apart)
+    suite = read_suite(find_suite("accuracy"))
+    samples = read_samples(read_table(folder / RESULTS), folder, apart=suite.data_seeds)
     table = _results("accuracy").astype({"mae": float})
     errors = table.set_index(["problem", "seed", "variant"])["mae"].unstack()
     for problem, line in zip(problems.values(), lines, strict=True):
         best = _best_other(errors.loc[problem].mean(), trained=True)
         both = errors.loc[problem, ["nfs", best]].dropna().mean()
         interval = ratio_interval(samples, problem, "nfs", best)
+        for column, name in enumerate(names, 1):
+            if name not in suite.problems[problem].variants:
+                line[column] = "needs time"
         line.append(f"{ratio_text(both['nfs'] / both[best], interval)}, `{best}`")
     return _table([*heads, "MAE of `nfs` over the best other"], lines, numbers=True)
 
