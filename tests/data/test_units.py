@@ -185,3 +185,32 @@ def test_angles_of_two_units_are_refused(units, fine, tmp_path, one_line):
         assert nfsgeo.open(tmp_path / "a.csv").component_names == ["u"]
     else:
         assert all(unit in one_line(nfsgeo.open, tmp_path / "a.csv") for unit in units)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["F / m", "m"], {"F . m": "", "m": ""}),
+        (["F / m", "m [kg]"], {"F . m": "", "m": "kg"}),
+        (["F / m", "p"], {"F": "m", "p": ""}),
+        (["T [K]", "T [°C]", "p [Pa]"], {"T [K]": "", "T [°C]": "", "p": "Pa"}),
+    ],
+)
+def test_names_of_arrays_are_read_beside_the_others(names, expected, tmp_path):
+    """A mesh and a data set tell ratios and like names as a table does."""
+    meshio = pytest.importorskip("meshio")
+    arrays = {name: np.arange(6.0) + k for k, name in enumerate(names)}
+    corners = np.c_[POINTS, np.zeros(6)]
+    cells = [("triangle", np.array([[0, 1, 2], [3, 4, 5]]))]
+    meshio.Mesh(corners, cells, point_data=arrays).write(tmp_path / "a.vtu")
+    for columns in (None, {"field": names}):
+        fields = nfsgeo.open(tmp_path / "a.vtu", columns=columns)
+        units = {name: fields.units.get(name, "") for name in fields.component_names}
+        assert units == expected
+    left = nfsgeo.open(tmp_path / "a.vtu", columns={"ignore": names[0]})
+    assert left.component_names == [*expected][1:]
+    axes = {"x": ("n", POINTS[:, 0]), "y": ("n", POINTS[:, 1]), "time": TIMES}
+    fields = {n: (("time", "n"), TIMES[:, None] + v) for n, v in arrays.items()}
+    if "." not in "".join(expected):
+        fields = nfsgeo.from_xarray(xarray.Dataset(fields, axes))
+        assert fields.component_names == [*expected]

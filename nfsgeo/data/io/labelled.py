@@ -297,10 +297,11 @@ def field_names(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
     A unit stays in the name where that tells columns apart, such as ``T [K]`` and
     ``T [°C]``, or where the name without it has a meaning of its own. ``F / m`` beside
-    a column ``m`` is a ratio.
+    a column ``m`` or ``m [kg]`` is a ratio.
     """
     told = {name: field_name(name) for name in names}
-    ratios = {n for n, (_, unit) in told.items() if "/" in n and unit in names}
+    others = {*names, *(short for short, _ in told.values())}
+    ratios = {n for n, (_, unit) in told.items() if "/" in n and unit in others}
     told |= {name: (name, "") for name in ratios}
     taken = [*RESERVED, *(short for short, _ in told.values())]
     whole = {n for n in names if taken.count(told[n][0]) > 1 and "/" not in n}

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.checks import missing_values
-from nfsgeo.data.conventions import GHOST, SPACE, VALID, field_name, is_static
+from nfsgeo.data.conventions import GHOST, SPACE, VALID, is_static
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import left_out
-from nfsgeo.data.io.labelled import numbered, plain_name, to_fields
+from nfsgeo.data.io.labelled import field_names, numbered, plain_name, to_fields
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.io.vtk_files import Mesh
 from nfsgeo.errors import UserError, option
@@ -53,7 +53,8 @@ def fields_of_mesh(
     """
     chosen = {name for names in (columns or {}).values() for name in np.ravel(names)}
     hidden = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"}
-    hidden = {name for name in hidden if chosen.isdisjoint((name, _called(name)[0]))}
+    bare = _called([*mesh.at_cells])
+    hidden = {name for name in hidden if chosen.isdisjoint((name, bare[name][0]))}
     lost = [*mesh.lost, *sorted(hidden - {VALID, GHOST})]
     ids = {n for n in mesh.at_points if re.fullmatch(IDS, n) and n not in chosen}
     lost += sorted(ids)
@@ -111,6 +112,8 @@ def fields_of_mesh(
     num_times = len(times) if times is not None else 1
     shapes = at_all, sizes, (num_times,) * (num_times > 1)
     variables = _variables(path, {n: arrays[n] for n in names}, valid, *shapes)
+    numbers = {n: v for n, v in parameters.items() if n not in names}
+    called = _called([*numbers])
     return to_fields(
         path,
         variables,
@@ -122,7 +125,7 @@ def fields_of_mesh(
             "time": ("time", times),
         },
         cells={} if on_grid else cells,
-        parameters={_called(n)[0]: v for n, v in parameters.items() if n not in names},
+        parameters={called[n][0]: v for n, v in numbers.items()},
     )
 
 
@@ -145,12 +148,12 @@ def _variables(
         in_time: The number of time steps, if there are several.
     """
     variables, renamed, taken = dict[str, Any](), list[str](), set[str]()
-    num = prod(sizes)
+    num, names = prod(sizes), _called([*arrays])
     for name, array in arrays.items():
         values = array.reshape(num, -1, *in_time)
         if not (valid.all() or is_static(name)):
             values = np.where(valid.reshape(num, -1, *in_time), values, np.nan)
-        called, unit = _called(name)
+        called, unit = names[name]
         while not taken.isdisjoint(numbered(called, values.shape[1])):
             called += "_field"
         taken |= {*numbered(called, values.shape[1])}
@@ -199,10 +202,10 @@ def _in_time(path: Path, mesh: Mesh) -> list[float] | None:
     return first
 
 
-def _called(name: str) -> tuple[str, str]:
-    """The name of the field of an array, and its unit if the name tells it."""
-    bare, unit = field_name(name)
-    return plain_name(bare), unit
+def _called(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The name of the field of each array, and its unit if the name tells it."""
+    told = field_names(names).items()
+    return {name: (plain_name(bare), unit) for name, (bare, unit) in told}
 
 
 def warn_once(path: Path, lost: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ import xarray
 from xarray import DataArray, Dataset
 
 from nfsgeo.data.checks import as_real
-from nfsgeo.data.conventions import FIELD, FLAGS, STATIC, field_name, is_static
+from nfsgeo.data.conventions import FIELD, FLAGS, STATIC, is_static
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import (
     check_filters,
@@ -41,7 +41,7 @@ from nfsgeo.data.io.cf_roles import (
 from nfsgeo.data.io.cf_times import times_of, times_of_text
 from nfsgeo.data.io.flags import flag_attrs, quantities
 from nfsgeo.data.io.format import FileProbe, Format, left_out
-from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.labelled import field_names, to_fields
 from nfsgeo.data.io.own_files import own_fields, structure_attrs
 from nfsgeo.data.io.roles import Columns, chosen, mark_longitude
 from nfsgeo.data.io.ugrid import with_centres
@@ -127,9 +127,10 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     if places.is_grid:
         places, data = places.ascending(data)
     places.tell_absent()
+    called = field_names([*data])
     variables = {
-        name: (*places.variable(values), _attributes(values, kinds.get(name), time))
-        for name, values in data.items()
+        name: (*places.variable(v), _attributes(v, kinds.get(name), time, called[name]))
+        for name, v in data.items()
     }
     times: tuple[Any, dict[str, Any]] = dates, {}
     if (when := dataset.variables.get(roles.get("time"))) is not None:
@@ -172,14 +173,17 @@ def _arrays(
 
 
 def _attributes(
-    values: DataArray, kind: str | None, time: str | None
+    values: DataArray, kind: str | None, time: str | None, named: tuple[str, str]
 ) -> dict[str, Any]:
-    """The role of an array, with its units and the flags that its numbers stand for."""
+    """The role of an array, with its units and the flags that its numbers stand for.
+
+    The name of a field or of what users choose may have a unit, which is split off.
+    """
     name, in_time = str(values.name), time in values.dims
     attrs = flag_attrs(values.attrs)
     fixed = bool(time) and not in_time and kind != "field"
     fixed |= not kind and (is_static(name) or (FLAGS[0] in attrs and not in_time))
-    called, unit = field_name(name) if kind or in_time else (name, "")
+    called, unit = named if kind or in_time else (name, "")
     attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
     return attrs | ({"units": unit} if unit else {}) | units_of(values.variable)
 

@@ -219,7 +219,7 @@ def with_kinds(
     every = [*dict.fromkeys([*names, *arrays.values(), *scalars])]
     choice = _choice(fields, columns, every, roles=roles)
     kinds = {name: choice.get(name) or choice.get(arrays[name], "") for name in names}
-    early = {*known, *(field_name(name)[0] for name in known)}
+    early = {*known, *(_among(names, name) for name in known)}
     ahead = [n for n in fields.component_names if {n, arrays[n]} & early]
     kinds, marked = _kinds_of(fields, kinds, arrays, ahead, has_roles=has_roles)
     kinds |= {name: choice.get(name, "") for name in scalars}
@@ -325,7 +325,7 @@ def _choice(
         kind: np.ravel(several).tolist() for kind, several in (columns or {}).items()
     }
     lists = {
-        kind: [n if n in names else plain_name(field_name(str(n))[0]) for n in several]
+        kind: [_among(names, str(name)) for name in several]
         for kind, several in lists.items()
     }
     if not roles and (wrong := lists.keys() - {*KINDS}):
@@ -334,6 +334,12 @@ def _choice(
     checked = {kind: lists.get(kind, ()) for kind in (KINDS[:2] if roles else KINDS)}
     kinds, _ = chosen(fields.path, names, checked)
     return kinds | dict.fromkeys(lists.get("ignore", ()), "ignore")
+
+
+def _among(names: Names, name: str) -> str:
+    """The name by which fields are called for one that a source has given them."""
+    tries = name, plain_name(name), plain_name(field_name(name)[0])
+    return next((n for n in tries if n in names), tries[-1])
 
 
 def _question_of_kinds(path: Path, names: Names) -> UserError:
