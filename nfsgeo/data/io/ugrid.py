@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
 from nfsgeo.data.io.cf_roles import Roles, is_longitude
@@ -60,7 +61,7 @@ def with_centres(path: Path, dataset: Dataset, kinds: Roles) -> Dataset:
         for place in places:
             names = str(about.get(f"{place}_coordinates", "")).split()
             if not (names and {*names} <= {*dataset.variables}):
-                centres = _centres(dataset, about, along.get(place), place)
+                centres = _centres(path, dataset, about, along.get(place), place)
                 names = [f"{mesh}_{place}_{axis.lower()}" for axis in AXES]
                 names = names[: len(centres)]
                 dataset = dataset.assign(dict(zip(names, centres, strict=True)))
@@ -131,7 +132,11 @@ def _placed(dataset: Dataset, fields: list[Hashable], names: list[str]) -> Datas
 
 
 def _centres(
-    dataset: Dataset, about: Mapping[Any, Any], along: Hashable, place: str
+    path: Path,
+    dataset: Dataset,
+    about: Mapping[Any, Any],
+    along: Hashable,
+    place: str,
 ) -> list[DataArray | Variable]:
     """The mean of the nodes of each face or edge along each axis; none without any."""
     name = about.get(f"{place}_node_connectivity")
@@ -140,9 +145,7 @@ def _centres(
         return []
     corners = dataset[name].variable
     corners = corners.transpose(along, ...)
-    start = int(corners.attrs.get("start_index", 0))
-    numbers = np.nan_to_num(corners.values.astype(float), nan=-1) - start
-    nodes = numbers.astype(np.int64)
+    nodes = _nodes(path, str(name), corners, dataset[axes[0]].size, place)
     exists = nodes >= 0
     centres: list[DataArray | Variable] = []
     for axis in axes[: len(AXES)]:
@@ -152,3 +155,30 @@ def _centres(
         mean = (at * exists).sum(axis=1) / exists.sum(axis=1)
         centres.append(Variable([along], mean, dict(dataset[axis].attrs)))
     return centres
+
+
+def _nodes(
+    path: Path, name: str, corners: Variable, num: int, place: str
+) -> NDArray[np.int64]:
+    """The nodes of each face or edge from 0, negative where one has fewer nodes.
+
+    Raises:
+        UserError: Numbers of nodes contradict the attribute ``start_index``.
+    """
+    start = int(corners.attrs.get("start_index", 0))
+    numbers = np.nan_to_num(corners.values.astype(float), nan=-1).astype(np.int64)
+    low, high = numbers[numbers >= 0].min(initial=num), numbers.max(initial=-1)
+    # Some programs fill rows of fewer nodes with 0 where the first node has number 1.
+    first = 2 if place == "edge" else 3
+    filled = low < start and high == num - 1 + start and numbers[:, :first].all()
+    if high >= num + start or (low < start and not filled):
+        given = f"{path} with start_index {start} of {name}, and nodes {low} to {high}"
+        expected = f"nodes {start} to {num - 1 + start}, since there are {num}"
+        found = 0 if low == 0 else 1
+        todo = "correct the numbers of the nodes"
+        if found != start and high < num + found:
+            todo = 'correct it: dataset = xarray.open_dataset("FILE", decode_cf=False)'
+            todo += f', dataset["{name}"].attrs["start_index"] = {found}, '
+            todo += "nfsgeo.from_xarray(dataset)"
+        raise UserError(given, expected, todo)
+    return numbers - start

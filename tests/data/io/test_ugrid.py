@@ -138,3 +138,47 @@ def test_fields_on_several_places_are_asked_about(tmp_path, one_line):
     for place, num in (("node", 6), ("face", 3), ("edge", 3)):
         fields = nfsgeo.open(path, columns={"field": f"u_{place}"})
         assert fields.component_names == [f"u_{place}"] and fields.num_points(0) == num
+
+
+@pytest.mark.parametrize("place", ["face", "edge"])
+@pytest.mark.parametrize(("stored", "said"), [(0, 1), (1, 0), (1, None), (0, 4)])
+def test_numbers_of_nodes_that_contradict_their_start(
+    place, stored, said, tmp_path, one_line
+):
+    def restarted(dataset):
+        about = dataset[f"{place}s"].attrs
+        about |= {"start_index": said}
+        if said is None:
+            del about["start_index"]
+
+    path = mesh(tmp_path / "a.nc", [place], stored)
+    expected = nfsgeo.open(path).coordinates(0)
+    text = one_line(nfsgeo.open, changed(path, restarted))
+    assert f"start_index {said or 0} of {place}s" in text
+    assert f"nodes {stored} to {5 + stored}" in text
+    assert f'["start_index"] = {stored}' in text
+    with xarray.open_dataset(path, decode_cf=False) as dataset:
+        dataset[f"{place}s"].attrs["start_index"] = stored
+        fields = nfsgeo.from_xarray(dataset)
+        np.testing.assert_array_equal(fields.coordinates(0), expected)
+
+
+@pytest.mark.parametrize("fill", [0, -1])
+def test_rows_of_fewer_nodes_are_filled_without_an_attribute(fill, tmp_path):
+    def filled(dataset):
+        values = dataset["faces"].values
+        del dataset["faces"].attrs["_FillValue"]
+        dataset["faces"].values[...] = np.where(values < 0, fill, values)
+
+    path = mesh(tmp_path / "a.nc", ["face"], 1)
+    fields = nfsgeo.open(changed(path, filled))
+    np.testing.assert_allclose(fields.coordinates(0), centres(FACES))
+
+
+def test_nodes_that_do_not_exist_are_refused(tmp_path, one_line):
+    def beyond(dataset):
+        dataset["faces"].values[0, 0] = 999999
+
+    path = changed(mesh(tmp_path / "a.nc", ["face"]), beyond)
+    text = one_line(nfsgeo.open, path)
+    assert "to 999999" in text and "nodes 0 to 5" in text and "correct the num" in text
