@@ -15,8 +15,8 @@ from nfsgeo.data.checks import as_real, finite, missing_values, on_cpu
 from nfsgeo.data.conventions import TIME_ZONE, Doubles
 from nfsgeo.errors import UserError
 
-__all__ = ["EPOCH", "MONTHS", "as_times", "check_no_dates", "clock", "dates", "filled"]
-__all__ += ["later", "same_steps", "spacing_text", "span_text", "step_text"]
+__all__ = ["EPOCH", "MONTHS", "as_times", "check_no_dates", "clock", "counted", "dates"]
+__all__ += ["filled", "later", "same_steps", "spacing_text", "span_text", "step_text"]
 __all__ += ["time_text", "time_texts", "time_variable", "unit_of_times"]
 
 EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
@@ -34,6 +34,16 @@ FORMS = {
     10: ("%Y%m%d%H",),
     12: ("%Y%m%d%H%M",),
     14: ("%Y%m%d%H%M%S",),
+}
+# Numbers that count days or seconds up to a date: bounds, and arguments of pandas that
+# make dates of them.
+COUNTS = {
+    "day": (2e4, 1e5, "{}, unit='D', origin='1899-12-30'"),  # of a spreadsheet
+    "MATLAB datenum": (6.9e5, 7.7e5, "{} - 719529, unit='D'"),
+    "Unix time in s": (1e8, 4e9, "{}, unit='s'"),
+    "Unix time in ms": (1e11, 4e12, "{}, unit='ms'"),
+    "Unix time in us": (1e14, 4e15, "{}, unit='us'"),
+    "Unix time in ns": (1e17, 4e18, "{}, unit='ns'"),
 }
 
 
@@ -125,6 +135,22 @@ def check_no_dates(times: Doubles, what: str) -> None:
         if (times != np.floor(times)).any():
             todo += " + pandas.to_timedelta(numpy.mod(times, 1), unit='D')"
         raise UserError(given, expected, todo)
+
+
+def counted(times: Doubles, name: str) -> tuple[str, str]:
+    """Return what numbers may count until a date, and a call that makes them dates.
+
+    Args:
+        times: Numbers.
+        name: Their name in the call.
+
+    Returns:
+        ``"Unix time in s"`` and a call of pandas; empty texts for other numbers.
+    """
+    for kind, (least, most, arguments) in COUNTS.items():
+        if least < times.min() <= times.max() < most:
+            return kind, f"pandas.to_datetime({arguments.format(name)})"
+    return "", ""
 
 
 def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:

@@ -33,6 +33,7 @@ from nfsgeo.data.io.netcdf import STORE
 from nfsgeo.data.io.odd_arrays import about_odd_arrays
 from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.other_files import check_inside, check_source
+from nfsgeo.data.times import EPOCH, counted
 from nfsgeo.data.writers import writer_of
 from nfsgeo.errors import UserError, option
 from nfsgeo.geometry import Domain, Region
@@ -332,6 +333,12 @@ def with_user_answers(
     path = fields.path
     if times is not None:
         fields = fields.with_times(times)
+    elif not fields.reopens and fields.time_unit != EPOCH:  # no file of nfsgeo
+        kind, call = counted(fields.times, "times")
+        if kind not in ("", "day"):  # many other times are as large as days
+            text = "%s: times from %.12g are read as numbers, not as %s; for dates, "
+            text += "give %s"
+            logger.warning(text, path, fields.times.min(), kind, call)
     last = len(fields.times) - 1
     if last and "time" not in fields.dataset.variables:
         given = f"{path} with {last + 1} time steps and no times, or several alike"

@@ -26,12 +26,10 @@ from nfsgeo.data.io.near_points import NEAR, rounded
 from nfsgeo.data.io.table_codes import codes_of, numbered
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_marks import check_marks
-from nfsgeo.data.times import as_times, unit_of_times
+from nfsgeo.data.times import as_times, counted, unit_of_times
 from nfsgeo.errors import UserError, option
 
 __all__ = ["Places", "Steps"]
-
-UNIX = {"s": 1e9, "ms": 1e12, "us": 1e15, "ns": 1e18}  # in September 2001
 
 
 @dataclass(frozen=True)
@@ -99,20 +97,17 @@ def _key(path: Path, column: pandas.Series, role: str) -> tuple[Doubles, str]:
     values = values_of(path, column, names=role == "sample", gaps=False)
     if role == "time":
         unit, values = unit_of_times(values), as_times(values, what)
-        low, high = (0, 0) if unit else (values.min(), values.max())
-        years, serial = 1800 <= low <= high < 2200, 2e4 < low <= high < 1e5
-        unix = next((u for u, n in UNIX.items() if n / 10 < low <= high < 4 * n), "")
         dated = bare_name(str(column.name)) in ("date", "datetime", "timestamp")
-        if dated and (years or serial or unix):
-            kind = "year" if years else "day" if serial else f"Unix time in {unix}"
-            given = f"{what} with {low:.12g}, a number or a {kind}"
-            todo = "write dates with hyphens, or give the column another name"
-            if not years:
-                of_spreadsheet = "'D', origin='1899-12-30'"
-                how = of_spreadsheet if serial else repr(unix)
-                todo = f"write dates: pandas.to_datetime(table[{column.name!r}], "
-                todo += f"unit={how}), or give the column another name"
-            raise UserError(given, "dates such as 2026-01-31", todo)
+        if dated and not unit:
+            kind, call = counted(values, f"table[{column.name!r}]")
+            years = 1800 <= values.min() <= values.max() < 2200
+            todo = f"write dates: {call}, or give the column another name"
+            if years:
+                todo = "write dates with hyphens, or give the column another name"
+            if years or kind:
+                given = f"{what} with {values.min():.12g}, a number or a "
+                given += kind or "year"
+                raise UserError(given, "dates such as 2026-01-31", todo)
     elif role == "sample" and values.dtype.kind == "M":
         values = as_times(values, what)
     return finite(as_real(values, what), what) + 0.0, unit  # which makes -0 to 0

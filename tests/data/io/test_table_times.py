@@ -8,6 +8,7 @@ import click
 import numpy as np
 import pandas
 import pytest
+import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tables import P, answer, lines
@@ -175,3 +176,48 @@ def test_zones_of_times_are_applied_with_a_line(name, zone, tmp_path, caplog):
     with pytest.raises(UserError) as caught:
         nfsgeo.open(path, columns={"ignore": name})
     assert "quantity=" not in str(caught.value)
+
+
+DATES = pandas.date_range("2026-03-01 06:00", periods=4, freq="6h")
+SECONDS = DATES.as_unit("s").astype("int64").to_numpy()
+COUNTS = {
+    "MATLAB datenum": SECONDS / 86400 + 719529,
+    "Unix time in s": SECONDS,
+    "Unix time in ms": SECONDS * 1000,
+    "Unix time in ns": SECONDS * 10**9,
+}
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+def test_numbers_that_count_until_a_date_are_told(kind, tmp_path, caplog, one_line):
+    """A line tells it of each source, and its call makes the dates."""
+    times, u = COUNTS[kind], np.random.default_rng(0).random((1, 5, 4))
+    pos = np.random.default_rng(1).random((5, 2))
+    rows = [
+        [t, *xy, u[0, k, n]] for k, xy in enumerate(pos) for n, t in enumerate(times)
+    ]
+    table = pandas.DataFrame(rows, columns=["time", "x", "y", "u"])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    axes = {"x": ("point", pos[:, 0]), "y": ("point", pos[:, 1]), "time": times}
+    dataset = xarray.Dataset({"u": (("point", "time"), u[0])}, axes)
+    openers = {
+        "a.csv": lambda: nfsgeo.open(tmp_path / "a.csv"),
+        "arrays": lambda: nfsgeo.from_arrays(u, pos, times),
+        "dataset": lambda: nfsgeo.from_xarray(dataset),
+    }
+    for source, opener in openers.items():
+        caplog.clear()
+        fields = opener()
+        (line,) = caplog.messages
+        assert f"{source}: times from" in line and f"numbers, not as {kind};" in line
+        np.testing.assert_array_equal(fields.times, times)
+        made = eval(line.partition("give ")[2], {"pandas": pandas, "times": times})
+        assert (made == DATES).all()
+    caplog.clear()
+    nfsgeo.open(fields.write(tmp_path / "a.nc"))
+    nfsgeo.open(tmp_path / "a.csv", times=np.arange(4.0))
+    nfsgeo.from_arrays(u, pos, DATES)
+    nfsgeo.from_arrays(u, pos, 4e4 + np.arange(4))  # seconds, perhaps
+    assert not caplog.messages
+    table.rename(columns={"time": "date"}).to_csv(tmp_path / "b.csv", index=False)
+    assert kind in one_line(nfsgeo.open, tmp_path / "b.csv")
