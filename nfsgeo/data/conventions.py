@@ -80,14 +80,16 @@ VALID, GHOST = "vtkValidPointMask", "vtkGhostType"  # names that ParaView gives
 
 FORCING = "forcing_"  # how names of forcings begin in formats that hold no roles
 MARK = "a_"  # and those of static inputs
-LONGITUDE = ("lon", "long", "lng", "longitude")
+STAGGERED = ("", "_m", "_u", "_v")  # grids of WRF
+LONGITUDE = ("lon", "long", "lng", "longitude", *(f"xlong{g}" for g in STAGGERED))
+LATITUDE = ("lat", "latitude", *(f"xlat{g}" for g in STAGGERED))
 # The names that a column may have that is a sample, a time or a coordinate, in any
 # case, with a unit after them.
 COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "sample": ("sample",),
     "time": ("t", "time", "times", "timestamp", "datetime", "date"),
     "x": ("x", *LONGITUDE, "easting"),
-    "y": ("y", "lat", "latitude", "northing"),
+    "y": ("y", *LATITUDE, "northing"),
     "z": ("z",),
 }
 # Kinds of columns without a role: an input constant in time, a component, no variable.

@@ -22,6 +22,7 @@ from nfsgeo.data.conventions import (
     COLUMN_NAMES,
     KINDS,
     KNOWN,
+    LATITUDE,
     LONGITUDE,
     MARK,
     MASK,
@@ -120,8 +121,8 @@ def roles_of(
 
 
 def likely_columns(names: Names, roles: str | Names = ("x", "y", "time")) -> Roles:
-    """Columns whose names have that of a role in them, as ``gauge_lon``, or number the
-    axes, as ``Points:0``; with z where its name is like that of x.
+    """Columns whose names have that of a role in them, as ``gauge_lon`` and ``XLONG``,
+    or number the axes, as ``Points:0``; with z where its name is like that of x.
     """
     parted = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower() for name in names}
     words = {name: re.split(r"[^a-z]+", parted[name]) for name in names}
@@ -130,6 +131,8 @@ def likely_columns(names: Names, roles: str | Names = ("x", "y", "time")) -> Rol
         numbered = re.compile(rf"(points?|coord\w*?|pos(itions?)?)\W?_?{axis}")
         called = {*COLUMN_NAMES[role], f"{role}coord"}
         fits = [n for n in names if {*words[n]} & called]
+        ends = tuple(called & {*LONGITUDE, *LATITUDE})
+        fits += [n for n in names if any(word.endswith(ends) for word in words[n])]
         fits += [n for n in names if role in SPACE and numbered.fullmatch(parted[n])]
         columns |= {role: fits[0]} if fits else {}
     for here, there in ("xz", "XZ", "02"):

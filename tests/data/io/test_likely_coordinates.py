@@ -28,6 +28,8 @@ def told(message):
         ("x-coordinate", "y-coordinate", "z-coordinate"),
         ("X_UTM", "Y_UTM", "Z_UTM"),
         ("cell lon", "cell lat"),
+        ("TLONG", "TLAT"),
+        ("geolon_c", "geolat_c"),
     ],
 )
 @pytest.mark.parametrize("times", [0, 3])

@@ -358,3 +358,23 @@ def test_radians_become_degrees(program):
     name = "lonCell" if program is mpas else "clon"
     x = np.degrees(dataset[name].values)
     np.testing.assert_allclose(fields.coordinates()[:, 0], x, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("field", "grid"), [("T2", ""), ("T2", "_M"), ("U", "_U")])
+@pytest.mark.parametrize("unit", [None, "degrees longitude"])
+def test_places_of_wrf_without_units_of_cf(field, grid, unit, tmp_path):
+    """Names tell longitudes and latitudes, as after NCO, and in files of geogrid."""
+    dataset, columns = (
+        wrf(),
+        {"field": field, **({"z": "bottom_top"} if grid == "_U" else {})},
+    )
+    expected = nfsgeo.from_xarray(dataset, columns=columns)
+    if grid == "_M":
+        dataset = dataset.rename(XLAT="XLAT_M", XLONG="XLONG_M")
+        dataset["T2"].attrs["coordinates"] = "XLONG_M XLAT_M"
+    for name in (name for name in dataset if name.startswith("XL")):
+        dataset[name].attrs = {"units": unit} if unit else {}
+    dataset.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    fields = nfsgeo.open(tmp_path / "a.nc", columns=columns)
+    np.testing.assert_array_equal(fields.coordinates(), expected.coordinates())
+    assert fields.dataset["x"].attrs["standard_name"] == "longitude"
