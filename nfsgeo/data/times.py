@@ -62,6 +62,10 @@ def as_times(values: Any, what: str) -> Doubles:
     if array.dtype.kind in "US" or isinstance(first, str):
         todo = 'convert them: numpy.array(times, "datetime64[us]")'
         raise UserError(f"{what} as text", "numbers or dates of datetime64", todo)
+    if isinstance(first, pandas.Period):
+        todo = "convert them: pandas.PeriodIndex(times).to_timestamp() for where each "
+        todo += 'begins, to_timestamp(how="end") for where it ends'
+        raise UserError(f"{what} as periods such as {first}", "dates", todo)
     if isinstance(first, date):  # of Python or pandas, in any time zone
         zoned = {getattr(d, "tzinfo", None) is not None for d in array.flat if d == d}
         if len(zoned) > 1:

@@ -94,7 +94,7 @@ def frame_of(
     if read_columns := _columnar(FileProbe(path)):
         require("pyarrow", f"{path}, a Parquet file")
         frame = read_columns(path)
-        if isinstance(frame.index, pandas.DatetimeIndex):
+        if isinstance(frame.index, pandas.DatetimeIndex | pandas.PeriodIndex):
             frame.index.name = frame.index.name or "time"
         frame = frame.reset_index(drop=not any(frame.index.names))
         frame = frame.rename(columns=str)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import xarray
 from numpy.typing import ArrayLike
 
@@ -183,6 +184,13 @@ def from_xarray(
     """
     if isinstance(dataset, xarray.DataArray):
         dataset = dataset.to_dataset(name=dataset.name or "u")
+    if isinstance(dataset, pandas.DataFrame | pandas.Series):
+        given = f"{name} of type {type(dataset).__name__}"
+        todo = (
+            "write a table of pandas to a file, table.to_parquet('NAME.parquet'), and "
+        )
+        todo += "open that by nfsgeo.open, or give arrays to nfsgeo.from_arrays"
+        raise UserError(given, "a Dataset or DataArray of xarray", todo)
     with reading(Path("dataset"), "a data set of xarray", "open files by nfsgeo.open"):
         fields = fields_of(Path("dataset"), dataset, columns)
     fields, columns = with_masks(fields, columns)

@@ -322,3 +322,37 @@ def test_text_at_points_is_left_out_with_a_line(dims, kind, caplog):
         assert fields.component_names == ["u"]
         assert "left out county" in caplog.text and "left out name" not in caplog.text
         assert ("station" in fields.dataset) == ("name" in stations)
+
+
+@pytest.mark.parametrize("freq", ["D", "M", "Y"])
+def test_periods_of_pandas_are_asked_about(freq, tmp_path, one_line):
+    """A period has a beginning and an end: advice for both of these is followed."""
+    periods = pandas.period_range("2026-01", periods=3, freq=freq)
+    u, pos = np.arange(12.0).reshape(1, 4, 3), np.random.default_rng(0).random((4, 2))
+    frame = pandas.DataFrame({"x": [0.0, 1, 2], "u": 1.0}, index=periods)
+    frame.to_parquet(tmp_path / "a.parquet")
+    places = {axis: ("point", pos[:, k]) for k, axis in enumerate("xy")}
+    array = xarray.DataArray(u[0], {**places, "time": periods}, ("point", "time"))
+    graph = Data(pos=torch.as_tensor(pos), x=torch.as_tensor(u[0, ..., None]))
+    graph.t = periods
+    for read in (
+        lambda: nfsgeo.from_arrays(u, pos, periods),
+        lambda: nfsgeo.from_arrays(u, pos, pandas.Series(periods)),
+        lambda: nfsgeo.from_xarray(array),
+        lambda: nfsgeo.from_pyg([graph]),
+        lambda: nfsgeo.open(tmp_path / "a.parquet"),
+    ):
+        text = one_line(read)
+        assert f"periods such as {periods[0]}: expected dates; convert them" in text
+    assert "pandas.PeriodIndex(times).to_timestamp()" in text
+    for how in ("start", "end"):
+        dates = pandas.PeriodIndex(periods).to_timestamp(how=how)
+        seconds = dates.as_unit("us").astype("int64") / 1e6
+        np.testing.assert_array_equal(nfsgeo.from_arrays(u, pos, dates).times, seconds)
+
+
+def test_tables_of_pandas_are_no_data_set(one_line):
+    table = pandas.DataFrame({"x": [0.0, 1], "u": [1.0, 2]})
+    for kind, wrong in (("DataFrame", table), ("Series", table["u"])):
+        text = one_line(nfsgeo.from_xarray, wrong)
+        assert f"of type {kind}: expected a Dataset" in text
