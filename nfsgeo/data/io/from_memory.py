@@ -153,7 +153,7 @@ def from_arrays(
     fields = _with_units(fields, units)
     todo = "give t, the time of each"
     fields = with_user_answers(fields, None, domain, list(numbers), todo)
-    return replace(fields, path=Path(name))
+    return _without_infinite(replace(fields, path=Path(name)))
 
 
 def from_xarray(
@@ -180,7 +180,7 @@ def from_xarray(
 
     Raises:
         UserError: The data set can be read in two ways, or has no field, or no time of
-            its time steps.
+            its time steps, or infinite values in memory; lazy ones are found when read.
     """
     if isinstance(dataset, xarray.DataArray):
         dataset = dataset.to_dataset(name=dataset.name or "u")
@@ -199,7 +199,9 @@ def from_xarray(
     todo = "add the coordinate: dataset.assign_coords(time=...)"
     fields = with_user_answers(fields, None, domain, known, todo)
     fields.check_known()
-    return replace(fields, path=Path(name))
+    fields = replace(fields, path=Path(name))
+    in_memory = all(v._in_memory for v in dataset.variables.values())
+    return _without_infinite(fields) if in_memory else fields
 
 
 def from_pyg(
@@ -242,7 +244,8 @@ def from_pyg(
         name: Name of the data, for messages and for the folders of runs.
 
     Raises:
-        UserError: Graphs differ in their attributes, or can be read in two ways.
+        UserError: Graphs differ in their attributes, can be read in two ways, or have
+            infinite values.
     """
     what = "a list of Data with pos, x and y or t, one for each sample or time step"
     with reading(Path("graphs"), what, "give a list: from_pyg([data, ...])"):
@@ -260,7 +263,7 @@ def from_pyg(
     todo = "give each graph the times of its x, and of its y, data.t = ..., or say "
     todo += "which axis is time, time_axis=..."
     fields = with_user_answers(fields, None, domain, known, todo)
-    return replace(fields, path=Path(name))
+    return _without_infinite(replace(fields, path=Path(name)))
 
 
 def saved_path(fields: Fields | Path | str) -> Path:
@@ -294,6 +297,14 @@ def name_in_memory(path: Path) -> str:
     """
     saved = re.fullmatch(SAVED_NAME, path.name)
     return saved[1] if saved and path.parent == cache_folder() else ""
+
+
+def _without_infinite(fields: Fields) -> Fields:
+    """Return the fields; raise a UserError if one of their values is infinite."""
+    for sample in range(fields.num_samples):
+        for _ in of_each_sample(fields, sample):
+            pass
+    return fields
 
 
 def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:

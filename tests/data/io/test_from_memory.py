@@ -356,3 +356,36 @@ def test_tables_of_pandas_are_no_data_set(one_line):
     for kind, wrong in (("DataFrame", table), ("Series", table["u"])):
         text = one_line(nfsgeo.from_xarray, wrong)
         assert f"of type {kind}: expected a Dataset" in text
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize("role", ["field", "static", "known"])
+def test_infinite_values_are_found_at_once(bad, role, tmp_path, one_line):
+    """They are refused in memory; a lazy data set is read when its values are used."""
+    random = np.random.default_rng(0)
+    pos, t = random.random((5, 2)), np.arange(3.0)
+    values = {"field": random.random((2, 5, 3)), "static": random.random((2, 5))}
+    values["known"] = random.random((2, 5, 3))
+    values[role][1, 2] = bad
+    u, a, f = values.values()
+    num = values[role][1].size // 5
+    words = f"in sample 1 of mine with {num} of {5 * num} values infinite"
+    data = {"static": a[..., None], "forcing": f[..., None], "name": "mine"}
+    assert words in one_line(nfsgeo.from_arrays, u[..., None], pos, t, **data)
+    dims = ("sample", "point", "time")
+    arrays = {"u": (dims, u), "a": (dims[:2], a), "forcing_f": (dims, f)}
+    axes = {axis: ("point", pos[:, k]) for k, axis in enumerate("xy")}
+    dataset = xarray.Dataset(arrays, axes | {"time": t, "sample": [0, 1]})
+    assert words in one_line(nfsgeo.from_xarray, dataset, name="mine")
+    dataset.to_netcdf(tmp_path / "a.nc")
+    with xarray.open_dataset(tmp_path / "a.nc") as lazy:
+        fields = nfsgeo.from_xarray(lazy)
+        with pytest.raises(UserError, match="infinite"):
+            fields.read_all(1, slice(None)), fields.read_inputs(1)
+    hidden = dataset.copy(deep=True)
+    for name in arrays:
+        hidden[name].attrs["_FillValue"] = bad
+    if role == "field":
+        assert np.isnan(nfsgeo.from_xarray(hidden).read(1, slice(None))).sum() == num
+        graphs = [Data(pos=torch.as_tensor(pos), x=torch.as_tensor(v), t=t) for v in u]
+        assert words in one_line(nfsgeo.from_pyg, graphs, name="mine", time_axis=1)
