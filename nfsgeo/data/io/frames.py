@@ -26,6 +26,7 @@ from nfsgeo.data.io.packed_files import (
     BROKEN,
     CUT_OFF,
     EMPTY,
+    MESHES,
     blocks,
     foreign,
     opened,
@@ -101,8 +102,10 @@ def frame_of(
     elif other := foreign(path):
         what, todo = other
         todo = todo.format(str(path), shlex.quote(str(path)))
-        whole = what in (EMPTY, CUT_OFF)  # of any format
-        expected = "a whole file of data" if whole else "a table of text"
+        expected = "a whole file of data"  # of any format
+        if what not in (EMPTY, CUT_OFF):
+            bare = other in MESHES.values()
+            expected = "values at its points" if bare else "a table of text"
         raise UserError(f"{path}, {what}", expected, todo)
     else:
         frame = _parsed(path, dtype, missing)

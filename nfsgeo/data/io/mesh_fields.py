@@ -17,6 +17,7 @@ from nfsgeo.data.conventions import GHOST, SPACE, VALID, is_static
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.labelled import field_names, numbered, plain_name, to_fields
+from nfsgeo.data.io.packed_files import OF_SOLVER
 from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.io.vtk_files import Mesh
 from nfsgeo.errors import UserError, option
@@ -48,8 +49,8 @@ def fields_of_mesh(
         columns: The user's names of arrays by kind.
 
     Raises:
-        UserError: Both have arrays, or values are those of points that do not count.
-        ValueError: There are no points, or no arrays.
+        UserError: Both have arrays or none, or points that do not count have values.
+        ValueError: There are no points.
     """
     chosen = {name for names in (columns or {}).values() for name in np.ravel(names)}
     hidden = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"}
@@ -94,7 +95,8 @@ def fields_of_mesh(
     if not len(mesh.points):
         raise ValueError("no points")
     if not names:
-        raise ValueError("no data at the points or cells")
+        given = f"{path} with no data at the points or cells"
+        raise UserError(given, "values at its points", OF_SOLVER)
     if times is None:
         times = time_values.get("timevalue", time_values.get("time"))
     wide = [axis for axis in axes if len(axis) > 1]

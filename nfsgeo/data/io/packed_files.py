@@ -20,6 +20,8 @@ __all__ = [
     "BROKEN",
     "CUT_OFF",
     "EMPTY",
+    "MESHES",
+    "OF_SOLVER",
     "blocks",
     "foreign",
     "opened",
@@ -54,6 +56,27 @@ CFX_POST = (
 EMPTY, CUT_OFF = "an empty file", "a compressed file that is cut off or damaged"
 PARAVIEW = "open it in ParaView and save it, File, Save Data, as NAME.pvd"
 TECPLOT = ("data of Tecplot", PARAVIEW)
+AS_BOUNDARY = "name the file of the fields, and this one as a boundary: nfsgeo convert "
+AS_BOUNDARY += "FIELDS --out NAME.nc --obstacles {1}, or --region {1}"
+OF_SOLVER = "export the fields of the solver on it, as .vtu or columns x, y, z, u"
+STL = ("a surface of STL", AS_BOUNDARY)
+MESHES = {  # how files begin that have points and no fields
+    rb"solid\b[^\n]*\n\s*(facet|endsolid)\b": STL,
+    rb"(\s|(#|(mtllib|usemtl|[ogs])\b)[^\n]*\n)*v([ \t]+[-+.\deE]+){3}": (
+        "a surface of Wavefront (.obj)",
+        AS_BOUNDARY,
+    ),
+    rb"(ST|[CN4n])*OFF\s+(#[^\n]*\n\s*)*\d+\s+\d+\s+\d+\s": (
+        "a surface of Geomview (.off)",
+        AS_BOUNDARY,
+    ),
+    rb"ISO-10303-21;": ("a geometry of STEP", OF_SOLVER),
+    rb"MeshVersionFormatted\b": ("a mesh of Medit", OF_SOLVER),
+    rb"(?i)(\*\*[^\n]*\n\s*)*\*(heading|node|part)\b": ("a mesh of Abaqus", OF_SOLVER),
+    rb"(\$[^\n]*\n\s*)*(BEGIN BULK|GRID\*?[ ,])": ("a mesh of Nastran", OF_SOLVER),
+    rb"(%[^\n]*\n\s*)*NDIME\s*=": ("a mesh of SU2", OF_SOLVER),
+}
+TRIANGLES = 84, 50  # bytes before and of each triangle in binary STL
 FOREIGN = {  # how other files begin, what they are, and how they can be read
     rb"\xd0\xcf\x11\xe0": EXCEL,
     rb"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it: zstd -d {1}"),
@@ -74,6 +97,7 @@ FOREIGN = {  # how other files begin, what they are, and how they can be read
     rb"(?i)(#[^\n]*\n\s*)*(title|variables)\s*=|#!TD[VF]": TECPLOT,
     rb"\([0-9]+ +[\"(0-9]": ("a mesh or case of Fluent", PARAVIEW),
     rb"ply\s+format ": ("a mesh of PLY", PARAVIEW),
+    **MESHES,
 }
 
 
@@ -120,6 +144,9 @@ def foreign(path: Path) -> tuple[str, str] | None:
         return "an archive of files", "unpack it: tar -xf {1}"
     if not head.strip():
         return EMPTY, "write it again"
+    size = TRIANGLES[0] + TRIANGLES[1] * int.from_bytes(head[80:84], "little")
+    if path.stat().st_size == size:
+        return STL
     return next((FOREIGN[m] for m in FOREIGN if re.match(m, head.lstrip())), None)
 
 

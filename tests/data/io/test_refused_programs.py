@@ -1,5 +1,7 @@
 """Files of programs that are no fields on points, which are refused with a remedy."""
 
+import shlex
+
 import numpy as np
 import pytest
 import xarray
@@ -80,3 +82,44 @@ def test_comments_of_any_length_are_looked_at_in_no_time(tmp_path):
     (tmp_path / "a.txt").write_text("# " * 400_000 + "\nx y u\n1 2 3\n")
     with nfsgeo.open(tmp_path / "a.txt") as fields:
         assert fields.component_names == ["u"]
+
+
+SURFACES = {
+    "a.stl": "solid cube\n facet normal 0 0 1\n  outer loop\n   vertex 0 0 0\n",
+    "b.obj": "# Blender\nmtllib a.mtl\no Cube\nv 1 1 -1\nv 1 -1 -1\nv 0 0 1\nf 1 2 3\n",
+    "c.off": "OFF\n# made by hand\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n",
+}
+OTHERS = {
+    "a.step": "ISO-10303-21;\nHEADER;\nFILE_DESCRIPTION((''),'2;1');\nENDSEC;\n",
+    "a.inp": "** made by hand\n*Heading\n*Node\n1, 0.0, 0.0\n2, 1.0, 0.0\n",
+    "a.bdf": "$ made by hand\nBEGIN BULK\nGRID,1,,0.0,0.0,0.0\n",
+    "a.mesh": "MeshVersionFormatted 1\nDimension\n3\nVertices\n1\n0 0 0 1\n",
+    "a.su2": "% made by hand\nNDIME= 2\nNELEM= 0\n",
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["a b.stl", "binary.stl", "d.obj", "d.off", *SURFACES, *OTHERS]
+)
+def test_meshes_without_fields_are_named(name, tmp_path, one_line):
+    """Surfaces may be the boundary of other data, and the remedy says how."""
+    path = tmp_path / name
+    if text := {**SURFACES, **OTHERS}.get(name):
+        path.write_text(text)
+    else:
+        meshio, corners = pytest.importorskip("meshio"), RANDOM.random((6, 3))
+        mesh = meshio.Mesh(corners, [("triangle", np.arange(6).reshape(2, 3))])
+        mesh.write(path, **({"binary": True} if name == "binary.stl" else {}))
+    text = one_line(nfsgeo.open, path)
+    assert "expected values at its points; " in text
+    boundary = f"--obstacles {shlex.quote(str(path))}, or --region"
+    todo = "export the fields of the solver" if name in OTHERS else boundary
+    assert todo in text and ("surface of" in text) == (name not in OTHERS)
+
+
+@pytest.mark.parametrize("name", ["solid", "v", "OFF", "grid", "o"])
+@pytest.mark.parametrize("cut", [",", " "])
+def test_tables_whose_names_begin_as_meshes_do(name, cut, tmp_path):
+    rows = [cut.join(map(str, [k * k, k, k + 0.5])) for k in range(4)]
+    (tmp_path / "a.txt").write_text("\n".join([cut.join([name, "x", "u"]), *rows, ""]))
+    assert nfsgeo.open(tmp_path / "a.txt").component_names == [name, "u"]
