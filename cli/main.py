@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 import click
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import COMMAND, UserError
 from nfsgeo.version import __version__
 from nfsgeo_cli.terminal import options_of
 
@@ -52,7 +52,7 @@ class OneLineErrors(click.Group):
                 ignored = signal.getsignal(number) is signal.SIG_IGN
                 if number != signal.SIGHUP or not ignored:  # as by nohup
                     signal.signal(number, signal.default_int_handler)
-        self.own = dict[str, str]()  # options of the command that failed
+        before = COMMAND.set({})
         _open_streams()
         for stream in (sys.stdout, sys.stderr):  # names may be of any bytes
             if isinstance(stream, TextIOWrapper):  # not in a notebook
@@ -63,7 +63,7 @@ class OneLineErrors(click.Group):
         except click.Abort:
             sys.exit(INTERRUPTED)
         except Exception as error:
-            message = _user_error(error, self.own)
+            message = _user_error(error)
             with suppress(OSError):
                 if message:
                     click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
@@ -71,15 +71,20 @@ class OneLineErrors(click.Group):
                 else:
                     traceback.print_exc()
             sys.exit(USER_ERROR if message else DEFECT)
+        finally:
+            COMMAND.reset(before)
         sys.exit(status if isinstance(status, int) else 0)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        COMMAND.set(options_of(command) if command else {})
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except UserError:
-            if command := self.get_command(ctx, str(ctx.invoked_subcommand)):
-                self.own = options_of(command)
-            raise
         except KeyboardInterrupt:
             with suppress(OSError):  # the terminal may be gone
                 click.echo(err=True)
@@ -137,22 +142,15 @@ def _open_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
-def _user_error(error: Exception, own: Mapping[str, str]) -> str:
-    """The message of a user error, empty for a defect.
-
-    Args:
-        error: What the command raised.
-        own: The options of the command, see :meth:`UserError.told`.
-    """
+def _user_error(error: Exception) -> str:
+    """The message of a user error, empty for a defect."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         help_text = f"; see {error.ctx.command_path} --help"
         return error.format_message().rstrip(".") + help_text
     from nfsgeo.files import exhausted  # numpy and h5py, for which help does not wait
 
     error = exhausted(error) or error
-    if isinstance(error, UserError):
-        return error.told(own)
-    if isinstance(error, click.ClickException):
+    if isinstance(error, UserError | click.ClickException):
         return str(error)
     if isinstance(error, OSError) and error.filename is not None:
         name, reason = error.filename, error.strerror

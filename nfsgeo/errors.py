@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
 
-__all__ = ["READING", "TooLarge", "UserError", "check_shape", "option", "require"]
+__all__ = ["COMMAND", "READING", "TooLarge", "UserError", "check_shape", "option"]
+__all__ += ["require", "said"]
+
+# Options of the command that runs, by argument or setting; None in Python.
+COMMAND = ContextVar[Mapping[str, str] | None]("COMMAND", default=None)
 
 # Options of `nfsgeo convert`, which also tells how to read files for other commands.
 READING = ("columns", "times", "at", "series", "time_axis", "sphere", "axis", "known")
@@ -47,6 +52,50 @@ def option(name: str, *values: object) -> str:
     return f"\x02{BETWEEN.join([name, *map(str, values)])}\x03"
 
 
+def said(text: str, source: str = "FILE") -> str:
+    """Return a text, such as a line of a log, with options as its reader gives them.
+
+    Args:
+        text: The text with options as :func:`option` returns them.
+        source: Files that are read, as words of a command.
+    """
+    own = COMMAND.get()
+    return _in_python(text) if own is None else _in_command(text, own, source)
+
+
+def _in_command(text: str, own: Mapping[str, str], source: str) -> str:
+    """Say options as a command has them, or else with another one that does."""
+    used = set[str]()
+
+    def say(match: re.Match[str]) -> str:
+        name, *values = match[1].split(BETWEEN)
+        words, flag = "", own.get(name)
+        if flag is None:
+            flag = f"--{name.replace('_', '-')}"
+            words = f"nfsgeo {'evaluate' if name in OF_EVALUATE else 'train'} "
+            if name in READING:
+                words = f"nfsgeo convert {source} --out NAME.nc "
+            if "." in name:
+                flag, values = "--set", [f"{name}={value}" for value in values]
+                words *= "set" not in own
+        words = "" if words in used else words
+        used.add(words)
+        several = ", or ".join(map(shlex.quote, values))
+        return words + flag + f" {several}" * bool(values)
+
+    return ADVISED.sub(say, text)
+
+
+def _in_python(text: str) -> str:
+    """Say options as arguments of Python."""
+    parts = re.split(ADVISED, SAVED.sub(r"\1", text))
+    for i, part in enumerate(parts):
+        name, *values = part.split(BETWEEN)
+        several = ", or ".join(_value(name, value) for value in values)
+        parts[i] = _assigned(name, several) if i % 2 else OPTION.sub(_argument, part)
+    return "".join(parts)
+
+
 class UserError(ValueError):
     """Input that cannot be used as it is.
 
@@ -80,35 +129,10 @@ class UserError(ValueError):
             own: The options of the command by argument or setting. An option that it
                 lacks is said with a command that has it, `nfsgeo convert` or `train`.
         """
-        used = set[str]()
-
-        def say(match: re.Match[str]) -> str:
-            name, *values = match[1].split(BETWEEN)
-            words, flag = "", own.get(name)
-            if flag is None:
-                flag = f"--{name.replace('_', '-')}"
-                words = f"nfsgeo {'evaluate' if name in OF_EVALUATE else 'train'} "
-                if name in READING:
-                    words = f"nfsgeo convert {self.source} --out NAME.nc "
-                if "." in name:
-                    flag, values = "--set", [f"{name}={value}" for value in values]
-                    words *= "set" not in own
-            words = "" if words in used else words
-            used.add(words)
-            several = ", or ".join(map(shlex.quote, values))
-            return words + flag + f" {several}" * bool(values)
-
-        return ADVISED.sub(say, self._whole)
+        return _in_command(self._whole, own, self.source)
 
     def __str__(self) -> str:
-        parts = re.split(ADVISED, SAVED.sub(r"\1", self._whole))
-        for i, part in enumerate(parts):
-            name, *values = part.split(BETWEEN)
-            several = ", or ".join(_value(name, value) for value in values)
-            parts[i] = (
-                _assigned(name, several) if i % 2 else OPTION.sub(_argument, part)
-            )
-        return "".join(parts)
+        return said(self._whole, self.source)
 
     @property
     def _whole(self) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.conventions import SPACE, STATIC, STATION, Doubles
+from nfsgeo.errors import option, said
 from nfsgeo.geometry import Domain
 
 if TYPE_CHECKING:
@@ -106,12 +107,9 @@ def heights_as_input(
         places = np.round(pos[:, :2] / np.ptp(fields.extent, axis=0)[:2], 6)
         if len(np.unique(places, axis=0)) < len(places):
             return fields
-    logger.warning(
-        "%s: heights of stations are the static input %s; give z, as in "
-        "--columns z=NAME, for points in space",
-        fields.path,
-        free[0],
-    )
+    text = "%s: heights of stations are the static input %s; for points in space say %s"
+    z = said(option("columns", "z=NAME"))
+    logger.warning(text, fields.path, free[0], z)
     height = dataset["z"].variable.copy()
     height.attrs["role"] = STATIC
     return replace(fields, dataset=dataset.drop_vars("z").assign({free[0]: height}))

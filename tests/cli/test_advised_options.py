@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import xarray
 from torch_geometric.data import Data
 
 import nfsgeo as library
@@ -129,6 +130,58 @@ def test_an_answer_is_said_as_each_reader_gives_it():
     assert str(setting).endswith("try data.split=[0.8,0.2]")
 
 
+def flags() -> str:
+    axes = {"x": ("n", XY[:, 0]), "y": ("n", XY[:, 1]), "depth": ("n", XY[:, 0])}
+    fields = {"u": (("time", "n"), RNG.random((12, 9)))}
+    fields["u_qc"] = ("time", "n"), np.zeros((12, 9), np.int8)
+    coordinates = {"coordinates": "x y depth"}
+    dataset = xarray.Dataset(fields, {**axes, "time": np.arange(12.0)})
+    dataset["u"].encoding = coordinates
+    dataset.to_netcdf("f.nc", engine="h5netcdf")
+    return "f.nc"
+
+
+def counts() -> str:
+    rows = np.tile(XY, (4, 1)).T
+    times = np.repeat(np.arange(4.0), 9)
+    return csv("c.csv", "t,x,y,u,code", times, *rows, RNG.random(36), np.full(36, 7.0))
+
+
+def heights() -> str:
+    rows = [
+        [k, *xy, xy[0] * 99, t, RNG.random()] for k, xy in enumerate(XY) for t in "123"
+    ]
+    return csv("h.csv", "station,lon,lat,z,t,u", *np.array(rows).T)
+
+
+def swapped() -> str:
+    points = torch.from_numpy(XY)
+    graph = Data(pos=points, x=torch.rand(9, 5, 5), t=torch.arange(5.0))
+    torch.save([graph], "s.pt")
+    return "s.pt"
+
+
+@pytest.mark.parametrize("source", [flags, counts, heights, swapped])
+def test_lines_of_the_log_name_options_as_errors_do(nfsgeo, trained, source, caplog):
+    path = source()
+    library.open(path)
+    lines = [line for line in caplog.messages if "=" in line]
+    assert lines and "--" not in "".join(lines)
+    for verb in ("info", "convert", "predict", "evaluate"):
+        caplog.clear()
+        words = COMMANDS[verb].replace("RUN", str(trained)).format(path)
+        nfsgeo(*words.replace("new.nc", f"{verb}.nc").split())
+        told = [line for line in caplog.messages if "--" in line]
+        assert told
+        for line in told:
+            for flag, command in named(line, verb).items():
+                of_it = options_of(main.commands[command]).values()
+                assert flag in of_it, (verb, line)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f]", "".join([*lines, *told]))
+    with pytest.raises(UserError, match="columns={'x': 'a'}"):  # no command runs
+        raise UserError("f", "g", option("columns", "x=a"))
+
+
 def test_files_are_named_as_the_user_named_them(one_line):
     folder()
     several = [f"steps/s{k}.csv" for k in range(3)]
@@ -194,3 +247,13 @@ def test_no_advice_of_shared_code_names_an_option_as_text():
     found = [(p, text) for p in paths for text in advice_in(p.read_text())]
     assert len(found) > 99
     assert not [(path.name, text) for path, text in found if raw.search(text)]
+
+
+def test_no_line_of_a_reader_names_an_option_as_text():
+    """These are lines of logs, too; what was given may be quoted as it was."""
+    raw = re.compile(f"--({'|'.join(READING)})".replace("_", "-") + r"\b")
+    for path in (Path(library.__file__).parent / "data").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = str(node.value) if isinstance(node, ast.Constant) else ""
+            if not re.search("\n|``", text) and raw.search(text):
+                assert path.name == "graph_times.py" and text == ", --time-axis "

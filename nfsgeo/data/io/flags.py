@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 FLAGS_OF = "flags_of"  # attribute of a flag, names of the variables that it is about
 BITS, LOOKED_AT = "flag_masks", 8  # time steps
-FLAGGED = "flags: --columns mask=NAME makes missing what one marks as bad, field=NAME "
-FLAGGED += "predicts it"
+FLAGGED = f"flags: {option('columns', 'mask=NAME')} makes missing what one marks as "
+FLAGGED += f"bad, {option('columns', 'field=NAME')} predicts it"
 SUFFIX = r"_?(qc|qa|qf|q?flags?|quality_?(flags?|level|control)|qartod_\w+)"
 SUFFIX += r"(_(agg|tests?|executed|results|flags?|level))?"
 NAME = re.compile(rf"(?i)(?P<stem>.*?){SUFFIX}|(qc|qa|qf|flag)_(?P<of>.+)")
@@ -260,7 +260,7 @@ def quantities(
     ]
     terms = {*re.findall(r": *(\w+)", " ".join(map(str, texts)))} & {*dataset.coords}
     others = [*unread["other"], *(n for n in sorted(terms) if dataset[n].ndim > 1)]
-    other = "no fields by CF, --columns field=NAME predicts one"
+    other = f"no fields by CF, {option('columns', 'field=NAME')} predicts one"
     reasons = (unread["flag"], FLAGGED), (others, other)
     lines = [f"{', '.join(names)} ({why})" for names, why in reasons if names]
     left_out(path, lines)

@@ -17,7 +17,7 @@ import h5py
 from nfsgeo.data.checks import reading
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import arrays_of
-from nfsgeo.errors import UserError, require
+from nfsgeo.errors import UserError, require, said
 
 __all__ = ["Format", "FileProbe", "left_out"]
 
@@ -111,4 +111,4 @@ class Format:
 def left_out(path: Path, names: Sequence[str]) -> None:
     """Warn of arrays of a file that are left out of the fields, if there are any."""
     if names:
-        logger.warning("%s: left out %s", path, ", ".join(names))
+        logger.warning("%s: left out %s", path, said(", ".join(names)))

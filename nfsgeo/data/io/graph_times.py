@@ -65,7 +65,7 @@ def in_time(
             say = f"say it: {option('time_axis', 2)}, or {option('time_axis', 1)}"
             raise UserError(given, "to be told which axis is time", say)
         line = "read as (points, time steps, components); if time is last, say "
-        line = f"{line}--time-axis 2, in Python time_axis=2" if t is not None else ""
+        line = f"{line}{option('time_axis', 2)}" if t is not None else ""
     if {1, None} <= readings.keys():
         widths = [np.size(v[0]) for v in (x, y) if v is not None]
         wide, chosen = {*widths} - {1}, None
@@ -74,8 +74,8 @@ def in_time(
         if not clear and series == "samples" and y is not None:
             clear = not wide or widths[0] != widths[1]
             line = f"{widths[0]} columns of x read as inputs, {widths[1]} of y as "
-            line += "fields; if they are time steps, say --time-axis 1, in Python "
-            line = f"{line}time_axis=1" if wide else ""
+            line += f"fields; if they are time steps, say {option('time_axis', 1)}"
+            line *= bool(wide)
         if not clear:
             expected = "to be told whether their columns are components or time steps"
             say = f"say it: {option('time_axis', 'none')}, or "

@@ -21,7 +21,7 @@ from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.graph_times import ASK, TimeAxis, in_time
 from nfsgeo.data.io.labelled import numbered, to_fields
 from nfsgeo.data.io.roles import Columns
-from nfsgeo.errors import UserError, option
+from nfsgeo.errors import UserError, option, said
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -160,7 +160,7 @@ def fields_of_graphs(
         parts.append(part)
         lines.add(line)
     for line in lines - {""}:
-        logger.warning("%s: %s", path, line)
+        logger.warning("%s: %s", path, said(line))
     left_out(path, sorted(unread))
     _check_series(path, parts, series)
     _check_alike(path, parts, as_steps)

@@ -48,7 +48,7 @@ from nfsgeo.data.io.ugrid import with_centres
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
 from nfsgeo.data.other_files import check_size
 from nfsgeo.data.splits import part_of, split_of
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 
 __all__ = ["NETCDF", "ZARR", "fields_of"]
 
@@ -151,9 +151,10 @@ def _tell_unused(path: Path, dataset: Dataset, places: Places) -> None:
     left_out(path, [f"{n}, which is text" for n in here])
     numeric = [n for n, v in dataset.coords.items() if v.dtype.kind in "iuf"]
     unused = [n for n in numeric if dataset[n].dims == along != (n,)]
-    how = "(--columns static={0} takes it as an input)"
+    for_input = {n: option("columns", f"static={n}") for n in unused}
     if len(along) == 1:
-        left_out(path, [f"the coordinate {n} {how.format(n)}" for n in unused])
+        what = "the coordinate {} ({} takes it as an input)"
+        left_out(path, [what.format(n, say) for n, say in for_input.items()])
 
 
 def _arrays(

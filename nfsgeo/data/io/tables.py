@@ -158,8 +158,9 @@ def _without_counts(
     counts = questions.check_numbers(path, frame, left, steps, places)
     if not counts:
         return values
-    reason = "one number throughout, or a count of rows or times: say static= to keep "
-    reason += "one as an input, or field= of all fields"
+    keep, all_fields = (option("columns", f"{kind}=NAME") for kind in KINDS[:2])
+    reason = f"one number throughout, or a count of rows or times: say {keep} to keep "
+    reason += f"one as an input, or {all_fields} of all fields"
     left_out(path, [*counts, reason])
     return {name: column for name, column in values.items() if name not in counts}
 
