@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from nfsgeo.data.io import FORMATS
+from nfsgeo.data.io import ARRAYS, FORMATS
 from nfsgeo.data.writers import WRITERS
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS, PAPER_PARAMETERS, Model, Problem
@@ -125,18 +125,27 @@ def model_settings() -> str:
     return "\n\n".join(parts)
 
 
+# What a command may say where files of a format do not tell it.
+ANSWERS = {"at": "points", "columns": "...", "time_axis": "1", "times": "0:9:1"}
+
+
 def formats_read() -> str:
-    """One row per format: the content of a file, and the options for the rest."""
-    rows = [
-        [
-            each.name,
-            _content(each.read),
-            _code("--", sorted(option.replace("_", "-") for option in each.options)),
-            ", ".join(each.needs),
+    """One row per format: the content of a file, and the command that reads it."""
+    rows = []
+    for each in (*FORMATS, ARRAYS):
+        answers = [
+            f" [--{name.replace('_', '-')} {answer}]"
+            for name, answer in ANSWERS.items()
+            if name in each.options
         ]
-        for each in FORMATS
-    ]
-    return _table(["format", "content", "options", "packages"], rows)
+        ending = re.search(r"\.\w+", each.name)
+        command = f"nfsgeo convert FILE{ending[0] if ending else ''} --out NAME.nc"
+        command += "".join(answers)
+        needs = ", ".join(each.needs)
+        content = _content(each.read).removeprefix("Read ")
+        content = content[:1].upper() + content[1:]
+        rows.append([each.name, content, f"`{command}`", needs])
+    return _table(["format", "what is read", "command", "packages"], rows)
 
 
 def formats_written() -> str:

@@ -45,11 +45,12 @@ class _Part(NamedTuple):
 
 
 def _read(path: Path, columns: Columns | None = None) -> Fields:
-    """Arrays that ``columns`` tells apart, see :func:`nfsgeo.data.open`; all others are
-    left out. A static array along ``n`` alone, or a number, is an input that has one
-    value in a sample. ``points`` are of axes ``pd`` unless others are given; an
-    equispaced axis of a grid is ``x=FIRST:LAST``. Further axes of length one are
-    dropped.
+    """Read arrays whose names and axes ``--columns`` tells.
+
+    All others are left out, see :func:`nfsgeo.data.open`. A static array along ``n``
+    alone, or a number, is an input that has one value in a sample. ``points`` are of
+    axes ``pd`` unless others are given; an equispaced axis of a grid is
+    ``x=FIRST:LAST``. Further axes of length one are dropped.
     """
     stored = arrays_of(path, numbers=True)
     if not columns:

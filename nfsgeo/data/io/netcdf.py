@@ -254,7 +254,10 @@ def _is_netcdf(probe: FileProbe) -> bool:
 
 
 def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
-    """Read a NetCDF file, with a warning that names its groups, which are not read."""
+    """Read gridded fields, stations and unstructured meshes by the CF conventions.
+
+    A warning names groups, which are not read.
+    """
     options: dict[str, Any] = {"decode_cf": False, "cache": False}
     classic, filled, virtual = not h5py.is_hdf5(path), set[str](), list[str]()
     if not classic:

@@ -51,7 +51,10 @@ EXPECTED = "columns x[, y[, z]], optionally sample and t, and one for each compo
 def _read(
     path: Path, columns: Columns | None = None, known: Sequence[str] = ()
 ) -> Fields:
-    """Fields of a table, see :func:`nfsgeo.data.open` for the arguments."""
+    """Read a row for each point, time step and sample, or a column for each station.
+
+    See :func:`nfsgeo.data.open` for the arguments.
+    """
     marks = [str(mark) for mark in np.ravel((columns or {}).get("missing", []))]
     frame, answers, quantity = _arranged(path, dict(columns or {}))
     units = frame.attrs.get("units") or {}
