@@ -170,7 +170,8 @@ def _nodes(
     low, high = numbers[numbers >= 0].min(initial=num), numbers.max(initial=-1)
     # Some programs fill rows of fewer nodes with 0 where the first node has number 1.
     first = 2 if place == "edge" else 3
-    filled = low < start and high == num - 1 + start and numbers[:, :first].all()
+    may_fill = bool(low < start and numbers[:, :first].all())
+    filled = may_fill and high == num - 1 + start
     if high >= num + start or (low < start and not filled):
         given = f"{path} with start_index {start} of {name}, and nodes {low} to {high}"
         expected = f"nodes {start} to {num - 1 + start}, since there are {num}"
@@ -180,5 +181,6 @@ def _nodes(
             todo = 'correct it: dataset = xarray.open_dataset("FILE", decode_cf=False)'
             todo += f', dataset["{name}"].attrs["start_index"] = {found}, '
             todo += "nfsgeo.from_xarray(dataset)"
+            todo += '; or, if 0 fills rows, .attrs["_FillValue"] = 0' * may_fill
         raise UserError(given, expected, todo)
     return numbers - start

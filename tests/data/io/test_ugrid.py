@@ -175,6 +175,22 @@ def test_rows_of_fewer_nodes_are_filled_without_an_attribute(fill, tmp_path):
     np.testing.assert_allclose(fields.coordinates(0), centres(FACES))
 
 
+def test_zeros_that_may_be_nodes_or_fill_rows_are_asked_about(tmp_path, one_line):
+    def filled(dataset):
+        values = np.where(dataset["faces"].values < 0, 0, dataset["faces"].values)
+        del dataset["faces"].attrs["_FillValue"]
+        dataset["faces"].values[...] = np.where(values == 6, 3, values)
+
+    path = changed(mesh(tmp_path / "a.nc", ["face"], 1), filled)
+    text = one_line(nfsgeo.open, path)
+    assert '["start_index"] = 0' in text and '["_FillValue"] = 0' in text
+    with xarray.open_dataset(path, decode_cf=False) as dataset:
+        dataset["faces"].attrs["_FillValue"] = 0
+        shapes = [[2 if k == 5 else k for k in face] for face in FACES]
+        found = nfsgeo.from_xarray(dataset).coordinates(0)
+        np.testing.assert_allclose(found, centres(shapes))
+
+
 def test_nodes_that_do_not_exist_are_refused(tmp_path, one_line):
     def beyond(dataset):
         dataset["faces"].values[0, 0] = 999999
