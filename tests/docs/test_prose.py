@@ -1,5 +1,6 @@
-"""Sentences of the documentation are short."""
+"""Sentences of the documentation are short, and messages use standard terms."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -71,3 +72,24 @@ def test_sentences_are_short(page):
     counts = {part: words(part) for part in sentences((ROOT / page).read_text())}
     long = [f"{n} words: {part}" for part, n in counts.items() if n > MOST_WORDS]
     assert not long, "\n".join([page, *long])
+
+
+def literals(code: str) -> list[str]:
+    """Returns the texts of a module, without its docstrings."""
+    nodes = [*ast.walk(ast.parse(code))]
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = (node for node in nodes if isinstance(node, ast.Constant))
+    return [
+        node.value
+        for node in texts
+        if isinstance(node.value, str) and id(node) not in docs
+    ]
+
+
+def test_messages_call_nothing_records():
+    """They are time steps of a field, and elements of a structured array."""
+    assert literals('"""records"""\nprint(f"{1} records of u")') == [" records of u"]
+    for folder in ("nfsgeo", "cli"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for text in literals(path.read_text()):
+                assert not re.search(r"(?<!-)\brecords\b .| records\b", text), path

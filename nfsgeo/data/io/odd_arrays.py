@@ -85,7 +85,9 @@ def describe(name: str, kind: np.dtype[Any]) -> str:
     """The name of an array with what it holds."""
     what = "objects of Python" if kind.metadata is None else "lists of any length"
     what = "text" if _is_text(kind) else what
-    return f"{name} ({f'records of {listed(kind.names)}' if kind.names else what})"
+    if kind.names:
+        what = f"structured array with the fields {listed(kind.names)}"
+    return f"{name} ({what})"
 
 
 def _is_text(kind: np.dtype[Any]) -> bool:

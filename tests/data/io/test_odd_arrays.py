@@ -34,7 +34,7 @@ def test_records_become_a_table(name, tmp_path, one_line):
     save = {".npy": np.save, ".npz": lambda p, r: np.savez(p, table=r)}
     save.get(path.suffix, lambda p, r: save_h5(p, table=r))(path, RECORDS)
     message = one_line(nfsgeo.open, path)
-    assert "records of x, y, T" in message
+    assert "structured array with the fields x, y, T" in message
     call = re.search(r"pandas\.DataFrame\(.*", message)
     call = call[0].replace("NAME.csv", str(tmp_path / "NAME.csv"))
     eval(call, {"pandas": pandas, "numpy": np, "h5py": h5py})
