@@ -162,6 +162,11 @@ def axis_unit(text: str) -> str:
     return unit if AXIS_UNITS.fullmatch(unit) else ""
 
 
+def counts_from_date(unit: object) -> bool:
+    """Return whether a unit is one of dates, such as ``days since 1970-01-01``."""
+    return "since" in str(unit).split()
+
+
 def length_of(unit: str) -> str:
     """Return ``mm`` for ``mm`` and ``millimetres``, "" for what is no length."""
     if not LENGTHS.fullmatch(unit):

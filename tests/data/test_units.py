@@ -1,5 +1,7 @@
 """Units in names of columns and in attributes of arrays."""
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pandas
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nfsgeo
-from nfsgeo.data.conventions import field_name, role_of
+from nfsgeo.data.conventions import counts_from_date, field_name, role_of
 from nfsgeo.data.io.array_files import unit_of
 from nfsgeo.data.times import EPOCH
 
@@ -155,6 +157,14 @@ def test_units_of_several_spellings(tmp_path):
     fields = nfsgeo.from_xarray(dataset)
     assert fields.time_unit == EPOCH and fields.units["x"] == "degrees_east"
     assert "units" not in dataset["x"].attrs
+
+
+@pytest.mark.parametrize("unit", [SINCE, EPOCH, "days since 1990-1-1", "s", "", None])
+def test_one_function_tells_units_of_dates(unit):
+    assert counts_from_date(unit) == ("since" in str(unit))
+    sources = Path(nfsgeo.data.__file__).parent.rglob("*.py")
+    asking = [path.name for path in sources if '"since" ' in path.read_text()]
+    assert asking == ["conventions.py"]
 
 
 def test_dates_of_hdf5_are_those_of_their_unit(tmp_path):

@@ -11,7 +11,13 @@ import numpy as np
 import pandas
 from xarray import DataArray, Dataset
 
-from nfsgeo.data.conventions import LONGITUDE, SPACE, bare_name, role_of
+from nfsgeo.data.conventions import (
+    LONGITUDE,
+    SPACE,
+    bare_name,
+    counts_from_date,
+    role_of,
+)
 from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.roles import likely_columns, roles_of
 from nfsgeo.errors import UserError, option
@@ -112,7 +118,7 @@ def _role(name: str, dataset: Dataset) -> str:
         return AXES.get(axis) or STANDARD[standard]
     if _is_degrees(values, "en"):
         return "x" if _is_degrees(values) else "y"
-    if "since" in about.get("units", "").split() or values.dtype.kind == "M":
+    if counts_from_date(about.get("units", "")) or values.dtype.kind == "M":
         return "time"
     return role_of(name)
 

@@ -15,6 +15,7 @@ import xarray
 from numpy.typing import NDArray
 from xarray import Dataset, Variable
 
+from nfsgeo.data.conventions import counts_from_date
 from nfsgeo.data.io.format import left_out
 
 __all__ = ["times_of", "times_of_text"]
@@ -47,7 +48,7 @@ def times_of(path: Path, variable: Variable) -> tuple[Any, dict[str, str]]:
         about = {"units": DAYS, "calendar": values.flat[0].calendar}
         values = cftime.date2num(values, DAYS, about["calendar"])
     unit = str(about.get("units", ""))
-    if values.dtype.kind not in "iuf" or "since" not in unit.split():
+    if values.dtype.kind not in "iuf" or not counts_from_date(unit):
         if unit.startswith("day as %Y%m%d") and values.dtype.kind in "iuf":  # of CDO
             day, share = np.divmod(np.asarray(values, float), 1)
             dates = pandas.to_datetime(day.astype(int).astype(str), format="%Y%m%d")

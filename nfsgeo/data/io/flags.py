@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xarray import Dataset, Variable
 
-from nfsgeo.data.conventions import FLAGS, MASK, SPACE, field_name
+from nfsgeo.data.conventions import FLAGS, MASK, SPACE, counts_from_date, field_name
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.roles import Columns
@@ -70,7 +70,7 @@ def _kind_of(
         return "flag"
     if named and (in_time or not flagged):
         return "flag"
-    dated = "since" in str(about.get("units", "")).split() or stored.kind in "mM"
+    dated = counts_from_date(about.get("units", "")) or stored.kind in "mM"
     other = dated or words[-1] in OTHERS or words[0] in TIMES
     # Cells of UGRID, and coordinates beside those that were chosen, as FVCOM has them.
     other |= str(about.get("cf_role", "")).endswith(("_topology", "_connectivity"))

@@ -21,6 +21,7 @@ from nfsgeo.data.conventions import (
     FILE_LAYOUT,
     SPACE,
     TIME_ZONE,
+    counts_from_date,
     is_large,
 )
 from nfsgeo.data.fields import Fields
@@ -109,7 +110,7 @@ def own_fields(path: Path, dataset: xarray.Dataset) -> Fields:
     if "time" in variables:
         when: xarray.Variable = variables["time"]
         unit, values = str(when.attrs.get("units", "")), when.values
-        if "since" in unit and unit != EPOCH:
+        if counts_from_date(unit) and unit != EPOCH:
             values = xarray.decode_cf(dataset[["time"]])["time"].values
         zone = {k: v for k, v in when.attrs.items() if k == TIME_ZONE}
         variables["time"] = time_variable(values, f"times of {path}", unit)
