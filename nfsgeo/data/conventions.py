@@ -46,11 +46,16 @@ AXIS_UNITS = re.compile(
     "[munµ]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|d|days?|weeks?|months?|"
     "yrs?|years?"
 )
-# Units of values: symbols with a prefix and an exponent, multiplied or divided.
-SYMBOL = (
-    "([munpkMGhdcµμ]|da)?(m|g|s|A|K|mol|cd|rad|sr|Hz|N|Pa|J|W|C|V|F|Ω|S|T|H|lm|lx|Bq|Gy|"
-    "Sv|l|L|bar|eV|Wh|cal|psu|atm|Torr)|°[CF]?|deg([CFK]|rees?)?|min|hr?|d|days?|yr|"
-    "years?|ft|kt|kn|knots?|mph|psi|mmHg|dBZ?|ha|%|‰|pp[mbt]|percent|PSU"
+# Units of values: symbols with a prefix and an exponent, multiplied or divided. Symbols
+# that are `SURE` are hardly those of quantities, unlike A, d, h, L, T, V and ubar.
+NAMED = "mol|sr|Hz|Pa|lm|lx|Bq|Gy|Sv|bar|eV|Wh|cal|psu|atm|Torr"
+CLEAR = "°[CF]?|deg([CFK]|rees?)?|days?|yr|years?|knots?|mph|psi|mmHg|dBZ?|%|‰|pp[mbt]|"
+CLEAR += "percent|PSU"
+SYMBOL = f"([munpkMGhdcµμ]|da)?(m|g|s|A|K|cd|rad|N|J|W|C|V|F|Ω|S|T|H|l|L|{NAMED})"
+SYMBOL += f"|{CLEAR}|min|hr?|d|ft|kt|kn|ha"
+SURE = re.compile(
+    "-|K|m|s|[munkcµμ]m|[mµμ]s|[mkµμ]g|k[NJWV]|M[NJW]|m[KLVA]|"
+    f"[mkMGhnµμ]?({NAMED})|{CLEAR}"
 )
 SIGNED = r"[-+−]?\d+"
 RAISED = "[⁺⁻]?[⁰¹²³⁴-⁹]+"
@@ -67,12 +72,6 @@ QUOTIENT = re.compile(
     r"([^/]*[^/\s])(?:\s+/\s+|\s*/\s*(?=[\[(]))(?:\[([^][]+)\]|\((.+)\)|(.+?))\s*"
 )
 PAIRS = (("(", ")"), ("[", "]"))
-# Symbols of units that are hardly those of quantities, unlike A, d, h, L, T and V.
-SURE = re.compile(
-    "-|K|m|s|[munkcµμ]m|[mµμ]s|[mkµμ]g|k[NJWV]|M[NJW]|m[KLVA]|[mkMGhnµμ]?(mol|sr|Hz|Pa|"
-    "lm|lx|Bq|Gy|Sv|bar|eV|Wh|psu|atm|Torr)|k?cal|°[CF]?|deg([CFK]|rees?)?|days?|yr|"
-    "years?|knots?|mph|psi|mmHg|dBZ?|%|‰|pp[mbt]|percent|PSU"
-)
 FILE_LAYOUT = 4  # of nfsgeo's own files, their attribute `nfsgeo_layout`
 AT_POINTS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 NPZ_ABOUT = "nfsgeo/about"  # an array of an archive; no name of a field has a slash

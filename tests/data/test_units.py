@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nfsgeo
-from nfsgeo.data.conventions import counts_from_date, field_name, role_of
+from nfsgeo.data.conventions import NAMED, counts_from_date, field_name, role_of
 from nfsgeo.data.io.array_files import unit_of
 from nfsgeo.data.times import EPOCH
 
@@ -20,6 +20,7 @@ POINTS, TIMES = np.random.default_rng(0).random((6, 2)), np.arange(3.0)
 
 RATIOS = ["a/b", "a / b", "T/K", "p / T", "x / L", "x / d", "dT / ds", "q/(A T)"]
 RATIOS += ["q/(T/V)", "u/(mean)", "a/b (mean)"]
+RATIOS += ["u / ubar", "p / patm", "p / pbar", "E / kT"]
 UNITS = st.lists(
     st.tuples(st.sampled_from(["m", "s", "kg", "K", "Pa", "mol"]), st.integers(-3, 3)),
     min_size=1,
@@ -72,6 +73,15 @@ def test_a_quantity_over_its_unit_is_read_as_one_with_brackets(parts, power):
     for name in (f"q ({unit})", f"q [{unit}]", f"q / {unit}", f"q/({unit})"):
         assert field_name(name) == ("q", unit)
     assert role_of("t / h") == "time" and role_of("x/(mm)") == "x"
+
+
+PREFIXED = [prefix + name for name in NAMED.split("|") for prefix in ("", "k", "µ")]
+
+
+@pytest.mark.parametrize("unit", [*PREFIXED, "%", "degC", "knots", "percent", "mmHg"])
+def test_a_unit_is_known_in_brackets_and_below_a_slash(unit):
+    for name in (f"q [{unit}]", f"q / {unit}", f"q/({unit})", f"q / m {unit}^-2"):
+        assert field_name(name)[0] == "q", name
 
 
 def table(path, *names):
