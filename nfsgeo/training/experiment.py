@@ -43,9 +43,9 @@ from nfsgeo.training.trainer import (
 
 __all__ = ["BASE_FORECASTS", "CHECKS", "Experiment", "prepare"]
 
-# Each is called before training with the complete configuration, the task and the
-# number of validation windows, and raises a UserError if they cannot be used.
-CHECKS: list[Callable[[RunConfig, Task, int], None]] = []
+# Each is called before training with the data, the task and the number of validation
+# windows, and raises a UserError if they cannot be used.
+CHECKS: list[Callable[[RunData, Task, int], None]] = []
 # Each fits a forecast for the network to correct, or returns None for other data.
 BASE_FORECASTS: list[Callable[[RunData], BaseForecast | None]] = []
 
@@ -133,7 +133,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         graph=edges and asks == "given",
     )
     for check in CHECKS:
-        check(used.config, task, len(valid))
+        check(used, task, len(valid))
     forecaster = _forecaster(used, task, statistics, gaps, base, progress)
     model = used.config.model
     lines = start_from(forecaster, model.start_from, model.freeze)

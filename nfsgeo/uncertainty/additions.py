@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,6 @@ from torch import Tensor
 from torch.utils.data import Subset
 from torch_geometric.data import Batch
 
-from nfsgeo.config import DataSection, RunConfig
 from nfsgeo.errors import UserError, option
 from nfsgeo.evaluation.additions import Addition, Companion
 from nfsgeo.evaluation.references import References
@@ -21,6 +21,7 @@ from nfsgeo.forecast import Forecaster
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Task
 from nfsgeo.training import RunPaths
+from nfsgeo.training.run_data import RunData
 from nfsgeo.uncertainty.band_features import BandFeatures, with_nearest
 from nfsgeo.uncertainty.bands import Bands, needed
 from nfsgeo.uncertainty.fitting import LEVEL, band_scores, fit_bands
@@ -35,35 +36,46 @@ FEWEST, MOST = 20, 512
 GAPS = 0.2
 
 
-def check_bands(config: RunConfig, task: Task, num: int) -> None:
+def check_bands(used: RunData, task: Task, num: int) -> None:
     """Check before training that bands can be fitted.
 
     Args:
-        config: The complete configuration.
+        used: The data, with the complete configuration.
         task: Task of the model.
         num: The number of validation windows.
 
     Raises:
         UserError: Bands are asked for, and there are too few windows or lead times.
     """
-    if config.model.bands and (task.any_time or num < needed(LEVEL)):
+    if used.config.model.bands and (task.any_time or num < needed(LEVEL)):
         given = f"--bands with {num} validation windows"
         given += ", of lead times" * task.any_time
         expected = f"at least {needed(LEVEL)}, without lead times"
-        advice = _more_windows(config.data, task)
+        advice = _more_windows(used, task, "valid")
         if task.any_time:
             advice = "leave out lead times"
         raise UserError(given, expected, f"{advice}, or leave out --bands")
 
 
-def _more_windows(data: DataSection, task: Task) -> str:
-    """Return how data with more windows to validate on can be had."""
-    advice, stride = "use more samples", data.evaluation_stride
-    if data.split_by == "time":
-        advice, stride = "use a longer series", stride or data.window_stride
-    if task.has_time and (stride is None or stride > task.n_out):
-        closer = option("data.evaluation_stride", task.n_out)
-        advice += f", or train with validation windows closer together, {closer}"
+def _more_windows(used: RunData, task: Task, part: str) -> str:
+    """Return advice by which a part of the data has as many windows as bands need."""
+    data, num, length = (
+        used.config.data,
+        len(used.samples(part)),
+        task.n_in + task.n_out,
+    )
+    usual, later = data.evaluation_stride, math.ceil(needed(LEVEL) / num) - 1
+    advice = "use more samples"
+    if data.split_by == "time" and usual:
+        steps = data.length(length) + later * usual
+        advice = f"use a longer series, with {steps} time steps in the {part} part"
+    spare = len(used.steps[part]) - data.length(length)
+    stride = min(task.n_out, spare // max(1, later))  # at most, for so many windows
+    closer = task.has_time and 0 < stride < (usual or math.inf)
+    # Windows across gaps in time are left out.
+    if closer and num * len(used.starts(part, length, stride)) >= needed(LEVEL):
+        strided = option("data.evaluation_stride", stride)
+        advice += f", or train with validation windows closer together, {strided}"
     return advice
 
 
@@ -98,7 +110,7 @@ class BandsOfRun(Addition):
             raise UserError(
                 f"{num} {noun} of {scored.used.file.path} to calibrate error bands",
                 f"{needed(LEVEL)} {noun} for the level {LEVEL:g}",
-                _more_windows(data, scored.forecaster.task),
+                _more_windows(scored.used, scored.forecaster.task, "test"),
             )
         references = references or References(scored)
         return replace(self, bands=fit_bands(scored, references, self.bands))

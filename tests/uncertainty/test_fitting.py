@@ -1,6 +1,7 @@
 """Error bands of runs: fitted, stored, scored, predicted with and calibrated."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -189,23 +190,28 @@ def test_too_few_samples_are_refused_before_training(waves, refuses):
     refuses("2 validation windows, of lead times", nfsgeo.prepare, waves, settings)
 
 
-@pytest.mark.parametrize("num", [1, 20])
-def test_advice_on_too_few_windows_can_be_followed(num, one_line):
-    """A series needs more time steps; more windows come with another stride."""
-    random = np.random.default_rng(0)
-    u, pos = random.random((num, 30, 60)), random.random((30, 2))
-    fields = nfsgeo.from_arrays(u, pos, np.arange(60.0))
+@pytest.mark.parametrize(
+    ("num", "steps", "stride"),
+    [(1, 60, None), (1, 130, 1), (1, 300, 2), (20, 5, None), (20, 8, 1), (20, 60, 2)],
+)
+def test_advice_on_too_few_windows_can_be_followed(num, steps, stride, one_line):
+    """A smaller stride is advised only if it gives enough windows."""
+
+    def fields(steps):
+        random = np.random.default_rng(0)
+        u, pos = random.random((num, 30, steps)), random.random((30, 2))
+        return nfsgeo.from_arrays(u, pos, np.arange(float(steps)))
+
     settings = {"model.bands": True, "data.n_in": 2, "data.n_out": 2}
     settings |= {"data.window_stride": 9} if num == 1 else {}
-    message = one_line(nfsgeo.prepare, fields, settings)
-    assert ("a longer series" in message) == (num == 1)
+    message = one_line(nfsgeo.prepare, fields(steps), settings)
     assert ("more samples" in message) == (num > 1)
-    assert "data.evaluation_stride=2" in message
-    closer = settings | {"data.evaluation_stride": 2}
+    advised = re.search(r"data\.evaluation_stride=(\d+)", message)
+    assert (advised and int(advised[1])) == stride, message
+    if stride:
+        nfsgeo.prepare(fields(steps), settings | {"data.evaluation_stride": stride})
     if num == 1:
-        closer |= {"data.evaluation_stride": 1}
-        again = one_line(nfsgeo.prepare, fields, closer)
-        assert "a longer series" in again and "evaluation_stride" not in again
-        longer = random.random((1, 30, 240))
-        fields = nfsgeo.from_arrays(longer, pos, np.arange(240.0))
-    nfsgeo.prepare(fields, closer)
+        # The validation part has a tenth of the time steps.
+        longer = int(re.search(r"with (\d+) time steps", message)[1]) * 10
+        nfsgeo.prepare(fields(longer), settings)
+        one_line(nfsgeo.prepare, fields(longer - 10), settings)
