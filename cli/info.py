@@ -65,6 +65,7 @@ def info(sources: tuple[Path, ...], as_json: bool, check: bool, **options: Any) 
         try:
             if "test" in facts["summary"]:
                 errors = [error_table(facts["summary"])]
+                shown |= _shown_points(facts)
         except Exception:  # whatever a damaged one lacks
             given, todo = f"{source / 'summary.json'}", "evaluate the run again"
             raise UserError(given, "a whole summary of a run", todo) from None
@@ -83,6 +84,17 @@ def _shown_sizes(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of time steps and epochs of a run, as they are printed."""
     (n_in, n_out), (done, planned) = facts["records"], facts["epochs"]
     return {"records": f"{n_in} in, {n_out} out", "epochs": f"{done} of {planned}"}
+
+
+def _shown_points(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the number of points of a finished run that takes all of a sample."""
+    from nfsgeo.report.text import points_text
+
+    summary = facts["summary"]
+    if facts["points"] != "all" or "scored" not in summary:
+        return {}
+    num = points_text(summary["n_s"], summary["scored"]["points"])
+    return {"points": f"all, {num}"}
 
 
 def _shown_file(facts: Mapping[str, Any], times: Doubles) -> dict[str, Any]:

@@ -95,6 +95,7 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Print a summary of the training on stderr."""
     from nfsgeo.data.conventions import listed
     from nfsgeo.models import num_parameters
+    from nfsgeo.report.text import points_text
     from nfsgeo.training.lightning_setup import device_of
 
     config, file, task = experiment.config, experiment.file, experiment.task
@@ -117,13 +118,17 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     scalars = [n for n in file.parameters if file.dataset[n].dims == ("sample",)]
     unused = [name for name in scalars if name not in file.scalar_names]
     where = device_of(config.trainer).type
+    sizes: set[int] = set()  # as many points are drawn of every sample
+    if data.mesh == "all" and file.own_meshes:
+        sizes = {file.num_points(sample) for sample in experiment.used.samples("train")}
+    num = points_text(task.num_points, sorted(sizes) if len(sizes) > 1 else None)
     for line in (
         f"model   {config.model.name}, {count:,} parameters, on {where}",
         f"data    {file.equation or file.path.name}: {split}",
         f"fields  {listed(file.component_names)}",
         *[f"inputs  {listed(inputs)}"] * bool(inputs),
         *[f"unused  {listed(unused)}, unless --known"] * bool(unused),
-        f"points  {task.num_points} ({data.mesh}), {steps}",
+        f"points  {num} ({data.mesh}), {steps}",
         f"run     {paths.root}",
         *(f"start   {line}" for line in experiment.lines),
     ):

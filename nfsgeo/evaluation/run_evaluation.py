@@ -228,6 +228,7 @@ def _own_data(
 def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
     """Sizes and cost of a run, with which ``summary.json`` begins.
 
+    ``n_s`` is the number of points of a training sample, the median if they differ;
     ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
     ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU, and
     None where there is no last checkpoint, as is ``cpu_seconds``, the CPU time of

@@ -24,7 +24,13 @@ from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import COLOURS, Picture
 from nfsgeo.report.tables import error_table, error_tables, verdict
-from nfsgeo.report.text import bytes_text, count_text, error_text, seconds_text
+from nfsgeo.report.text import (
+    bytes_text,
+    count_text,
+    error_text,
+    points_text,
+    seconds_text,
+)
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
@@ -168,9 +174,10 @@ def _data_of(summary: Mapping[str, Any]) -> str:
 def _facts(run: RunFolder) -> dict[str, str]:
     """Describe the run in a few numbers; a steady problem has no time steps."""
     summary, e = run.summary, run.predictions
+    scored = summary.get("scored") or {}
     steps = f"{count_text(summary.get('n_t'))} → {count_text(summary.get('n_t_out'))}"
     named = {
-        "points": count_text(summary.get("n_s")),
+        "points": points_text(count_text(summary.get("n_s")), scored.get("points")),
         **({"problem": "steady"} if e and e.steady else {"time steps in → out": steps}),
         "epochs": count_text(summary.get("epochs")),
         **_cost(summary),

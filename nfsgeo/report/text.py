@@ -19,6 +19,7 @@ __all__ = [
     "count_text",
     "error_text",
     "mae_text",
+    "points_text",
     "seconds_text",
     "time_axis",
     "with_unit",
@@ -46,6 +47,16 @@ def mae_text(error: Doubles) -> str:
 def count_text(value: Any) -> str:
     """Format a whole number with its thousands separated."""
     return f"{value:,.0f}".replace(",", "\u202f") if _is_finite(value) else UNKNOWN
+
+
+def points_text(num: Any, sizes: Any) -> str:
+    """Return the number of points of a sample, called a median where samples differ.
+
+    Args:
+        num: The number, or the median, as text.
+        sizes: Smallest and largest number of points, or the only one.
+    """
+    return "median " * isinstance(sizes, list) + str(num)
 
 
 def bytes_text(value: Any) -> str:

@@ -1,6 +1,7 @@
 """A person's own meshes, from files of another program to predictions."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,6 +44,10 @@ def test_train_on_meshes_of_different_sizes(nfsgeo, tmp_path):
     trained = nfsgeo("train", "--data", "own.nc", *options, *settings)
     assert trained.exit_code == 0, trained.output
     summary = json.loads(trained.stdout)
+    median = f"median {summary['n_s']}"
+    assert f"points  {median} (all)" in trained.stderr
+    assert f"points: all, {median}" in nfsgeo("info", "run").stdout
+    assert median in Path(summary["report"]).read_text()
     assert summary["test"]["mae"] < 0.5 * summary["baselines"]["mean"]["mae"]
 
     evaluated = json.loads(nfsgeo("evaluate", "run", "--json").stdout)
