@@ -70,7 +70,7 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
         lines += ["", rollout_table(summary["rollout"])]
     if options["factors"]:
         points = summary["unseen_points"]
-        seen = f"{points['trained']} of the file's {points['points']} points"
+        seen = f"{points['trained']} of the {points['points']} points of a sample"
         text = f"Training has seen {seen}; unseen points lie {PLACES[points['at']]}."
         lines += ["", unseen_table(summary), prose(text)]
     report(as_json, summary, *lines)

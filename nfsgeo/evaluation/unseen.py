@@ -26,7 +26,7 @@ from nfsgeo.data.meshes import (
 )
 from nfsgeo.data.meshes.interpolation import is_band_limited
 from nfsgeo.data.streams import Stream, derived_seed, philox, shuffled
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
@@ -95,8 +95,9 @@ def evaluate_unseen(
         training contains, ``trained``.
 
     Raises:
-        UserError: The model does not take other points, a factor is not above 1, or
-            the fields are not known between the points of the file.
+        UserError: The model does not take other points, a factor is not above 1, the
+            fields are not known between the points of the file, or all points of
+            meshes that differ from sample to sample are observed.
     """
     used, rows = scored.used, []
     name, file, mesh = used.config.model.name, used.file, used.mesh
@@ -117,6 +118,17 @@ def evaluate_unseen(
             f"unseen points off the grid of {file.path}",
             "fields on a grid equispaced along a periodic axis that resolves them",
             "give --unseen-at file, or --data with a file of other meshes",
+        )
+
+    if not isinstance(mesh, Mesh) and all(
+        len(mesh(s)) == len(points_there(file, s)) for s in map(int, first)
+    ):
+        raise UserError(
+            f"unseen points of {file.path}, whose meshes differ from sample to sample "
+            "and are observed at all points",
+            "points that are not observed",
+            "take the test errors, on the meshes of the test samples, or train "
+            f"on some of the points, {option('points', 'N')}",
         )
 
     def larger(sample: int, factor: float, seed: int) -> Mesh:

@@ -129,6 +129,20 @@ def test_clouds_are_told_apart_by_coordinates(tiny, refuses):
     refuses("--unseen-at file", unseen, e, [2], at="off-grid")
 
 
+@pytest.mark.parametrize("points", [None, 6])
+def test_points_of_own_meshes_are_called_observed_and_not_trained(
+    around_bodies, tiny, one_line, points
+):
+    """Training has seen none of the points of a test sample."""
+    path = around_bodies().write("bodies.nc")
+    more = {"points": points} if points else {}
+    e = untrained(path, tiny, n_in=2, n_out=2, **more)
+    line = one_line(unseen, e, [9])
+    assert "training has seen" not in line and "observed" in line
+    assert ("take the test errors" in line) == (points is None)
+    assert points is None or unseen(e, [2])[1]["trained"] == 0
+
+
 def test_a_model_of_grids_is_refused(waves, refuses):
     overrides = {"data.file": str(waves), "model.name": "fno"}
     e = prepare(load_config(overrides=overrides | {"model.settings.width": 4}))

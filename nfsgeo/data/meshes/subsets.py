@@ -155,6 +155,9 @@ def disjoint(
     others = np.setdiff1d(numbers, taken)
     if num_points > len(others):
         seen = f"training has seen {len(taken)} of its {len(numbers)} points"
+        if trained is not None and len(taken) > len(trained):
+            seen = f"{len(taken)} of the {len(numbers)} points of sample {sample} are "
+            seen += "observed, or were in training"
         keep = f"keep points from training: {option('points', 'N')}, a smaller "
         keep += "data.point_sets, or data.hold_out where samples share their points"
         if not len(others):
