@@ -346,7 +346,8 @@ def error_table(summary: Mapping[str, Any]) -> str:
         scores = pd.DataFrame(rows).T[[*BAND_SCORES]].astype(float)
         scores = scores.rename(lambda name: name.replace("_", " "))
         scores = scores.rename({"constant": "constant width", "mean": "training mean"})
-        scores = scores.rename(columns={"crps": "CRPS"})
+        percent = (100 * scores["coverage"]).map("{:.1f} %".format, na_action="ignore")
+        scores = scores.assign(coverage=percent).rename(columns={"crps": "CRPS"})
         scores = scores.rename(columns=lambda name: name.replace("_", " "))
         title = f"error bands of level {bands['level']:g}"
         title += ", in standard deviations" if "*" in unit else unit

@@ -1,6 +1,7 @@
 """What the commands say about errors: over how many samples, in which units."""
 
 import json
+import re
 from pathlib import Path
 
 import h5py
@@ -11,7 +12,7 @@ from click.testing import Result
 import nfsgeo as library
 from nfsgeo.geometry import Domain
 from nfsgeo_cli.evaluate import rollout_table
-from nfsgeo_cli.terminal import report
+from nfsgeo_cli.terminal import error_table, report
 
 
 def lines(result: Result) -> list[str]:
@@ -91,6 +92,21 @@ def test_each_component_is_shown_in_its_unit(nfsgeo, weather, tiny):
     assert "temperature [bold]: {unit: °C" in described
     facts = json.loads(nfsgeo("info", weather, "--json").stdout)
     assert facts["components"]["pressure"]["unit"] == "hPa"
+
+
+def test_fractions_are_percentages():
+    """Errors have an exponent, since they may be of any size, and fractions none."""
+    errors, scores = {"mae": 0.1}, {"width": 0.5, "crps": 0.1, "interval_score": 2.0}
+    bands = {"level": 0.9, "coverage": 0.9016, **scores}
+    constant = {"constant": {"coverage": np.nan, **scores}}
+    summary = {
+        "model": "nfs",
+        "test": errors,
+        "bands": bands | {"references": constant},
+    }
+    shown = error_table(summary)
+    assert re.search(r"^nfs +90\.2 % +5\.000e-01", shown, re.M)
+    assert re.search(r"^constant width +- +5\.000e-01", shown, re.M)
 
 
 def test_errors_of_a_long_rollout_fit_into_80_columns(capsys):
