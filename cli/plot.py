@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import opened, opening_options, option, report, table, verb
+from nfsgeo_cli.terminal import (
+    opened,
+    opening_options,
+    option,
+    prose,
+    report,
+    table,
+    verb,
+)
 
 
 @verb
@@ -71,8 +79,11 @@ def compare(runs: tuple[Path, ...], out: Path, as_json: bool) -> None:
       nfsgeo compare runs/a runs/b
       nfsgeo compare runs/* --out comparison.html
     """
+    from nfsgeo.evaluation.scores import POOLED
     from nfsgeo.report import write_comparison
 
     errors = write_comparison(runs, out)
     shown = [table("test errors", errors), ""] if errors.size else []
+    if any(name.endswith("(pooled)") for name in errors.index):
+        shown[1:1] = [prose(POOLED)]
     report(as_json, {"output": str(out)}, *shown, f"written  {out}")

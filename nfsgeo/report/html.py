@@ -30,6 +30,7 @@ from nfsgeo.report.text import (
     error_text,
     points_text,
     seconds_text,
+    with_unit,
 )
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
@@ -100,7 +101,8 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
     """Write a page with the errors and curves of runs, and the settings that differ.
 
     Returns:
-        The test errors, a row for each run and a column for each measure.
+        The test errors, a row for each run and a column for each measure. The name of
+        a run is followed by the unit, or by ``pooled`` for errors over its components.
 
     Raises:
         UserError: ``run_dirs`` are not two or more, one comes twice, holds no run or is
@@ -119,7 +121,16 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
     names = [path.resolve().name if apart else str(path) for path in folders]
     runs = dict(zip(names, map(read_run_folder, folders), strict=True))
     summaries = {name: run.summary for name, run in runs.items()}
-    errors = {"": {name: s.get("test") or {} for name, s in summaries.items()}}
+    kinds = {
+        name: "pooled" if s.get("components") else s.get("units") or ""
+        for name, s in summaries.items()
+    }
+    test = {name: s.get("test") or {} for name, s in summaries.items()}
+    errors: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        title = f"In {kind}" if kind else ""
+        title = "All components, pooled" if kind == "pooled" else title
+        errors.setdefault(title, {})[name] = test[name]
     for name, summary in summaries.items():
         for component, scores in (summary.get("components") or {}).items():
             errors.setdefault(component, {})[name] = scores
@@ -136,6 +147,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
     page = template("comparison.html.j2").render(
         title=" and ".join(dict.fromkeys(map(_data_of, summaries.values()))),
         names=names,
+        pooled=next((s["pooled"] for s in summaries.values() if s.get("pooled")), ""),
         errors={title: table for title, table in tables.items() if table.size},
         baselines={name: list(error_tables(s)) for name, s in summaries.items()},
         fields=compared_fields(runs),
@@ -144,7 +156,7 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
         same_data=len(data) <= 1,
     )
     write_bytes(target, page.encode())
-    return tables[""]
+    return error_table({with_unit(name, kinds[name]): test[name] for name in names})
 
 
 def template(name: str, *folders: Path) -> jinja2.Template:

@@ -95,3 +95,25 @@ def test_data_are_told_apart_by_their_values(make_two, caplog, alike):
         (run / "summary.json").write_text(json.dumps(summary | about))
     write_comparison(make_two, make_two[0] / "a.html")
     assert ("2 different sources of data" in caplog.text) == (not alike)
+
+
+def test_errors_of_unlike_units_are_in_tables_of_their_own(make_run):
+    """Pooled errors are in standard deviations, others in units of the data."""
+    first, errors = make_run(drawn=False), {"mae": 0.5}
+    pair = {"u": errors | {"unit": "m/s"}, "T": errors | {"unit": "K"}}
+    runs = {"kelvin": {"units": "K"}, "metre": {"units": "m"}, "two": {}}
+    runs["two"] = {"components": pair, "pooled": "Pooled errors are means."}
+    for name, about in runs.items():
+        shutil.copytree(first, folder := first.with_name(name))
+        summary = json.loads((folder / "summary.json").read_text())
+        (folder / "summary.json").write_text(json.dumps(summary | about))
+    folders = [first.with_name(name) for name in runs]
+    page = first / "a.html"
+    found = write_comparison(folders, page)
+    assert [*found.index] == ["kelvin (K)", "metre (m)", "two (pooled)"]
+    text = page.read_text().partition("Baselines")[0]
+    tables = re.findall(r"<caption>(.*?)</caption>.*?</table>", text, re.S)
+    assert tables == ["In K", "In m", "All components, pooled", "u", "T"]
+    assert "Pooled errors are means." in text
+    shown = CliRunner().invoke(main, ["compare", *map(str, folders), "--out", "b.html"])
+    assert "Pooled errors are means over the components" in shown.output
