@@ -30,6 +30,7 @@ from nfsgeo.evaluation.additions import Companion
 from nfsgeo.evaluation.horizon import known_steps, observed_steps, times_ahead
 from nfsgeo.evaluation.query_points import QueryPoints, query_points_of
 from nfsgeo.evaluation.scored_model import LoadedRun, predictions
+from nfsgeo.forecast.in_memory import is_empty, warn_of_empty
 from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.cells import outside_cells
 from nfsgeo.models import MODELS, Task
@@ -161,7 +162,7 @@ class Prediction:
             pos = self.task.domain.wrap(torch.from_numpy(self.queries.pos))
             parts = pos.split(block)
         for number, part in enumerate(parts):
-            start, done = number * block, 0
+            start, done, empty = number * block, 0, list[bool]()
             size = self.most if part is None else len(part)
             for batch, u in predictions(
                 self.loaded.forecaster,
@@ -176,10 +177,14 @@ class Prediction:
                     c for each in self.companions for c in each.components(u, batch)
                 ]
                 u = torch.cat([u, *more], dim=-1).cpu()
+                inputs = batch.x.split(batch.graphs.sizes)
+                empty += [is_empty(self.task, x) for x in inputs]
                 for values in u.split(batch.graphs.predicted_sizes):
                     yield done, start, values if part is None else values[-size:]
                     done += 1
                 progress("samples", number * num + done, len(parts) * num)
+            if not number:
+                warn_of_empty(empty)
 
     def fields(
         self, arrays: Sequence[NDArray[Any]], path: Path, provenance: dict[str, Any]

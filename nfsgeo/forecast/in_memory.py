@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from nfsgeo.errors import UserError
 from nfsgeo.forecast.matching import check_lead
 from nfsgeo.models import Task
 
-__all__ = ["check_shapes", "example", "predict_samples"]
+__all__ = ["check_shapes", "example", "is_empty", "predict_samples", "warn_of_empty"]
+
+logger = logging.getLogger(__name__)
 
 
 def check_shapes(
@@ -95,6 +98,28 @@ def example(task: Task, num_points: int) -> dict[str, Tensor]:
     return arrays
 
 
+def is_empty(task: Task, x: Tensor) -> bool:
+    """Return whether the inputs ``[n, n_in, F]`` of a sample have no value of fields.
+
+    Args:
+        task: Task of the model.
+        x: The inputs.
+    """
+    return task.has_time and bool(x[..., : len(task.components)].isnan().all())
+
+
+def warn_of_empty(empty: Sequence[bool]) -> None:
+    """Warn of samples that were predicted from inputs without any value.
+
+    Args:
+        empty: Whether the inputs of each sample have none.
+    """
+    if any(empty):
+        text = "%d of %d samples have no value of their input fields, all of which are "
+        text += "NaN. Leave them out, or predict from time steps with values"
+        logger.warning(text, sum(empty), len(empty))
+
+
 @torch.no_grad()
 def predict_samples(
     forecaster: Any, data: Any, pos: Any, shared: Mapping[str, Any]
@@ -120,15 +145,17 @@ def predict_samples(
     forecaster.eval()
     try:
         samples = data if several else [data]
-        made = [_predicted(forecaster, sample, pos, shared) for sample in samples]
+        pairs = [_predicted(forecaster, sample, pos, shared) for sample in samples]
     finally:
         forecaster.train(training)
-    return made if several else made[0]
+    warn_of_empty([empty for _, empty in pairs])
+    return [made for made, _ in pairs] if several else pairs[0][0]
 
 
 def _predicted(
     forecaster: Any, sample: Any, pos: Any, shared: Mapping[str, Any]
-) -> Any:
+) -> tuple[Any, bool]:
+    """Return the prediction of a sample, and whether its inputs have no value."""
     came, task = {"x": sample, "pos": pos, **shared}, forecaster.task
     edges = None
     if isinstance(sample, Data):
@@ -161,12 +188,14 @@ def _predicted(
             edge_index=edges.to(forecaster.device),
             edge_weight=None if weight is None else weight.to(forecaster.device),
         )
-    out = forecaster(**arrays)
+    out, empty = forecaster(**arrays), is_empty(task, arrays["x"])
     if isinstance(sample, Data):
         copied = sample.clone()
         copied.y = out.to(sample.x.device)
-        return copied
-    return out.to(sample.device) if isinstance(sample, Tensor) else out.cpu().numpy()
+        return copied, empty
+    if isinstance(sample, Tensor):
+        return out.to(sample.device), empty
+    return out.cpu().numpy(), empty
 
 
 def _tensor(values: Any, what: str, device: torch.device) -> Tensor:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from small_fields import Array, build
+from torch_geometric.data import Batch, Data
 
 import nfsgeo
 from nfsgeo import predict
@@ -220,6 +221,24 @@ def test_predictions_that_are_not_finite_are_told(run, waves, caplog):
     summary = nfsgeo.evaluate(run)
     assert [each["sample"] for each in summary["not_finite"]] == [16, 17, 18, 19]
     assert summary["test"]["mae"] == np.inf
+
+
+@pytest.mark.parametrize("way", ["file", "query points", "list", "Batch"])
+def test_predictions_from_no_value_at_all_are_told(run, waves, caplog, way):
+    """Once, with the number of the samples; one with some values is none of them."""
+    with nfsgeo.open(waves) as file:
+        pos, times, domain = file.coordinates(), file.times[:10], file.domain
+        u = np.stack([file.read(sample, slice(None))[:, :10] for sample in range(3)])
+    u[0], u[1, :, 1:] = np.nan, np.nan
+    if way in ("list", "Batch"):
+        graphs = [Data(torch.tensor(x), pos=torch.tensor(pos)) for x in u]
+        data = Batch.from_data_list(graphs) if way == "Batch" else graphs
+        nfsgeo.load(run).predict(data)
+    else:
+        fields = nfsgeo.from_arrays(u, pos, times, domain=domain)
+        predict(run, fields, query_pos=pos[:3] if way == "query points" else None)
+    lines = [r.getMessage() for r in caplog.records if "no value" in r.getMessage()]
+    assert len(lines) == 1 and lines[0].startswith("1 of 3 samples"), caplog.text
 
 
 def test_longitudes_keep_their_name_in_tables_of_predictions(run, waves):
