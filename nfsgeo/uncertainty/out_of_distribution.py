@@ -32,12 +32,11 @@ SCALES = [f"within {num} neighbouring points" for num in NEAREST[1:]]
 SCALES += [f"beyond {NEAREST[-1]} neighbouring points"]
 # Some statistics never vary in training, such as the spacing of one mesh.
 LEAST_STD, SHRINKAGE, QUANTILE, MARGIN = 0.1, 0.02, 0.99, 1.1
-TEXT = "%(samples)d of %(total)d samples are unlike those of training, the furthest at "
-TEXT += "%(distance).3g times the limit: their errors may be far larger than the test "
+TEXT = "%(samples)d of %(total)d samples are unlike those of training, at up to "
 TEXT += (
-    "errors. The most unusual input there is the %(statistic)s, %(z_score).3g standard "
+    "%(distance).3g times the limit (docs/how-far-to-trust.md). Expect larger errors; "
 )
-TEXT += "deviations from the mean of training; docs/how-far-to-trust.md says more"
+TEXT += "most unusual: %(statistic)s"
 
 
 @dataclass(frozen=True)

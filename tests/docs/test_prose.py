@@ -86,6 +86,42 @@ def literals(code: str) -> list[str]:
     ]
 
 
+def templates(code: str) -> list[str]:
+    """Returns the fixed texts of the warnings that a module logs."""
+
+    def fixed(node: ast.AST) -> str:
+        parts = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
+        return "".join(filter(lambda part: isinstance(part, str), parts))
+
+    found, tree = list[str](), ast.parse(code)
+    for scope in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        texts: dict[str, str] = {}
+        for node in (*tree.body, *ast.walk(scope)):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                texts[node.targets[0].id] = fixed(node.value)
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                texts[node.target.id] = texts.get(node.target.id, "") + fixed(node)
+            if getattr(getattr(node, "func", None), "attr", "") == "warning":
+                named = (getattr(n, "id", "") for n in ast.walk(node.args[0]))
+                parts = (texts.get(name, "") for name in named)
+                found.append(fixed(node.args[0]) + "".join(parts))
+    return found
+
+
+def test_warnings_are_short():
+    """Without names of files and values; the wording is two sentences at most."""
+    code = "A = 'a'\nA += 'b'\ndef f():\n  t = 'c'\n  logger.warning(t + A + 'd')"
+    assert [*map(sorted, templates(code))] == [["a", "b", "c", "d"]]
+    found = [
+        text
+        for p in (ROOT / "nfsgeo").rglob("*.py")
+        for text in templates(p.read_text())
+    ]
+    assert len(found) > 30
+    found = [re.sub(r"%\(\w+\)", "%", text) for text in found]
+    assert not [text for text in found if len(text) > 150 or text.count(". ") > 1]
+
+
 def test_messages_call_nothing_records():
     """They are time steps of a field, and elements of a structured array."""
     assert literals('"""records"""\nprint(f"{1} records of u")') == [" records of u"]
