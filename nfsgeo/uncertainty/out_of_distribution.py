@@ -195,6 +195,8 @@ class InputStatistics:
             return
         domain, self.pos = self.task.domain, pos
         order = torch.randperm(len(pos), generator=torch.Generator().manual_seed(0))
+        # The distance does not depend on the order of the points.
+        order = torch.from_numpy(np.lexsort(pos.T.numpy()))[order]
         some = order[: min(POINTS, self.task.num_points)]
         near = Search(pos[some], pos[some], domain).nearest(NEAREST[-1])
         near = some[near.where(near >= 0, torch.arange(len(some))[:, None])]

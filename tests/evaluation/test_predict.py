@@ -177,6 +177,9 @@ def test_inputs_unlike_those_of_training_are_told(waves, tiny, caplog):
     assert summary["z_score"] > 3 and "u" in summary["statistic"]
     assert summary["distance"] == pytest.approx(found.max(), rel=1e-3)
     assert f"at up to {summary['distance']:.3g} times the limit" in caplog.text
+    # Evaluation has the first time steps, and prediction the last ones unless told.
+    first = predict(run, other, first=0).dataset["out_of_distribution"].values
+    assert first.max() == pytest.approx(summary["distance"], rel=1e-9)
 
 
 @pytest.mark.slow

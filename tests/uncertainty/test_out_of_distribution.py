@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 import nfsgeo
 from nfsgeo.data.meshes import MeshOfFile
@@ -94,6 +95,16 @@ def test_samples_as_in_training_are_not_told_of(trained, caplog):
     assert found["statistic"] in caplog.text
     for other in (waves(4, unit=1.5), waves(5, unit=1e-3)):
         assert unlike(of, other)[0]["samples"] == 100
+
+
+def test_the_order_of_points_does_not_matter_if_some_are_looked_at(forecaster_of):
+    task = {"n_in": 2, "num_points": 20, "domain": Domain.unit(2)}
+    made = forecaster_of(lambda x, graphs: x, **task)
+    tables = [
+        InputStatistics.of(made, Subset(waves(1, order=order), range(3))).table()[1]
+        for order in (slice(None), slice(None, None, -1))
+    ]
+    torch.testing.assert_close(*tables, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow
