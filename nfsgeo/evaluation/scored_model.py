@@ -21,6 +21,7 @@ from nfsgeo.forecast import Forecaster, matched, rollout
 from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.checkpoints import own_checkpoint
 from nfsgeo.training.lightning_setup import check_device, device_of
+from nfsgeo.training.reading import read_as_trained
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import Run, find_run
 from nfsgeo.training.source import open_source, relocated, with_parts
@@ -60,7 +61,7 @@ class ScoredModel:
             part, mesh, n_out=n_out, stride=stride, max_samples=max_samples
         )
         noise = self.used.config.data.input_noise if noise is None else noise
-        self.forecaster.read_as_trained(windows, noise)
+        read_as_trained(windows, self.forecaster, noise)
         return windows
 
     def errors(self) -> FieldErrors:

@@ -11,14 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.extensions import load_extensions
 from nfsgeo.forecast.in_memory import check_shapes, predict_samples
 from nfsgeo.forecast.transforms import (
-    MissingValues,
     ModelInputs,
-    Normalise,
     Residual,
     Stack,
     Transform,
@@ -124,21 +121,6 @@ class Forecaster(nn.Module):
         made = Forecaster(self.model, self.name, self.task, transforms)
         made._warned = self._warned
         return made.train(self.training)
-
-    def read_as_trained(self, windows: WindowDataset, noise: float) -> None:
-        """Let a data set leave out absent points and add noise as training does.
-
-        Args:
-            windows: Data set, which is changed in place.
-            noise: Standard deviation of the noise on the inputs, in that of the
-                training data.
-        """
-        missing, normalise = self.find(MissingValues), self.find(Normalise)
-        windows.drop_absent = MODELS[self.name].any_mesh and bool(
-            missing and missing.gaps
-        )
-        if noise and normalise is not None:
-            windows.noise = noise * normalise.observed
 
     def connect(
         self,

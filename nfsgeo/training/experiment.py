@@ -32,7 +32,7 @@ from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.lightning_setup import check_device
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
-from nfsgeo.training.reading import moments_of_errors, read_windows
+from nfsgeo.training.reading import moments_of_errors, read_as_trained, read_windows
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.source import files_as_they_are, open_source
 from nfsgeo.training.trainer import (
@@ -143,7 +143,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         train = used.training_windows(beyond)
     train.pairs = task.any_time
     for windows in (train, valid):
-        forecaster.read_as_trained(windows, config.data.input_noise)
+        read_as_trained(windows, forecaster, config.data.input_noise)
     data = WindowData({"train": train, "valid": valid}, forecaster.connect, config)
     loss, seed = LOSSES[config.loss.name], config.seed
     module = TrainingModule(forecaster, config.optimiser, loss=loss, seed=seed)

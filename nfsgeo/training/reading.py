@@ -1,4 +1,4 @@
-"""One pass over the windows of a run, which finds what would stop training later."""
+"""Reads the windows of a run, and finds in one pass what would stop training later."""
 
 from __future__ import annotations
 
@@ -13,13 +13,34 @@ from nfsgeo.data.domains import check_within
 from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError, option
-from nfsgeo.forecast import Moments, Statistics
+from nfsgeo.forecast import Forecaster, Moments, Statistics
+from nfsgeo.forecast.transforms import MissingValues, Normalise
+from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["check_observed", "moments_of_errors", "read_windows"]
+__all__ = ["check_observed", "moments_of_errors", "read_as_trained", "read_windows"]
 
 logger = logging.getLogger(__name__)
+
+
+def read_as_trained(
+    windows: WindowDataset, forecaster: Forecaster, noise: float
+) -> None:
+    """Let a data set leave out absent points and add noise as training does.
+
+    Args:
+        windows: Data set, which is changed in place.
+        forecaster: The model.
+        noise: Standard deviation of the noise on the inputs, in that of the training
+            data.
+    """
+    missing = forecaster.find(MissingValues)
+    normalise = forecaster.find(Normalise)
+    gaps = missing is not None and missing.gaps
+    windows.drop_absent = MODELS[forecaster.name].any_mesh and gaps
+    if noise and normalise is not None:
+        windows.noise = noise * normalise.observed
 
 
 def read_windows(

@@ -117,3 +117,9 @@ def test_no_modules_import_each_other():
         names |= {found.rpartition(".")[0] for found in names - modules.keys()}
         graph[name] = (names & modules.keys()) - {name}
     TopologicalSorter(graph).prepare()  # raises CycleError, which has the modules
+
+
+def test_files_have_400_lines_at_most():
+    for folder in ("nfsgeo", "cli", "benchmarks", "tests"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert len(path.read_text("utf-8").splitlines()) <= 400, path
