@@ -1,4 +1,4 @@
-"""One interpolation layer in place of pooling, in a classifier of point clouds.
+"""One interpolation layer instead of pooling, in a classifier of point clouds.
 
 Where the usual classifier takes the largest of each feature over all points, this one
 interpolates the features to a coarse grid, and an ordinary convolutional network reads

@@ -1,4 +1,4 @@
-"""Errors that the person at the keyboard can mend."""
+"""User errors, and the words of options in their messages."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ EXHAUSTED = {
 
 
 def exhausted(error: BaseException) -> UserError | None:
-    """The error in place of one that comes of a full disk or a limit of the system.
+    """The error instead of one that comes of a full disk or a limit of the system.
 
     Args:
         error: Any error; those that it came of count as well.

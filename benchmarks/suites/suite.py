@@ -81,10 +81,10 @@ class Problem(Part):
     """A column of the table: a data set, and what is predicted from what."""
 
     data: str = ""  # a name in the scale
-    files: tuple[str, ...] = ()  # that the user has, in place of it
+    files: tuple[str, ...] = ()  # that the user has, instead of it
     columns: dict[str, str | list[str]] = {}  # of the first of them, where it needs it
     test_file: str = ""  # beside them, whose samples are the test part
-    scenario: str = ""  # of APEBench, in place of both
+    scenario: str = ""  # of APEBench, instead of both
     arguments: dict[str, Settings] = {}  # of its class, by scale
     settings: Settings = {}
     models: dict[str, Settings] = {}

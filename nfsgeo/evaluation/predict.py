@@ -78,7 +78,7 @@ def predict(
             trained with ``data.lead_times``.
         level: Fraction of values that are to lie in an error band, 0.9 by default,
             the attribute ``level`` of its ends; 0 leaves bands out.
-        device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``, instead of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
     Returns:

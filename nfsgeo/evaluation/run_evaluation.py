@@ -95,7 +95,7 @@ def evaluate_run(
             they are one in any case, within seconds.
         calibrate: Whether error bands are fitted to these samples from now on, by their
             conformal factors; the scores of bands are on the same samples then.
-        device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``, instead of the run's own.
         progress: Called with what is being done, how much is done and in all.
         experiment: The experiment that trained the run, whose data need not be read
             and fitted again.

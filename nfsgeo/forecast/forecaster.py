@@ -178,7 +178,7 @@ class Forecaster(nn.Module):
             batch: Sample of each point ``[N]``, sorted; None for one sample.
             query_pos: Where to predict ``[M, d]``; None for the observed points.
             query_batch: Sample of each query point ``[M]``.
-            graphs: Result of :meth:`connect`, in place of the positions.
+            graphs: Result of :meth:`connect`, instead of the positions.
             forcing: Forcing ``[N, n_in + n_out, C_f]`` if the model was trained with
                 one.
             times: Times of the inputs and of the prediction ``[n_in + K]``, or

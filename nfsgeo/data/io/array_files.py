@@ -68,7 +68,7 @@ def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
     Single numbers without dimension are among them where ``numbers`` are wanted.
 
     Those in groups of HDF5 have their paths, and those in structs of MATLAB names such
-    as ``data.u``. NaN stands in place of fill values of HDF5, and of what is outside of
+    as ``data.u``. NaN stands instead of fill values of HDF5, and of what is outside of
     their valid range. Values are read when they are asked for, but those of PyTorch,
     pickle and structs of MATLAB 5, whose shapes cannot be told without.
 

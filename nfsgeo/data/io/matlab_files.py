@@ -187,7 +187,7 @@ def _classes(path: Path) -> dict[str, str]:
 
 
 def no_numbers(path: Path, wanted: str = "") -> UserError | None:
-    """The error that tells what a file holds in place of arrays of numbers.
+    """The error that tells what a file holds instead of arrays of numbers.
 
     Args:
         path: A file of MATLAB.

@@ -48,7 +48,7 @@ def odd_arrays(path: Path, *, text: bool = False) -> dict[str, np.dtype[Any]]:
 
 
 def about_odd_arrays(path: Path, wanted: str = "") -> UserError | None:
-    """The error that tells what a file holds in place of arrays of numbers.
+    """The error that tells what a file holds instead of arrays of numbers.
 
     Args:
         path: The file.

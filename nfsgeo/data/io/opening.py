@@ -68,7 +68,7 @@ def open(
         series: Whether several files, or several graphs of one file, are ``"samples"``,
             or ``"time-steps"`` of one; has to be said where each holds one time step
             on the same points.
-        times: Time of each time step, ``[T]``, in place of what the files tell.
+        times: Time of each time step, ``[T]``, instead of what the files tell.
         columns: Columns of a table, arrays of a mesh, or variables of NetCDF or Zarr,
             by what they are: ``sample``, ``time``, ``x``, ``y`` or ``z``, where their
             names do not tell, an empty name where none is; and the names of those that
@@ -88,7 +88,7 @@ def open(
             has to be said where it has both.
         time_axis: The axis of ``x``, ``y`` and ``forcing`` of graphs that is time, None
             where none is, see :func:`nfsgeo.from_pyg`.
-        domain: The box and its periodic axes, in place of what the format implies.
+        domain: The box and its periodic axes, instead of what the format implies.
         known: Names of fields that are known ahead (forcings), and of parameters that
             are inputs of a model; fields called ``forcing_NAME`` need not be named.
 
@@ -162,10 +162,10 @@ def convert(
         sources: As for :func:`open`.
         out: The file to make; its ending chooses the format.
         region: The part of the domain that fields live in, see
-            :func:`nfsgeo.data.domains.read_region`; in place of the domain's own.
+            :func:`nfsgeo.data.domains.read_region`; instead of the domain's own.
         graph: Table of edges between the points, see
             :func:`nfsgeo.data.io.edges.with_graph_of`.
-        equation: Name of the equation, in place of what the format implies.
+        equation: Name of the equation, instead of what the format implies.
         progress: Called with what is being done, how many samples are through with
             it, and of how many.
         options: Further arguments of :func:`open`.
