@@ -36,6 +36,8 @@ CELLS, SMOOTHING, LEAST_GROWTH = 4096, 1.5, 0.05
 # Kolmogorov distance from the uniform distribution at which the map of an axis begins,
 # and at which it has full strength.
 EVEN, UNEVEN = 0.05, 0.15
+# Digits of the share of a box at which coordinates are equal.
+DIGITS = 9
 # Bisections that resolve an interval to double precision.
 HALVINGS = 60
 
@@ -86,14 +88,17 @@ class LatentCoordinates:
         if domain.curved or domain.walls is not None:
             return cls(domain)
         place = domain.wrap(pos.detach().double()).cpu()
-        filled, points = occupancy(place, domain), place.numpy() - domain.lower
+        filled, lengths = occupancy(place, domain), np.array(domain.lengths)
+        # Points on a mesh line share their coordinate, whatever its rounding.
+        shares = ((place.numpy() - domain.lower) / lengths).round(DIGITS)
+        points = shares * lengths
         largest = min(GRADED, 1 - NOISE / len(points) ** 0.5)
         strength = (1 - KEPT) * min(1.0, max(0.0, (largest - filled) / RANGE))
         num = min(KNOTS, len(points) // POINTS_BETWEEN)
         if not strength or num < 2:
             return cls(domain)
         axes = [*zip(points.T, domain.lengths, domain.periodic, strict=True)]
-        parts = [strength * _unevenness(x / length) for x, length, _ in axes]
+        parts = [strength * _unevenness(x) for x in shares.T]
         if not any(parts):
             return cls(domain)
 
@@ -162,7 +167,8 @@ def occupancy(pos: Tensor, domain: Domain) -> float:
     shape = [max(1, round(length / spacing)) for length in lengths]
     low = pos.new_tensor(domain.lower)
     place = (pos - low) / pos.new_tensor(lengths) * pos.new_tensor(shape)
-    cell = place.long().clamp_min(0).minimum(torch.tensor(shape) - 1)
+    # A point on the face of a cell is in the next cell, whatever its rounding.
+    cell = (place + 10.0**-DIGITS).long().minimum(torch.tensor(shape) - 1)
     strides = torch.tensor([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
     total = math.prod(shape)
     return len((cell * strides).sum(1).unique()) / total / -math.expm1(-num / total)

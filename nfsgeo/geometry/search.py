@@ -22,8 +22,10 @@ BACKENDS = ("auto", "scipy", "torch_cluster")
 MAX_PAIRS = 1 << 26
 # Most neighbours for which it reserves memory at once.
 MAX_SLOTS = 1 << 22
-# Extra candidates fetched to break ties; digits at which distances are equal.
-TIES, DIGITS = 8, 9
+# Extra candidates fetched to break ties. Distances that differ by less than a fraction
+# of that of the last candidate are equal, and so are displacements: coordinates in
+# float32 have the neighbours of those in float64.
+TIES, SAME_DISTANCE, SAME_PLACE = 8, 1e-5, 1e-3
 # Candidates over neighbours at which a search behind walls accepts fewer neighbours.
 MOST = 16
 # Targets of one query for nearest sources.
@@ -248,13 +250,21 @@ class Search:
             size = num + TIES
             while len(some):
                 ranks = list(range(1, 1 + min(size, total)))
-                near = torch.from_numpy(tree.query(target[some].numpy(), ranks)[1])
+                away, near = map(
+                    torch.from_numpy, tree.query(target[some].numpy(), ranks)
+                )
+                # Further candidates may be as far as the last neighbour.
+                tied = away[:, -1] * (1 - SAME_DISTANCE) <= away[:, num - 1]
+                tied &= size < MOST * num
                 near = near.gather(1, self._nearest_first(some, near))
                 near = self._seen_first(some, near) if walls else near
-                result[some] = near[:, :num]
+                near = near[:, :num]
+                ends = near.clamp_min(0), some[:, None].expand_as(near)
+                away = self.distance(*ends).masked_fill(near < 0, torch.inf)
+                result[some] = near.gather(1, away.argsort(dim=1, stable=True))
                 # After a while a few neighbours suffice, but not none.
                 least = -1 if size < MOST * num else 0
-                some = some[(result[some, least] < 0) & (size < total)]
+                some = some[((result[some, least] < 0) | tied) & (size < total)]
                 size *= 4
         return result if inside is None else self._around_corners(result, inside)
 
@@ -359,9 +369,13 @@ class Search:
         """Return the order by distance of the sources ``[m, k]`` of some targets."""
         here = self.target[targets, None].expand(*sources.shape, -1)
         away = self.domain.displacement(here, self.source[sources])
-        distance = away.norm(dim=2, keepdim=True)
-        keys = torch.cat([distance, away], dim=2) / (10.0**-DIGITS * distance[:, -1:])
-        order = np.lexsort(keys.round().permute(2, 0, 1).flip(0).numpy(), axis=-1)
+        distance = away.norm(dim=2)
+        far = distance[:, -1:].clamp_min(torch.finfo(away.dtype).tiny)
+        first = distance.argsort(1)
+        further = distance.gather(1, first).diff(dim=1) > SAME_DISTANCE * far
+        rank = torch.zeros_like(first).scatter(1, first[:, 1:], further.cumsum(1))
+        place = (away / (SAME_PLACE * far[..., None])).round().permute(2, 0, 1)
+        order = np.lexsort([*place.flip(0).numpy(), rank.numpy()], axis=-1)
         return torch.from_numpy(order)
 
     def _seen_first(self, targets: Tensor, sources: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Bipartite graphs: displacements, transposes, and widened neighbourhoods."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -125,3 +126,42 @@ def test_nearest_neighbours_are_of_the_same_sample():
         nearest_neighbour_graph(
             places[:20], places, 5, MIXED, source_batch=batch[:20], target_batch=batch
         )
+
+
+def _o_grid(lines: int, around: int) -> Tensor:
+    radius = torch.logspace(-1.3, -0.31, lines, dtype=torch.float64)
+    angle = torch.arange(around, dtype=torch.float64) * (2 * math.pi / around)
+    place = torch.stack([angle.cos(), angle.sin()], dim=1)
+    return (0.5 + radius[:, None, None] * place).flatten(0, 1)
+
+
+def _lattice(num: int, dim: int) -> Tensor:
+    line = (torch.arange(num, dtype=torch.float64) + 0.5) / num
+    return torch.cartesian_prod(*[line] * dim)
+
+
+TIED = {
+    "square": _lattice(13, 2),
+    "cube": _lattice(6, 3),
+    "O-grid": _o_grid(12, 12),
+}
+
+
+@pytest.mark.parametrize("pos", TIED.values(), ids=TIED)
+@pytest.mark.parametrize("num", [8, 9])
+def test_rounding_and_order_do_not_choose_among_neighbours_as_far(pos, num):
+    domain = Domain.unit(pos.size(1), periodic=False)
+
+    def chosen(place: Tensor, numbers: Tensor) -> Tensor:
+        source, target = nearest_neighbour_graph(place, place, num, domain).edge_index
+        ends = torch.stack([numbers[target], numbers[source]])
+        return ends[:, (ends[0] * len(place) + ends[1]).argsort()]
+
+    generator = torch.Generator().manual_seed(0)
+    same = torch.arange(len(pos))
+    expected = chosen(pos, same)
+    noise = torch.rand(pos.shape, generator=generator, dtype=torch.float64) - 0.5
+    order = torch.randperm(len(pos), generator=generator)
+    assert torch.equal(chosen(pos.float(), same), expected)
+    assert torch.equal(chosen((pos + 1e-9 * noise).clamp(0, 1), same), expected)
+    assert torch.equal(chosen(pos[order], order), expected)

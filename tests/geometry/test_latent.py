@@ -105,6 +105,27 @@ SEVERAL = {
 }
 
 
+@pytest.mark.parametrize(("lines", "around", "ratio"), [(40, 40, 100), (12, 12, 30)])
+@pytest.mark.parametrize(("unit", "origin"), [(1e3, 0.0), (1.0, 100.0), (0.3, 7.0)])
+def test_units_do_not_matter_for_mesh_lines(lines, around, ratio, unit, origin):
+    """Mirrored points share coordinates, which each unit rounds in its own way."""
+    radius = 0.5 + 2 * (np.geomspace(1, ratio, lines) - 1) / (ratio - 1)
+    angle = np.arange(around) * 2 * np.pi / around
+    pos = torch.from_numpy(
+        (radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], 1)).reshape(
+            -1, 2
+        )
+    )
+
+    def mapped(unit: float, origin: float) -> Tensor:
+        ends = (origin - 3 * unit,) * 2, (origin + 3 * unit,) * 2
+        domain = Domain(*ends, (False, False))
+        place = pos * unit + origin
+        return (LatentCoordinates.of(place, domain)(place) - origin) / unit
+
+    assert torch.allclose(mapped(unit, origin), mapped(1.0, 0.0), rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("num", [1600, 6400])
 def test_no_map_where_it_would_leave_the_box_empty(num, seed):
