@@ -237,13 +237,21 @@ def _components(
 
 
 def whole_numbers(name: str, values: Variable) -> Variable:
-    """Store booleans and node types among static inputs as integers."""
+    """Store booleans and node types among static inputs as integers.
+
+    Raises:
+        UserError: A node type is no whole number.
+    """
     if values.dtype.kind == "b":
         return values.astype(np.int8, keep_attrs=True)
     if name == NODE_TYPE and values.dtype.kind in "uf":
         read = values.values
-        if np.isfinite(read).all() and (read == np.round(read)).all():
-            return values.copy(data=read.astype(np.int32))
+        wrong = read[~np.isfinite(read) | (read != np.round(read))]
+        if wrong.size:
+            given = f"{name} with {wrong.size} of {read.size} values such as {wrong[0]}"
+            todo = "correct them, or give the input another name"
+            raise UserError(given, "whole numbers, which are types of points", todo)
+        return values.copy(data=read.astype(np.int32))
     return values
 
 
