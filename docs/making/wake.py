@@ -1,6 +1,6 @@
 """Draws the animation of the README, from a run of ``nfs`` on ``wake``:
 
-nfsgeo bench ablations --scale cpu --only wake --only nfs --out wake
+nfsgeo bench accuracy --scale cpu --only wake --only nfs --out wake
 python docs/making/wake.py wake/runs/wake-nfs-seed0-* docs/wake.gif
 """
 
@@ -52,7 +52,7 @@ def animate(run: Path, target: Path) -> None:
                 (
                     f"simulation, t = {time:.2f}, and the {len(truth)} points seen",
                     f"nfs, {k + 1} steps after the last observation",
-                    f"error, {100 * share:.0f} % in relative L2",
+                    f"error of v, {100 * share:.0f} % in relative L2",
                 ),
                 strict=True,
             )
@@ -66,7 +66,9 @@ def animate(run: Path, target: Path) -> None:
                     vmax=size,
                 )
                 axes.set_title(title, loc="left")
-                axes.set(aspect="equal", yticks=[0, 0.4], ylabel="y")
+                # The hole of the mesh is the cylinder.
+                axes.set(aspect="equal", yticks=[0, 0.4], ylabel="y", facecolor="0.4")
+                axes.margins(0)
                 if "points" in title:
                     axes.plot(mesh.x, mesh.y, "k.", ms=0.7, alpha=0.6)
             axes.set_xlabel("x")
