@@ -42,6 +42,7 @@ def plot(
       nfsgeo plot runs/x --animate waves.gif
       nfsgeo plot ns.nc --out pictures
     """
+    from nfsgeo.data.io.opening import matches
     from nfsgeo.report import plot_file, write_animation, write_report
 
     source, file = sources[0], opened(sources, options)
@@ -60,7 +61,8 @@ def plot(
         written = [*sorted((source / "figures").glob("*.png")), page]
     else:
         with file:
-            folder = out or source.parent / f"{source.stem}-figures"
+            (first, *_) = matches(source)
+            folder = out or first.parent / f"{first.stem}-figures"
             written = plot_file(file, folder)
     names = [str(path) for path in written]
     report(as_json, {"written": names}, *(f"written  {name}" for name in names))

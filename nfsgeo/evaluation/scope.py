@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from nfsgeo.data.io.opening import matches
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError, option
@@ -125,7 +126,7 @@ def _check_tied(used: RunData, num_points: int) -> None:
     """Refuse a file whose points are not those of training."""
     config, file, pos = used.config, used.file, used.mesh(0).pos
     path, same = config.data.file, len(pos) == num_points
-    if same and path is not None and path.exists() and path != file.path.resolve():
+    if same and path is not None and matches(path) and path != file.path.resolve():
         trained = RunData(config, open_source(config.data))
         off = np.abs(trained.mesh(0).pos - pos)
         same = bool((off <= SAME_POINT * np.array(file.domain.lengths)).all())

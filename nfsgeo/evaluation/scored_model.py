@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 from nfsgeo.config import TrainerSection
 from nfsgeo.config.errors import explained
 from nfsgeo.data import Fields
+from nfsgeo.data.io.opening import matches
 from nfsgeo.data.meshes import Observation
 from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.errors import UserError, option
@@ -138,7 +139,7 @@ class LoadedRun:
         if not fingerprint:
             return None
         data = relocated(self.config.data, file.path)
-        if data.test_file is not None and not data.test_file.exists():
+        if data.test_file is not None and not matches(data.test_file):
             raise UserError(
                 f"{file.path} without {data.test_file}, the test file of the run",
                 "both, to tell whether they are the data of the run",

@@ -20,6 +20,7 @@ from torch.multiprocessing.spawn import ProcessException
 
 from nfsgeo.config import RunConfig
 from nfsgeo.data.io.from_memory import name_in_memory
+from nfsgeo.data.io.opening import matches
 from nfsgeo.errors import UserError
 from nfsgeo.files import growing, only_here
 from nfsgeo.progress import Progress, silent
@@ -58,7 +59,7 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
     """
     config, source = experiment.config, experiment.file.path
     memory = name_in_memory(source)
-    data = experiment.file.equation or memory or source.stem
+    data = experiment.file.equation or memory or (matches(source) or [source])[0].stem
     paths = RunPaths.new(out, f"{config.model.name}-{data}")
     if memory:  # The user may empty the cache, and has no other file.
         saved_path = paths.root.resolve() / source.name
@@ -97,7 +98,7 @@ def resume_run(
     paths = RunPaths.existing(folder)
     before = config = read_config(paths.config)
     if data is not None or test_file is not None:
-        for path in (path for path in (data, test_file) if path and not path.exists()):
+        for path in (path for path in (data, test_file) if path and not matches(path)):
             raise UserError(f"{path}", "an existing file", "check the name")
         file = data or config.data.file or Path()
         config = config.changed(data=relocated(config.data, file, test_file))

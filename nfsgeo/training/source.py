@@ -15,7 +15,7 @@ from nfsgeo.data.generation import generate
 from nfsgeo.data.io.edges import table_of, with_graph_of
 from nfsgeo.data.io.joining import joined
 from nfsgeo.data.io.marks import MISSING
-from nfsgeo.data.io.opening import takes_columns
+from nfsgeo.data.io.opening import matches, takes_columns
 from nfsgeo.data.other_files import names_others
 from nfsgeo.data.splits import published_split, split_in_order
 from nfsgeo.errors import UserError, option
@@ -127,7 +127,7 @@ def files_as_they_are(data: DataSection) -> dict[str, Any] | None:
     if table := (data.columns or {}).get("points"):
         paths.append(Path(str(table)))
     paths += [table_of(data.graph)] if data.graph else []
-    for path in (path for path in paths if path is not None):
+    for path in (p for pattern in paths if pattern for p in matches(pattern)):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in (file for file in inside if file.is_file()):
             if file == path and names_others(file):
@@ -153,7 +153,7 @@ def check_in_place(data: DataSection, run: Path) -> None:
         given = f"{graph}, the graph of the run {run}, which is not there"
         raise UserError(given, "the table of its edges", "put it back")
     for path in (data.file, data.test_file):
-        if path and not path.exists() and path.name != DEMONSTRATION:
+        if path and not matches(path) and path.name != DEMONSTRATION:
             say = option("data", "FILE")
             if path == data.test_file:
                 say = f"nfsgeo train --resume {run} --test-file FILE"

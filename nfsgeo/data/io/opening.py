@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from glob import escape, glob
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from nfsgeo.errors import UserError, option
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["check_path", "convert", "files_of", "is_source", "open"]
+__all__ = ["check_path", "convert", "files_of", "is_source", "matches", "open"]
 __all__ += ["with_user_answers"]
 
 logger = logging.getLogger(__name__)
@@ -63,8 +64,9 @@ def open(
     What a file does not tell has to be said by an argument; nothing is guessed.
 
     Args:
-        sources: A file, several of one kind, or a folder of them, which are taken in
-            the order of the numbers in their names.
+        sources: A file, several of one kind, or a folder of them or a pattern such as
+            ``"step_*.vtu"``, which are taken in the order of the numbers in their
+            names.
         series: Whether several files, or several graphs of one file, are ``"samples"``,
             or ``"time-steps"`` of one; has to be said where each holds one time step
             on the same points.
@@ -197,7 +199,7 @@ def takes_columns(path: Path, columns: Columns | None = None) -> bool:
 
     A file that nfsgeo wrote leaves nothing open.
     """
-    for file in _in_folder(path)[:1] if _is_folder(path) else [path]:
+    for file in _expanded(path)[:1]:
         form = _format_of(file)
         written = form is OWN or NPZ_ABOUT in FileProbe(file).zipped
         if form.columns or (not written and fit_arrays(file, columns or {})):
@@ -232,10 +234,8 @@ def files_of(
     """
     several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
     named = [*map(check_path, several)]
-    paths, chosen = [*named], not as_listed(named)
-    if any(map(_is_folder, named)):
-        paths = [p for n in named for p in (_in_folder(n) if _is_folder(n) else [n])]
-        chosen = False
+    paths = [path for name in named for path in _expanded(name)]
+    chosen = paths == named and not as_listed(named)
     if not paths:
         names = ", ".join(map(str, named)) or "no name"
         raise UserError(names, "at least one file of data", "check the names")
@@ -249,13 +249,21 @@ def files_of(
     return named, paths if chosen else FileOrder(paths).paths, chosen
 
 
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not is_source(path)
+def matches(path: Path) -> list[Path]:
+    """Return the path if it exists, or else the paths that it matches as a pattern."""
+    found = [path] if path.exists() else map(Path, sorted(glob(str(path))))
+    return [path for path in found if path.exists()]
 
 
-def _in_folder(path: Path) -> list[Path]:
-    files = sorted(p for p in path.iterdir() if is_source(p) and p.name[0] != ".")
-    check_inside(path, files)
+def _expanded(path: Path) -> list[Path]:
+    """Return the files of a folder or a pattern, or else the path itself."""
+    files: list[Path] = []
+    for place in matches(path) or [path]:
+        within = [place]
+        if place.is_dir() and not is_source(place):
+            inside = (file for file in place.iterdir() if file.name[0] != ".")
+            check_inside(place, within := sorted(filter(is_source, inside)))
+        files += within
     return files
 
 
@@ -281,7 +289,8 @@ def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:
 
 def _format_of(path: Path, columns: Columns | None = None) -> Format:
     if not is_source(path):
-        raise UserError(f"{path}", "an existing file", "check the name")
+        none = ", a pattern that matches no file" * (escape(str(path)) != str(path))
+        raise UserError(f"{path}{none}", "an existing file", "check the name")
     with reading(path, "an undamaged file", "check or replace it"):
         check_source(path)
     probe = FileProbe(path)

@@ -20,7 +20,7 @@ from nfsgeo.data.io.from_memory import saved_path
 from nfsgeo.data.io.joining import concatenated
 from nfsgeo.data.io.opening import takes_columns
 from nfsgeo.geometry import Domain
-from nfsgeo.training.source import open_source
+from nfsgeo.training.source import check_in_place, files_as_they_are, open_source
 
 RNG = np.random.default_rng(0)
 
@@ -56,6 +56,23 @@ def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(tmp_path):
         assert values(given_, times=times) == times.tolist()
     backwards = [float(k) for k in reversed(range(12))]
     assert values(paths[::-1], times=times) == backwards  # as somebody chose
+
+
+def test_a_pattern_in_quotation_marks_is_the_files_that_it_matches(tmp_path, one_line):
+    """Also as the data of a run; a file of such a name is that file alone."""
+    times = np.arange(3.0)
+    (folder := tmp_path / "run_0").mkdir()
+    for number in (10, 2, 1):
+        snapshot(folder / f"step_{number}.csv", [], number)
+    for pattern in (folder / "step_*.csv", tmp_path / "run_*"):
+        assert values(pattern, times=times) == [1, 2, 10]
+        check_in_place(DataSection(file=pattern), tmp_path)
+    (folder / "dead_1.csv").symlink_to(folder / "nothing")
+    assert values(str(folder / "[ds]*_1*.csv"), times=times[:2]) == [1, 10]
+    named = snapshot(folder / "step_[1].csv", [], 7)
+    assert values(named, times=times[:1]) == [7]
+    assert len(files_as_they_are(DataSection(file=folder / "step_?.csv"))) == 2
+    assert "matches no file" in one_line(values, folder / "step_*.vtu")
 
 
 def test_every_table_is_parsed_once(tmp_path, monkeypatch):
