@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
 import click
 
-from nfsgeo.errors import COMMAND, UserError
+from nfsgeo.errors import COMMAND, UserError, option
 from nfsgeo.version import __version__
 from nfsgeo_cli.terminal import options_of
 
@@ -27,6 +29,8 @@ VERBS = {
     **{"info": "info", "models": "listings", "datasets": "listings"},
     **{"tune": "tune", "bench": "bench"},
 }
+# Options that take one source of data, and their arguments.
+SOURCES = {"--data": "data", "--test-file": "test_file", "--input": "source"}
 USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
 # Signals that end a command as Ctrl-C does; clusters send the last two beforehand.
 ENDING = signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1
@@ -63,7 +67,8 @@ class OneLineErrors(click.Group):
         except click.Abort:
             sys.exit(INTERRUPTED)
         except Exception as error:
-            message = _user_error(error)
+            words = sys.argv[1:] if args is None else [*args]
+            message = _user_error(_extra_names(error, words) or error)
             with suppress(OSError):
                 if message:
                     click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
@@ -156,6 +161,25 @@ def _user_error(error: Exception) -> str:
         name, reason = error.filename, error.strerror
         return f"{name} ({reason}): expected a usable path; choose another"
     return ""
+
+
+def _extra_names(error: Exception, words: Sequence[str]) -> UserError | None:
+    """Return a clearer error if an option of one file is followed by several.
+
+    A shell writes them in place of a pattern without quotation marks.
+    """
+    if not str(error).startswith("Got unexpected extra argument"):
+        return None
+    for flag in SOURCES.keys() & {*words}:
+        rest = words[words.index(flag) + 1 :]
+        names = [*takewhile(lambda word: not word.startswith("-"), rest)]
+        if len(names) > 1:
+            pattern = f"{os.path.commonprefix(names)}*{Path(names[0]).suffix}"
+            given = f"{flag} with {len(names)} names, from {names[0]} to {names[-1]}"
+            expected = "one file or folder, or a pattern in quotation marks"
+            todo = f"give for example {option(SOURCES[flag], pattern)}"
+            return UserError(given, expected, todo)
+    return None
 
 
 @click.group(

@@ -55,8 +55,9 @@ class DataSection(Section):
     """Samples for training, validation and test, and the points of observation.
 
     Attributes:
-        file: File or folder of data, in any format that ``nfsgeo datasets`` lists; None
-            for a small Navier-Stokes set. It is also called ``train_file``.
+        file: File, folder or quoted pattern of files, in any format that ``nfsgeo
+            datasets`` lists; None for a small Navier-Stokes set. It is also called
+            ``train_file``.
         columns: Roles of columns whose names do not tell them, also in files to predict
             from. :func:`nfsgeo.data.open` describes them.
         test_file: A second file with the test samples; all samples of the first are for
