@@ -1,4 +1,4 @@
-"""Advice at the end of a training, from what the run has measured.
+"""Advice before a training, from the data, and at its end, from the errors.
 
 docs/choosing.md gives the reasons and figures of the advice.
 """
@@ -6,16 +6,19 @@ docs/choosing.md gives the reasons and figures of the advice.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nfsgeo.errors import option, said
 from nfsgeo_cli.settings import OPTIONS
 from nfsgeo_cli.terminal import columns_text, prose
 
 if TYPE_CHECKING:
     from nfsgeo.config import RunConfig
+    from nfsgeo.data import Fields
     from nfsgeo.training import Experiment, RunPaths
 
 LATE, FALL = 0.25, 0.05  # last part of the epochs, and least fall of the error there
@@ -25,6 +28,18 @@ WIDTH = 80  # columns of a printed command
 
 # Settings that belong to a model, and are left to another one.
 OF_MODEL = ("model.", "optimiser.")
+
+
+def hints(file: Fields, sample: int) -> list[str]:
+    """Return advice on inputs, from the names and the mesh of a ``sample``."""
+    from nfsgeo.data.boundary import boundary_kinds
+
+    known = re.search("dist|sdf", " ".join(file.input_names).lower())
+    if known or not file.own_meshes or file.domain.region is not None:
+        return []
+    text = "add distances to the boundary: "
+    text = said(text + option("data.boundary_inputs", "true"))
+    return [] if boundary_kinds(file, [sample]) is None else [text]
 
 
 def next_steps(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.next_steps import next_steps, text_of
+from nfsgeo_cli.next_steps import hints, next_steps, text_of
 from nfsgeo_cli.settings import OPTIONS, SettingsCommand
 from nfsgeo_cli.terminal import error_table, option, progress_bar, report, verb
 
@@ -128,6 +128,10 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
         f"fields  {listed(file.component_names)}",
         *[f"inputs  {listed(inputs)}"] * bool(inputs),
         *[f"unused  {listed(unused)}, unless --known"] * bool(unused),
+        *(
+            f"advice  {line}"
+            for line in hints(file, experiment.used.samples("train")[0])
+        ),
         f"points  {num} ({data.mesh}), {steps}",
         f"run     {paths.root}",
         *(f"start   {line}" for line in experiment.lines),

@@ -8,9 +8,10 @@ import click
 import pytest
 
 from nfsgeo.config import RunConfig
+from nfsgeo.data.conventions import STATIC
 from nfsgeo.training.trainer import read_history
 from nfsgeo_cli import main
-from nfsgeo_cli.next_steps import remarks, text_of
+from nfsgeo_cli.next_steps import hints, remarks, text_of
 
 
 def parsed(command: str) -> click.Context:
@@ -91,6 +92,28 @@ def test_advice_follows_from_what_was_measured(history, more, expected):
     ]
     for suffix, change in changes:
         assert found.get(suffix, change) == change
+
+
+@pytest.mark.parametrize(
+    ("types", "cells", "inputs", "advised"),
+    [
+        (True, False, [], True),
+        (False, True, [], True),
+        (False, False, [], False),
+        (True, True, ["Wall_Distance"], False),
+    ],
+)
+def test_meshes_with_a_boundary_and_no_distance_are_told_of_it(
+    around_bodies, types, cells, inputs, advised
+):
+    fields = around_bodies(2, types=types, cells=cells)
+    names = {"v": inputs[0]} if inputs else {}
+    fields = fields.with_dataset(fields.dataset.rename(names))
+    for name in inputs:
+        fields.dataset[name].attrs["role"] = STATIC
+    found = hints(fields, 0)
+    assert any("boundary_inputs" in line for line in found) == advised
+    assert all(len(line) < 72 for line in found)
 
 
 def test_a_run_folder_is_complete(trained):
