@@ -23,7 +23,7 @@ from nfsgeo.data.io.edges import with_graph
 from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.graphs import fields_of_graphs
-from nfsgeo.data.io.labelled import to_fields
+from nfsgeo.data.io.labelled import numbered, to_fields
 from nfsgeo.data.io.netcdf import fields_of
 from nfsgeo.data.io.opening import check_path, with_user_answers
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -40,19 +40,20 @@ __all__ = ["from_arrays", "from_pyg", "from_xarray", "name_in_memory", "saved_pa
 logger = logging.getLogger(__name__)
 
 OBJECT = np.dtype(object)
+Values = ArrayLike | Sequence[ArrayLike]  # of all samples, or an array for each
 
 
 def from_arrays(
-    u: ArrayLike | Sequence[ArrayLike],
-    pos: ArrayLike | Sequence[ArrayLike],
+    u: Values,
+    pos: Values,
     t: ArrayLike | None = None,
     *,
-    static: ArrayLike | Sequence[ArrayLike] | None = None,
-    forcing: ArrayLike | Sequence[ArrayLike] | None = None,
+    static: Values | Mapping[str, Values] | None = None,
+    forcing: Values | Mapping[str, Values] | None = None,
     scalars: Mapping[str, ArrayLike] | None = None,
-    cells: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]] = (),
-    edges: ArrayLike | Sequence[ArrayLike] | None = None,
-    edge_weight: ArrayLike | Sequence[ArrayLike] | None = None,
+    cells: Mapping[str, Values] | Sequence[Mapping[str, ArrayLike]] = (),
+    edges: Values | None = None,
+    edge_weight: Values | None = None,
     domain: Domain | None = None,
     component_names: Sequence[str] | None = None,
     static_names: Sequence[str] | None = None,
@@ -72,13 +73,14 @@ def from_arrays(
         pos: Points of all samples, ``[n, d]``, or one array for each sample.
         t: Time of each time step, ``[T]``, numbers or dates (``datetime64``, in UTC);
             None where there is one.
-        static: Static inputs, ``[N, n, C_a]``, or one ``[n, C_a]`` for each sample.
-        forcing: Fields that are known ahead, with the axes of ``u``:
-            ``[N, n, T, C_f]``. At the time steps that are still to come ``u`` is NaN.
+        static: Static inputs, ``[N, n, C_a]``, or one ``[n, C_a]`` for each sample; or
+            arrays by name, such as ``{"node_type": types}``.
+        forcing: Fields that are known ahead, with the axes of ``u``,
+            ``[N, n, T, C_f]``, or by name. At time steps still to come ``u`` is NaN.
         scalars: Inputs that are one number for each sample, ``[N]``, by name.
         cells: Cells of the mesh by the type that meshio calls them, ``[cells, nodes]``,
-            such as ``{"triangle": [[0, 1, 2]]}``, of all samples or a list of those of
-            each. Nodes are numbers of the points of a sample.
+            such as ``{"triangle": [[0, 1, 2]]}``, of all samples or, in a list or by
+            type, those of each. Nodes are numbers of the points of a sample.
         edges: Sources and targets ``[2, E]`` of a graph such as a road network, of all
             samples or a list of those of each, which ``gcgru`` and ``dcrnn`` use.
         edge_weight: Weights of the edges, ``[E]``, likewise; None for 1.
@@ -104,9 +106,17 @@ def from_arrays(
     ]
     variables = {}
     for short, values, names, role, dims in arrays:
-        if values is not None or role == FIELD:
+        by_name: Mapping[str, Any] = {"": values}
+        if role != FIELD and (values is None or isinstance(values, Mapping)):
+            by_name = values or {}
+            if names and by_name:
+                given = f"{role} by name, and the names {', '.join(names)}"
+                raise UserError(given, "each name once", "leave out the latter")
+        for key, part in by_name.items():
+            samples = _by_sample(part, f"{role} {key}".strip(), len(dims))
+            names = numbered(key, samples[0].shape[-1]) if key else names
             about = {"role": role, "components": names}
-            variables[short] = dims, _by_sample(values, role, len(dims)), about
+            variables[f"{role} {key}" if key else short] = dims, samples, about
     num = len(variables["u"][1])
     each: Any = pos
     # An array of objects holds one for each sample, as a list does.
@@ -130,6 +140,11 @@ def from_arrays(
             raise UserError(given, expected, todo)
     _tell_order(u, points, num_times)
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
+        if isinstance(cells, Mapping):
+            types: Mapping[str, Any] = cells
+            if any(len(part) and np.ndim(part[0]) > 1 for part in types.values()):
+                per_sample = zip(*types.values(), strict=False)
+                cells = [dict(zip(types, part, strict=True)) for part in per_sample]
         if not isinstance(cells, Mapping) and len(cells) not in (0, num):
             given = f"cells of {len(cells)} samples"
             raise UserError(given, f"those of {num}", "give them for each sample")
@@ -330,13 +345,14 @@ def _tell_order(u: Any, points: Sequence[Any], num_times: int) -> None:
         logger.warning(text, *order[-2:], ", ".join(order))
 
 
-def _by_sample(values: Any, role: str, ndim: int) -> list[np.ndarray]:
+def _by_sample(values: Any, what: str, ndim: int) -> list[np.ndarray]:
     """Return an array for each sample, with trailing axes of length one added."""
     try:
         samples = list(values)
     except TypeError:  # None, or one number
         samples = []
-    arrays = [as_real(array, role, gaps=role != STATIC) for array in samples]
+    gaps = not what.startswith(STATIC)
+    arrays = [as_real(array, what, gaps=gaps) for array in samples]
     if not arrays or not all(array.ndim for array in arrays):
-        raise UserError(f"{role} without samples", "an array for each", "give them")
+        raise UserError(f"{what} without samples", "an array for each", "give them")
     return [array.reshape(*array.shape, *[1] * (ndim - array.ndim)) for array in arrays]
