@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,13 +59,11 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         if odd := [describe(*item) for item in odd_arrays(path).items()]:
             given += f", besides {listed(odd)}, which are no arrays of numbers"
         expected = "to be told the fields, their coordinates, the domain and the times"
-        raise UserError(given, expected, _say())
+        raise UserError(given, expected, _say(_likely(stored)))
     lists = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
     parts = [_part(path, stored, role, name) for role in lists for name in lists[role]]
     _check_axes(path, parts)
-    sizes: dict[Any, int] = {}
-    for part in parts:
-        sizes |= part.values.sizes if part.axes else {}
+    sizes = _sizes(path, parts)
     variables, parameters = dict[str, Any](), dict[str, Any]()
     other, units = dict[str, Variable](), dict[str, str]()
     short = [part.name for part in parts if part.role in KINDS]
@@ -181,14 +180,53 @@ def _check_axes(path: Path, parts: Sequence[_Part]) -> None:
         )
 
 
+def _sizes(path: Path, parts: Sequence[_Part]) -> dict[str, int]:
+    """Return the size of each axis by its letter, in which all arrays agree."""
+    sizes, owners = dict[str, int](), dict[str, str]()
+    for part in sorted(parts, key=lambda part: part.role in KINDS):
+        own = dict(zip(part.axes, part.values.shape, strict=True)) if part.axes else {}
+        shared = sizes.keys() - {COMPONENT}
+        for axis in (a for a in own if a in shared and own[a] != sizes[a]):
+            todo = "correct the letters of its axes, or the arrays"
+            for order in permutations(own):
+                pairs = zip(order, own.values(), strict=True)
+                if all(a not in shared or sizes[a] == num for a, num in pairs):
+                    todo = f"try {part.role}={part.name}:{''.join(order)}"
+                    break
+            dim = f"conflicting sizes for dimension {DIMS.get(axis, axis)!r}"
+            given = f"{path} with {dim}: {axis} of {part.name} has {own[axis]}"
+            given += f" values, of {owners[axis]} {sizes[axis]}"
+            raise UserError(given, "one size of each axis", todo)
+        sizes, owners = sizes | own, dict.fromkeys(own, part.name) | owners
+    return sizes
+
+
+def _likely(stored: Mapping[str, Variable]) -> str:
+    """Return columns for a cloud whose sizes leave nothing else, or else ""."""
+    shapes = {k: [n for n in v.shape if n > 1] for k, v in stored.items()}
+    field = max(shapes, key=lambda name: len(shapes[name]), default="")
+    shape = shapes.pop(field, [])
+    points = [k for k, s in shapes.items() if len(s) == 2 and s[1] <= 3]
+    times = [k for k, s in shapes.items() if len(s) == 1]
+    if not len(points) == len(times) == 1:
+        return ""
+    known = {shapes[points[0]][0]: "p", shapes[times[0]][0]: "t"}
+    rest = iter("nc")
+    letters = "".join(known.get(n) or next(rest, "n") for n in shape)
+    if len({*letters}) < len(letters) or not {"p", "t"} <= {*letters}:
+        return ""
+    return f"field={field}:{letters},points={points[0]},time={times[0]}"
+
+
 def _listed(stored: Mapping[str, Variable]) -> str:
     return listed([f"{name} {list(values.shape)}" for name, values in stored.items()])
 
 
-def _say() -> str:
+def _say(likely: str = "") -> str:
     answer = option("columns", "field=ARRAY:npt,points=ARRAY,time=ARRAY")
+    first = f"{option('columns', likely)}, or else " if likely else ""
     return (
-        f"say it: {answer}, with a letter for each axis: n sample, "
+        f"say it: {first}{answer}, with a letter for each axis: n sample, "
         " t time step, p point of a cloud, c component; on a grid x, y, z in "
         "place of p, and x=FIRST:LAST or x=ARRAY and so on in place of points"
     )

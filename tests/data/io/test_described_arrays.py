@@ -174,6 +174,21 @@ def test_what_is_told_and_does_not_fit(tmp_path, one_line, columns, words):
     assert all(word in message for word in words), message
 
 
+@pytest.mark.parametrize("axes", [*map("".join, permutations("ntp"))])
+def test_the_order_that_shapes_allow_is_advised(tmp_path, one_line, axes):
+    """Also where the letters that somebody gave cannot be."""
+    path, own = tmp_path / "a.npz", {"n": N, "t": T, "p": P}
+    np.savez(path, flow=single(*map(own.get, axes)), nodes=POINTS, clock=TIMES)
+    message = one_line(nfsgeo.open, path)
+    assert f"--columns field=flow:{axes},points=nodes,time=clock" in message
+    for other in {"npt", "ptn", "tnp"} - {axes}:
+        columns = {"field": f"flow:{other}", "points": "nodes", "time": "clock"}
+        message = one_line(nfsgeo.open, path, columns=columns)
+        assert message.endswith(f"try field=flow:{axes}"), message
+    np.savez(path, flow=single(N, P, P), nodes=POINTS, clock=TIMES)
+    assert "field=flow" not in one_line(nfsgeo.open, path)
+
+
 @pytest.mark.parametrize(
     "attrs",
     [
