@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ def info(sources: tuple[Path, ...], as_json: bool, check: bool, **options: Any) 
         with file:
             facts, times = _file_facts(file), file.times
         _, files, _ = files_of(sources)
-        facts["files"] = [str(files[0]), str(files[-1])] if len(files) > 1 else None
+        facts["files"] = [*map(str, files)] if len(files) > 1 else None
         shown = _shown_file(facts, times)
     names = {name: name.replace("records", "time steps") for name in shown}
     shown = {names[name].replace("_", " "): fact for name, fact in shown.items()}
@@ -107,16 +107,27 @@ def _shown_file(facts: Mapping[str, Any], times: Doubles) -> dict[str, Any]:
     span = span_text(first, last, unit, np.diff(times).min(initial=np.inf))
     points, grid, empty = facts["points"], facts["grid"], facts["without_values"]
     some = "1 time step, " if len(empty) == 1 else f"{len(empty)} time steps, from "
+    samples, num = facts["samples"], sum(facts["samples"].values())
+    by_time = samples["train"] == num < len(samples) and steps > 1  # in training
+    files = facts["files"] or []
     return {
         **facts,
+        "samples": f"{num} series, split by time" if by_time else samples,
+        "cells": {kind: _ends_text(ends) for kind, ends in facts["cells"].items()},
         "grid": grid and " x ".join(map(str, grid)),
-        "points": points if isinstance(points, int) else "{} to {}".format(*points),
+        "points": points if isinstance(points, int) else _ends_text(points),
         "observed": None if facts["observed"] == steps else facts["observed"],
         "times": None if steps == 1 and not unit else span,
         "time_unit": None,
         "without_values": f"{some}{empty[0]}" if empty else None,
-        "ranges": facts["ranges"] if sum(facts["samples"].values()) > 1 else None,
+        "ranges": facts["ranges"] if num > 1 else None,
+        "files": f"{len(files)}, from {files[0]} to {files[-1]}" if files else None,
     }
+
+
+def _ends_text(ends: Sequence[int]) -> str:
+    """Return the smallest and the largest number, or the only one."""
+    return " to ".join(map(str, dict.fromkeys(ends)))
 
 
 def _checked_file(file: Fields) -> dict[str, Any]:
@@ -255,6 +266,10 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         return facts | {"missing": 1 - finite.size / field.size}
 
     sizes = sorted({file.num_points(s) for s in samples})
+    cells: dict[str, list[int]] = {}
+    for sample in looked_at:
+        for kind, corners in file.cells(sample).items():
+            cells.setdefault(kind, []).append(len(corners))
     empty = np.isnan(values[:, :observed, : file.components]).all(axis=(0, 2))
     return {
         "file": str(file.path),
@@ -263,6 +278,7 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "grid": None if file.shape is None else list(file.shape),
         "points": sizes[0] if len(sizes) == 1 else [sizes[0], sizes[-1]],
         "meshes": len({*file.sample_mesh[[*samples]]}),
+        "cells": {kind: [min(nums), max(nums)] for kind, nums in cells.items()},
         "domain": file.domain.box.to_dict(),
         "units": {axis: file.units.get(axis) for axis in file.space},
         "region": str(file.domain.region or "") or None,

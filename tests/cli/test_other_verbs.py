@@ -51,6 +51,22 @@ def test_info_of_a_file(nfsgeo, waves):
     assert facts["components"]["u"]["max"] > 0 > facts["components"]["u"]["min"]
 
 
+def test_info_counts_files_cells_and_series_that_time_splits(nfsgeo):
+    """The parts of few series are those that training makes of their time steps."""
+    t, pos, nodes = np.arange(30.0), np.eye(3)[:, :2], [[0, 1, 2]]
+    for k in range(3):
+        u, cells = np.full((1, 3, 30), float(k)), {"triangle": nodes * (k + 1)}
+        from_arrays(u, pos + k, t, cells=cells).write(Path(f"s_{k}.nc"))
+    one = ok(nfsgeo("info", "s_1.nc")).stdout
+    assert "samples: 1 series, split by time" in one and "files" not in one
+    assert "cells: {triangle: 2}" in one
+    told = ok(nfsgeo("info", "s_*.nc")).stdout
+    assert "files: 3, from s_0.nc to s_2.nc" in told
+    assert "samples: {train: 1," in told and "cells: {triangle: 1 to 3}" in told
+    steady = from_arrays(u[..., :1], pos, cells=cells)
+    assert "series" not in ok(nfsgeo("info", steady.write(Path("f.nc")))).stdout
+
+
 def test_info_tells_times_and_units_as_a_reader_writes_them(nfsgeo):
     """Dates, percent and numbers without quotation marks; times to their steps."""
     random = np.random.default_rng(0)
