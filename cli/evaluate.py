@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
         write_report(run)
     lines = [error_table(summary)]
     if options["steps"]:
-        lines += ["", rollout_table(summary["rollout"])]
+        lines += ["", rollout_table(summary["rollout"], summary)]
     if options["factors"]:
         points = summary["unseen_points"]
         seen = f"{points['trained']} of the {points['points']} points of a sample"
@@ -97,19 +98,50 @@ def calibrate(run: Path, data: Path, device: str | None, as_json: bool) -> None:
     report(as_json, summary, error_table(summary), line)
 
 
-def rollout_table(rollout: dict[str, Any]) -> str:
-    """Format the MAE at some of the time steps of a rollout, a row for each method."""
+def rollout_table(
+    rollout: Mapping[str, Any], summary: Mapping[str, Any] | None = None
+) -> str:
+    """Format the MAE at some time steps of a rollout, and its errors over all of them.
+
+    Args:
+        rollout: The entry of that name of ``summary.json``.
+        summary: The whole, by which components are pooled and rows named as in the
+            table of test errors.
+    """
     import numpy as np
     import pandas as pd
+
+    from nfsgeo.report.tables import error_table
+
+    summary = summary or {}
+    components = (summary.get("components") or {}).values()
+    std = np.array([component["std"] for component in components])
+    unit = f" ({summary['units']})" if summary.get("units") else ""
+    unit = ", pooled*" if components else unit
+    whole = summary.get("scored", {}).get("part") == "all"
+    names = {"mean": "mean of these samples" if whole else "training mean"}
+    names["model"] = summary.get("model", "model")
+
+    def pooled(mae: Any) -> float:
+        if std.any():
+            mae = (np.array(mae) / std.clip(1e-300))[std > 0]
+        return float(pd.Series(mae).mean())
 
     last = len(rollout["times"])
     steps = [*(step for step in SHOWN_STEPS if step < last), last][-SHOWN_COLUMNS:]
     rows = {
-        name.replace("_", " "): [np.mean(mae[step - 1]) for step in steps]
+        name: [pooled(mae[step - 1]) for step in steps]
         for name, mae in rollout["mae_by_step"].items()
     }
-    frame = pd.DataFrame.from_dict(rows, orient="index", columns=steps)
-    return table("MAE at time step", frame)
+    by_step = pd.DataFrame.from_dict(rows, orient="index", columns=steps)
+    parts = {f"MAE at time step{unit}": by_step}
+    if errors := rollout.get("errors"):
+        parts[f"errors over {last} time steps{unit}"] = error_table(errors)
+    named = {
+        title: frame.rename(lambda name: names.get(name, name.replace("_", " ")))
+        for title, frame in parts.items()
+    }
+    return "\n\n".join(f"{title}\n{table('', named[title])}" for title in named)
 
 
 def unseen_table(summary: dict[str, Any]) -> str:

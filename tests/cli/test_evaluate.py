@@ -119,3 +119,32 @@ def test_errors_of_a_long_rollout_fit_into_80_columns(capsys):
     (row,) = (line for line in lines if "quadratic extrapolation" in line)
     shown = [f"{1.23456e-3 * n:.3e}" for n in (50, 100, 200, 500, 700)]
     assert row.split()[2:] == shown
+
+
+def test_a_rollout_has_the_rows_and_the_pooling_of_the_test_errors():
+    """Components of unlike units are divided by their standard deviations."""
+    errors = {"mae": 0.75, "rmse": 0.8, "rel_l2": 0.25, "rel_l1": 0.3}
+    names = ("model", "mean", "linear_extrapolation")
+    rollout = {
+        "times": [1, 2, 3],
+        "errors": dict.fromkeys(names, errors),
+        "mae_by_step": dict.fromkeys(names, [[2.0, 0.3, 9.0]] * 3),
+    }
+    components = {n: errors | {"std": s} for n, s in (("t", 4.0), ("p", 0.3), ("c", 0))}
+    baselines = dict.fromkeys(names[1:], errors)
+    summary = {"model": "nfs", "test": errors, "baselines": baselines}
+    summary |= {"components": components, "pooled": "Pooled errors are means."}
+    shown = rollout_table(rollout, summary)
+    by_step, overall = shown.split("\n\n")
+    assert by_step.startswith("MAE at time step, pooled*")
+    assert re.search(r"^nfs +7\.500e-01 +7\.500e-01 +7\.500e-01$", by_step, re.M)
+    assert overall.startswith("errors over 3 time steps, pooled*")
+    assert re.search(r"relative L2[^\n]*\nnfs.* 2\.500e-01 +3\.000e-01$", overall, re.M)
+    for name in ("nfs", "training mean", "linear extrapolation"):
+        for text in (by_step, overall, error_table(summary)):
+            assert re.search(f"^{name}  *[0-9]", text, re.M)
+    alone = rollout_table(
+        rollout | {"mae_by_step": {"model": [2.0, 4.0, 6.0]}}, {"units": "hPa"}
+    )
+    assert alone.startswith("MAE at time step (hPa)")
+    assert re.search(r"^model +2\.000e\+00 +4\.000e\+00", alone, re.M)
