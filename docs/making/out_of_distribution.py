@@ -69,7 +69,7 @@ def main(folder: Path) -> None:
         config, forecaster = loaded.config, loaded.forecaster
         statistics, scale = InputsOfRun.load(RunPaths(out)), forecaster.find(Normalise)
         assert statistics is not None and scale is not None
-        known = statistics.known
+        known = statistics.training
         unit, draw = scale.fields.std, np.random.default_rng(0)
         with nfsgeo.open(trained) as file:
             data, used = config.data, RunData(config, file)

@@ -97,19 +97,25 @@ class InputStatistics:
     def of(
         cls, forecaster: Forecaster, windows: WindowDataset, gaps: float = 0.0
     ) -> Self:
-        """Return statistics of all windows; in every second one a fraction is masked.
+        """Return statistics of all windows; half of them have gaps, half fewer points.
+
+        Samples that share a mesh would not tell otherwise how much the statistics
+        depend on the choice of points, such as which stations are held out.
 
         Args:
             forecaster: The model whose inputs they are.
             windows: The windows.
-            gaps: The fraction of values that is masked.
+            gaps: The fraction of values, or of points, that is removed there.
         """
         task, draw = forecaster.task, torch.Generator().manual_seed(0)
         made = cls(forecaster)
         for number, batch in enumerate(batches(windows, 1, made.connect)):
             lost = torch.rand(batch.x.shape[:2], generator=draw) < gaps * (number % 2)
             batch.x[..., : len(task.components) * task.has_time][lost] = torch.nan
-            made.add(batch.to(forecaster.device))
+            order = torch.randperm(len(batch.x), generator=draw)
+            thinned = gaps * (number // 2 % 2)  # independent of the gaps
+            some = order[round(thinned * len(order)) :].sort().values
+            made.add(batch.to(forecaster.device), some)
         return made
 
     def connect(self, pos: Tensor, numbers: Tensor | None = None, **_: Any) -> Graphs:
@@ -122,18 +128,32 @@ class InputStatistics:
         pos = self.task.domain.normalise(pos, torch.float64)
         return self.before.connect(Graphs(pos, (len(pos),), numbers=numbers))
 
-    def add(self, batch: Batch) -> None:
-        """Add the samples of a batch with ``graphs``."""
+    def add(self, batch: Batch, some: Tensor | None = None) -> None:
+        """Add the samples of a batch with ``graphs``.
+
+        Args:
+            batch: The batch.
+            some: Numbers of the points of a single sample that count; None for all.
+        """
         *_, inputs = self.before.inputs(self.forecaster.inputs_of(batch))
-        x = inputs.x.cpu()
-        sizes = batch.graphs.sizes
-        parts = zip(x.split(sizes), batch.pos.cpu().split(sizes), strict=True)
+        x, pos, sizes = inputs.x.cpu(), batch.pos.cpu(), batch.graphs.sizes
+        if some is not None:
+            x, pos, sizes = x[some], pos[some], [len(some)]
+        parts = zip(x.split(sizes), pos.split(sizes), strict=True)
         self.rows += [self._sample_statistics(*part) for part in parts]
 
-    def table(self) -> tuple[list[str], Tensor]:
-        """Return the names of the statistics, and their values ``[S, K]``."""
-        values = torch.stack([torch.stack([*row.values()]) for row in self.rows])
-        return [*self.rows[0]], values
+    def table(self, names: list[str] | None = None) -> tuple[list[str], Tensor]:
+        """Return the names of the statistics, and their values ``[S, K]``.
+
+        Args:
+            names: Those of training; None for all scales that its points resolve.
+        """
+        num = min(POINTS, self.task.num_points)
+        coarse = tuple(SCALES[sum(n <= num for n in NEAREST[1:]) :])
+        coarse = coarse if num <= NEAREST[-1] else ()
+        names = names or [n for n in self.rows[0] if not n.endswith(coarse)]
+        rows = [torch.stack([row[name] for name in names]) for row in self.rows]
+        return names, torch.stack(rows)
 
     def out_of_distribution(
         self, training: TrainingInputs
@@ -147,7 +167,7 @@ class InputStatistics:
             Numbers of samples that are unlike and in all, the largest distance, and the
             statistic that is furthest off in that sample; all distances ``[S]``.
         """
-        distance = training.distance(values := self.table()[1])
+        distance = training.distance(values := self.table(training.names)[1])
         off = ((values[distance.argmax()] - training.mean) / training.std).abs()
         summary: dict[str, Any] = {
             "samples": int((distance > 1).sum()),

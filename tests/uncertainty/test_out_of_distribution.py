@@ -115,3 +115,28 @@ def test_neither_units_nor_the_order_of_points_matter(trained):
     assert np.allclose(turned, expected, rtol=1e-6)
     large = unlike(trained(1e4), waves(1, unit=1e4))[1]
     assert np.allclose(large, expected, rtol=1e-6)
+
+
+def test_held_out_stations_are_no_other_place(forecaster_of):
+    """All stations are observed at prediction, four fifths of them in training."""
+    draw = np.random.default_rng(3)
+    pos, height = draw.random((25, 2)), draw.standard_normal(25)
+    kept = draw.permutation(25)[:20]
+
+    def windows(num: int, stations: slice | np.ndarray, height: np.ndarray) -> Any:
+        phase = draw.random((num, 1, 1)) + 0.1 * np.arange(2)
+        u = np.sin(2 * np.pi * (pos.sum(1)[:, None] + phase))
+        u += 0.3 * draw.standard_normal(u.shape)
+        static = np.repeat(height[None, stations, None], num, 0)
+        more = {"static": static, "domain": Domain.unit(2, periodic=False)}
+        file = nfsgeo.from_arrays(u[:, stations], pos[stations], np.arange(2.0), **more)
+        return WindowDataset(file, range(num), 2, 0, MeshOfFile(file))
+
+    task = {"n_in": 2, "num_points": 20, "static": ("height",)}
+    made = forecaster_of(lambda x, graphs: x, **task)
+    seen = InputStatistics.of(made, windows(60, kept, height), gaps=0.2)
+    names, values = seen.table()
+    assert not [name for name in names if "65" in name]
+    of = made, TrainingInputs.fit(names, values)
+    assert unlike(of, windows(10, slice(None), height))[0]["samples"] == 0
+    assert unlike(of, windows(3, slice(None), 4 * height + 4))[0]["samples"] == 3
