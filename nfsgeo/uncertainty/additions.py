@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import Subset
 from torch_geometric.data import Batch
 
+from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError, option
 from nfsgeo.evaluation.additions import Addition, Companion
 from nfsgeo.evaluation.references import References
@@ -50,14 +52,13 @@ def check_bands(used: RunData, task: Task, num: int) -> None:
     if used.config.model.bands and (task.any_time or num < needed(LEVEL)):
         given = f"--bands with {num} validation windows"
         given += ", of lead times" * task.any_time
-        expected = f"at least {needed(LEVEL)}, without lead times"
-        advice = _more_windows(used, task, "valid")
+        expected, advice = f"at least {needed(LEVEL)}", _more_windows(used, task)
         if task.any_time:
-            advice = "leave out lead times"
-        raise UserError(given, expected, f"{advice}, or leave out --bands")
+            expected, advice = "a model without lead times", "leave out lead times"
+        raise UserError(given, expected, f"{advice}, or leave out {option('bands')}")
 
 
-def _more_windows(used: RunData, task: Task, part: str) -> str:
+def _more_windows(used: RunData, task: Task, part: str = "valid") -> str:
     """Return advice by which a part of the data has as many windows as bands need."""
     data, num, length = (
         used.config.data,
@@ -65,7 +66,11 @@ def _more_windows(used: RunData, task: Task, part: str) -> str:
         task.n_in + task.n_out,
     )
     usual, later = data.evaluation_stride, math.ceil(needed(LEVEL) / num) - 1
-    advice = "use more samples"
+    total = enough = needed(LEVEL)
+    if num < used.file.num_samples:
+        total = next(n for n in count(enough) if len(split_in_order(n)[part]) >= enough)
+    advice = f"use more samples, {total} in all"
+    advice += " at the default split" * (total > enough)
     if data.split_by == "time" and usual:
         steps = data.length(length) + later * usual
         advice = f"use a longer series, with {steps} time steps in the {part} part"
@@ -76,6 +81,7 @@ def _more_windows(used: RunData, task: Task, part: str) -> str:
     if closer and num * len(used.starts(part, length, stride)) >= needed(LEVEL):
         strided = option("data.evaluation_stride", stride)
         advice += f", or train with validation windows closer together, {strided}"
+        advice += ", which overlap, so that bands may cover less than their level"
     return advice
 
 

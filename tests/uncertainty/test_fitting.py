@@ -208,6 +208,7 @@ def test_advice_on_too_few_windows_can_be_followed(num, steps, stride, one_line)
     assert ("more samples" in message) == (num > 1)
     advised = re.search(r"data\.evaluation_stride=(\d+)", message)
     assert (advised and int(advised[1])) == stride, message
+    assert ("overlap" in message) == bool(stride)
     if stride:
         nfsgeo.prepare(fields(steps), settings | {"data.evaluation_stride": stride})
     if num == 1:
@@ -215,3 +216,17 @@ def test_advice_on_too_few_windows_can_be_followed(num, steps, stride, one_line)
         longer = int(re.search(r"with (\d+) time steps", message)[1]) * 10
         nfsgeo.prepare(fields(longer), settings)
         one_line(nfsgeo.prepare, fields(longer - 10), settings)
+
+
+def test_the_advised_number_of_samples_suffices(one_line, tiny):
+    def fields(num):
+        u, pos = np.random.default_rng(0).random((num, 9, 4)), np.eye(9, 2)
+        return nfsgeo.from_arrays(u, pos + np.arange(9.0)[:, None], np.arange(4.0))
+
+    settings = {k: v for k, v in tiny.items() if k.startswith("model")}
+    settings |= {"model.bands": True, "data.n_in": 2, "data.n_out": 2}
+    message = one_line(nfsgeo.prepare, fields(20), settings)
+    assert "expected at least 9; use more samples, " in message
+    num = int(re.search(r"samples, (\d+) in all at the default split", message)[1])
+    nfsgeo.prepare(fields(num), settings)
+    one_line(nfsgeo.prepare, fields(num - 1), settings)
