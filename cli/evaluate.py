@@ -93,9 +93,14 @@ def calibrate(run: Path, data: Path, device: str | None, as_json: bool) -> None:
     from nfsgeo.evaluation import evaluate_run
 
     summary = evaluate_run(run, data=data, calibrate=True, device=device)
-    num = summary["bands"]["samples"]
-    line = f"bands   {run}, of {num} samples: levels up to {num / (num + 1):.3g}"
-    report(as_json, summary, error_table(summary), line)
+    num, scored = summary["bands"]["samples"], summary["scored"]
+    noun = "windows" if "windows" in scored else "samples"
+    line = f"bands   {run}, of {num} {noun}: levels up to {num / (num + 1):.3g}"
+    own = scored.get("data_of_run") and scored["part"] == "test"
+    used = "the run's test part" if own else f"these {noun}"
+    text = f"The new bands replace the earlier ones and are fitted to {used}, "
+    text += f"whose coverage is {'no longer' if own else 'not'} a test."
+    report(as_json, summary, error_table(summary), line, prose(text))
 
 
 def rollout_table(

@@ -148,3 +148,28 @@ def test_a_rollout_has_the_rows_and_the_pooling_of_the_test_errors():
     )
     assert alone.startswith("MAE at time step (hPa)")
     assert re.search(r"^model +2\.000e\+00 +4\.000e\+00", alone, re.M)
+
+
+@pytest.mark.parametrize(
+    ("scored", "words"),
+    [
+        ({"part": "all"}, ("of 24 samples", "these samples, whose coverage is not")),
+        (
+            {"part": "test", "data_of_run": True, "windows": 24},
+            (
+                "of 24 windows",
+                "the run's test part, whose coverage is no longer a test",
+            ),
+        ),
+    ],
+)
+def test_calibration_says_what_its_coverage_is_of(scored, words, nfsgeo, monkeypatch):
+    scores = {"coverage": 0.9, "width": 0.5, "crps": 0.1, "interval_score": 2.0}
+    bands = {"level": 0.9, "samples": 24, "references": {}, **scores}
+    counts = {"samples": 4, "of_samples": 4, "points": 9, "of_points": 9}
+    counts |= {"trained_on": 0, "tied": False}
+    summary = {"model": "nfs", "test": {"mae": 0.1}, "baselines": {}, "bands": bands}
+    summary["scored"] = counts | scored
+    monkeypatch.setattr("nfsgeo.evaluation.evaluate_run", lambda *_, **__: summary)
+    shown = " ".join(" ".join(lines(nfsgeo("calibrate", "r", "--data", "f"))).split())
+    assert all(word in shown for word in (*words, "replace the earlier ones"))
