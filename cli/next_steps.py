@@ -6,9 +6,11 @@ docs/choosing.md gives the reasons and figures of the advice.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +24,14 @@ if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
 
 LATE, FALL = 0.25, 0.05  # last part of the epochs, and least fall of the error there
+LEAST_EPOCHS = 3  # by which a fall is judged
 GAP = 2.0  # validation loss over training loss, or unobserved error over observed
 LONGER = 4  # times as many epochs
 WIDTH = 80  # columns of a printed command
 
+# Ends of the names of advised runs, which are not repeated.
+OTHERS = ("dse", "nfs", "transolver")
+SUFFIX = re.compile(rf"-(longer|smaller|denser|tuned|{'|'.join(OTHERS)})(-\d+)?$")
 # Settings that belong to a model, and are left to another one.
 OF_MODEL = ("model.", "optimiser.")
 
@@ -59,9 +65,9 @@ def next_steps(
     from nfsgeo.models import MODELS
     from nfsgeo.training.trainer import read_history
 
-    config, file, run = experiment.config, experiment.file, str(paths.root)
+    config, file, run = experiment.config, experiment.file, _nearby(paths.root)
     data, name, task = config.data, config.model.name, experiment.task
-    source, model = str(data.test_file or data.file or file.path), MODELS[name]
+    source, model = _nearby(data.test_file or data.file or file.path), MODELS[name]
     code = [word for module in config.imports for word in ("--import", module)]
     target = f"{paths.root.resolve().name}-predicted.nc"
     words = ["--input", source, "--output", target, *code]
@@ -81,21 +87,22 @@ def next_steps(
             words = ["--steps", str(ahead), *code]
             why = "Evaluate twice as many time steps, by a rollout"
             steps += [(why, [["evaluate", run, *words]])]
-    others = [m for m in ("dse", "nfs", "transolver") if m != name]
+    others = [m for m in OTHERS if m != name]
     other = next(m for m in others if MODELS[m].spheres or not file.domain.curved)
     if given is not None:
-        words = [*_options(given, OF_MODEL), *code, "--out", f"{run}-{other}"]
+        bands, out = ["--bands"] * config.model.bands, _free(run, other)
+        words = [*_options(given, OF_MODEL), *bands, *code, "--out", out]
         train = ["train", "--model", other, *words]
         why = f"Train {other} as well, and compare both"
-        steps += [(why, [train, ["compare", run, f"{run}-{other}"]])]
-    again = ["train", "--config", str(paths.config)]
+        steps += [(why, [train, ["compare", run, out]])]
+    again = ["train", "--config", _nearby(paths.config)]
     for why, change, suffix in remarks(read_history(paths.metrics), summary, config):
-        out = ["--out", f"{run}-{suffix}"]
-        command = [*again, *change, *code, *out]
+        words = [*code, "--out", _free(run, suffix)]
+        command = [*again, *change, *words]
         if suffix == "tuned" and given is not None:
             models = ["--data", source, "--model", name, "--model", other]
             left_out = (*OF_MODEL, "trainer.epochs", "trainer.budget", "data.file")
-            command = ["tune", *models, *_options(given, left_out), *code, *out]
+            command = ["tune", *models, *_options(given, left_out), *words]
         steps += [(why, [command] if change or command[0] == "tune" else [])]
     return [
         {
@@ -122,8 +129,8 @@ def remarks(
     if not history:
         return suggestions
     num, last = len(history), history[-1]
-    late = min(num - 1, max(1, round(LATE * num)))
-    before = history[-1 - late]["valid_rmse"]
+    late = max(LEAST_EPOCHS - 1, round(LATE * num))
+    before = history[-1 - late]["valid_rmse"] if num > late else 0
     fall = 1 - last["valid_rmse"] / before if before else 0.0
     if last["valid_loss"] > GAP * last["train_loss"] > 0:
         times = last["valid_loss"] / last["train_loss"]
@@ -193,7 +200,21 @@ def _options(given: Mapping[str, Any], left_out: tuple[str, ...]) -> list[str]:
         if key == "data.columns" and value and (text := columns_text(value)):
             words += ["--columns", text]
         elif key in names and isinstance(value, (str, int, float, Path)):
-            words += [flag] if value is True else [flag, str(value)]
+            words += [flag] if value is True else [flag, _nearby(value)]
         else:
             words += ["--set", f"{key}={json.dumps(value, default=str)}"]
     return words
+
+
+def _nearby(value: object) -> str:
+    """Return a value as text, a path below the current folder from there."""
+    text, here = str(value), Path.cwd()
+    below = os.path.isabs(text) and Path(text).is_relative_to(here)
+    return str(Path(text).relative_to(here)) if below else text
+
+
+def _free(run: str, suffix: str) -> str:
+    """Return a folder that does not exist, of the name of a run with another suffix."""
+    stem = f"{SUFFIX.sub('', run)}-{suffix}"
+    names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    return next(name for name in names if not Path(name).exists())

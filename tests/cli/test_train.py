@@ -3,15 +3,17 @@
 import json
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 
 from nfsgeo.config import RunConfig
 from nfsgeo.data.conventions import STATIC
+from nfsgeo.training import RunPaths
 from nfsgeo.training.trainer import read_history
 from nfsgeo_cli import main
-from nfsgeo_cli.next_steps import hints, remarks, text_of
+from nfsgeo_cli.next_steps import hints, next_steps, remarks, text_of
 
 
 def parsed(command: str) -> click.Context:
@@ -66,6 +68,7 @@ APART = [(3.0, 3.1, 9.0), (0.4, 2.1, 3.0), (0.2, 2.1, 4.0), (0.1, 2.0, 2.0)]
     [
         (FALLING, {}, ["longer"]),
         (FALLING, {"stopped_early": True}, []),
+        (FALLING[:2], {}, []),
         (FLAT, {}, []),
         (APART, {}, ["smaller"]),
         (FLAT, {"baselines": {"persistence": {"mae": 0.5}}}, ["tuned"]),
@@ -114,6 +117,30 @@ def test_meshes_with_a_boundary_and_no_distance_are_told_of_it(
     found = hints(fields, 0)
     assert any("boundary_inputs" in line for line in found) == advised
     assert all(len(line) < 72 for line in found)
+
+
+def test_advised_runs_differ_in_one_thing_and_have_short_names(monkeypatch):
+    """The advice keeps the bands of the run, and paths as seen from here."""
+    root, data = Path.cwd() / "runs" / "x-longer", Path.cwd() / "data.nc"
+    for name in (root.name, "x-dse"):
+        (root.parent / name).mkdir(parents=True)
+    rows = [{"valid_rmse": 9 - k, "valid_loss": 1, "train_loss": 1} for k in range(5)]
+    monkeypatch.setattr("nfsgeo.training.trainer.read_history", lambda _: rows)
+    config = RunConfig(data={"file": data}, model={"name": "nfs", "bands": True})
+    experiment = SimpleNamespace(
+        config=config,
+        task=SimpleNamespace(has_time=False),
+        file=SimpleNamespace(forcing_names=(), domain=SimpleNamespace(curved=False)),
+    )
+    summary = {"test": {"mae": 1.0}, "baselines": {}, "seconds_per_epoch": 9.0}
+    summary |= {"stopped_early": False, "scored": {"points": 9, "of_points": 9}}
+    given = {"data.file": data, "model.bands": True, "model.settings.width": 4}
+    steps = next_steps(experiment, RunPaths(root), summary, given)
+    commands = " && ".join(step["command"] for step in steps)
+    assert str(Path.cwd()) not in commands
+    assert "--model dse --data data.nc --bands --out runs/x-dse-2" in commands
+    assert "compare runs/x-longer runs/x-dse-2" in commands
+    assert commands.endswith("--out runs/x-longer-2")
 
 
 def test_a_run_folder_is_complete(trained):
