@@ -78,12 +78,13 @@ def predict(
         fields = predict_file(folder, source, target, progress=progress, **options)
     with fields:
         first, last = fields.times[[0, -1]].tolist()
+        steady = len(fields.times) == 1 and first == 0 and not fields.time_unit
         step = np.diff(fields.times).min(initial=np.inf)
-    span = span_text(first, last, fields.time_unit, step)
+    span = "" if steady else f", {span_text(first, last, fields.time_unit, step)}"
     content = {"output": str(target), "times": [first, last]}
     if not_finite := fields.provenance.get("not_finite"):
         content["not_finite"] = not_finite
-    report(as_json, content, f"written  {target}, {span}")
+    report(as_json, content, f"written  {target}{span}")
 
 
 @verb

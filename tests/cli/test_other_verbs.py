@@ -42,6 +42,15 @@ def test_predict_with_a_model_that_comes_trained(nfsgeo):
     assert "burgers-small" in ok(nfsgeo("models")).stdout
 
 
+@pytest.mark.parametrize(("times", "words"), [(None, ""), ([3.0], ", t = 3 to 3")])
+def test_predicted_steady_fields_have_no_times(times, words, nfsgeo, monkeypatch):
+    random = np.random.default_rng(0)
+    fields = from_arrays(random.random((3, 9, 1)), random.random((9, 2)), times)
+    monkeypatch.setattr("nfsgeo.evaluation.predict", lambda *_, **__: fields)
+    shown = ok(nfsgeo("predict", "r", "--input", "a.nc", "--output", "p.nc")).stdout
+    assert shown == f"written  p.nc{words}\n"
+
+
 def test_info_of_a_file(nfsgeo, waves):
     shown = ok(nfsgeo("info", waves)).stdout
     assert "waves" in shown
