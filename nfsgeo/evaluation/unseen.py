@@ -131,13 +131,15 @@ def evaluate_unseen(
             f"on some of the points, {option('points', 'N')}",
         )
 
+    fewer = _fewer(used)
+
     def larger(sample: int, factor: float, seed: int) -> Mesh:
         seen = mesh(sample)
         trained = None if limited else used.trained_points(sample)
         # Without numbers in the file, others lie between the file's points.
         inner = Mesh(seen.pos, None) if limited else seen
         num = round(factor * len(seen))
-        return nested(inner, file, num, seed, sample, trained=trained)
+        return nested(inner, file, num, seed, sample, trained=trained, fewer=fewer)
 
     for factor, repeat in product(factors, range(repeats)):
         seed = derived_seed(used.config.seed, round(1000 * factor), repeat)
@@ -255,10 +257,11 @@ def evaluate_meshes(
         values = (name, size, observed, unobserved, mae)
         rows.append(dict(zip(MESH_COLUMNS, values, strict=True)))
     if not rows:
+        fewer = _fewer(used)
         raise UserError(
             f"meshes {', '.join(names)} of {config.data.file}",
             "more points that training has not seen, or fields known between them",
-            "choose other meshes, or train with a smaller data.point_sets",
+            "choose other meshes" + f", or train with {', '.join(fewer)}" * bool(fewer),
         )
     write_rows(find_run(run).meshes, MESH_COLUMNS, rows)
     return rows
@@ -271,15 +274,22 @@ def _drawn(name: str, used: RunData, sample: int) -> Mesh:
         return seen
     kind, _, factor = name.rpartition("-")
     if name in SHARES or kind == "nested":
-        trained = used.trained_points(sample)
+        trained, fewer = used.trained_points(sample), _fewer(used)
         if kind == "nested":
             num = round(float(factor) * len(seen))
-            return nested(seen, file, num, seed, sample, trained=trained)
+            return nested(seen, file, num, seed, sample, trained=trained, fewer=fewer)
         num = int(SHARES[name] * len(seen))
-        return disjoint(seen, file, num, seed, sample, trained=trained)
+        return disjoint(seen, file, num, seed, sample, trained=trained, fewer=fewer)
     # The training mesh may be drawn by the same sampler from the same seed.
     sampler = MESH_KINDS["random-subset" if name == "own" else name].sampler
     return sampler(file, len(seen), seed + 1_000_003, sample)
+
+
+def _fewer(used: RunData) -> list[str]:
+    """Return settings by which training would see fewer points of the file."""
+    data = used.config.data
+    settings = [option("data.point_sets", 1)] * ((data.point_sets or 1) > 1)
+    return settings + [option("data.query_points", 0)] * bool(data.query_points)
 
 
 def _first_samples(file: Fields) -> Indices:

@@ -129,6 +129,16 @@ def test_clouds_are_told_apart_by_coordinates(tiny, refuses):
     refuses("--unseen-at file", unseen, e, [2], at="off-grid")
 
 
+def test_settings_are_advised_only_where_they_can_be_smaller(waves, tiny, one_line):
+    e = untrained(waves, tiny, points=200, point_sets=1, query_points=0)
+    for sets, queries in ((1, 0), (2, 0), (1, 4)):
+        data = e.config.data.changed(point_sets=sets, query_points=queries)
+        scored = ScoredModel(e.forecaster, RunData(e.config.changed(data=data), e.file))
+        line = one_line(evaluate_unseen, scored, [2], 1, at="file")
+        assert ("data.point_sets=1" in line) == (sets > 1), line
+        assert ("data.query_points=0" in line) == bool(queries), line
+
+
 @pytest.mark.parametrize("points", [None, 6])
 def test_points_of_own_meshes_are_called_observed_and_not_trained(
     around_bodies, tiny, one_line, points

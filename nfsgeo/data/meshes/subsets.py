@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -107,13 +107,14 @@ def nested(
     sample: int = 0,
     *,
     trained: Indices | None = None,
+    fewer: Sequence[str] = (),
 ) -> Mesh:
     """The points of ``mesh``, and after them unseen ones: ``num_points`` in all.
 
     The unseen points are points of the file without those of numbers ``trained``, which
     training has seen. They lie between the points of the file where ``mesh`` does and
     ``trained`` is None. In the paper's test the larger mesh has 1.3 to 4 times as many
-    points.
+    points. Errors advise the settings ``fewer``, by which training sees fewer points.
 
     Raises:
         UserError: The file has too few points, or ``mesh`` already has more.
@@ -128,7 +129,7 @@ def nested(
     which = file, extra, seed, sample
     if mesh.index is None and trained is None:
         return mesh.joined(off_grid(*which, Stream.NESTED))
-    more = disjoint(mesh, *which, trained=trained, stream=Stream.NESTED)
+    more = disjoint(mesh, *which, trained=trained, fewer=fewer, stream=Stream.NESTED)
     return mesh.joined(more)
 
 
@@ -140,6 +141,7 @@ def disjoint(
     sample: int = 0,
     *,
     trained: Indices | None = None,
+    fewer: Sequence[str] = (),
     stream: Stream = Stream.DISJOINT,
 ) -> Mesh:
     """Points of the file neither in ``mesh`` nor ``trained``, as for :func:`nested`.
@@ -158,8 +160,9 @@ def disjoint(
         if trained is not None and len(taken) > len(trained):
             seen = f"{len(taken)} of the {len(numbers)} points of sample {sample} are "
             seen += "observed, or were in training"
-        keep = f"keep points from training: {option('points', 'N')}, a smaller "
-        keep += "data.point_sets, or data.hold_out where samples share their points"
+        kept = ", ".join([option("points", "N"), *fewer])
+        keep = f"keep points from training: {kept}, or {option('data.hold_out', 0.2)} "
+        keep += "where samples share their points"
         if not len(others):
             given = f"{file.path}, where {seen}"
             todo = f"evaluate on other meshes, {option('data', 'FILE')}, or {keep}"
