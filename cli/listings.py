@@ -28,7 +28,8 @@ def models(as_json: bool) -> None:
 
     line = "{:<14} {:<7} {:<7} {:>12} {:>12}".format
     load_plugins()
-    rows, lines = [], [line("name", "points", "unseen", "parameters", "paper's")]
+    heads = "name", "points", "unseen", "nfsgeo's", "paper's"
+    rows, lines = [], ["parameters, paper's setting".rjust(56), line(*heads)]
     for name, model in MODELS.items():
         row = {"name": name, "points": model.points}
         row |= {"unseen_meshes": model.unseen_meshes, "source": model.source}

@@ -102,6 +102,9 @@ def test_models(nfsgeo):
     table = ok(nfsgeo("models")).stdout
     # Ours beside the paper's, which has a layer more that is not used.
     assert "nfs" in table and re.search("739,425 +773,217", table)
+    above, heads = table.splitlines()[:2]
+    assert above.split()[0] == "parameters," and "paper's setting" in above
+    assert heads.split()[-2:] == ["nfsgeo's", "paper's"] and len(above) == len(heads)
     rows = json.loads(ok(nfsgeo("models", "--json")).stdout)
     assert [row["name"] for row in rows] == list(MODELS)
     told = {"name", "points", "unseen_meshes", "source", "parameters_paper"}
