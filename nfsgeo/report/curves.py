@@ -43,10 +43,11 @@ def error_pictures(run: RunFolder) -> Iterator[Picture]:
     e = run.predictions
     if e and (maes := np.sort(e.mae[np.isfinite(e.mae)])).size > 1:
         pooled = "pooled " * (len(e.quantities) > 1)
-        caption = "The curve shows the share of test samples up to each error."
+        noun = "windows" if "windows" in run.summary.get("scored", {}) else "samples"
+        caption = f"The curve shows the share of test {noun} up to each error."
         look, share = {"color": COLOURS["model"]}, np.arange(1, len(maes) + 1)
-        lines: dict[str, Curve] = {"samples": (maes, share / len(e.mae), look)}
-        draw = partial(curves, {"share of samples": lines}, f"{pooled}MAE", "linear")
+        lines: dict[str, Curve] = {noun: (maes, share / len(e.mae), look)}
+        draw = partial(curves, {f"share of {noun}": lines}, f"{pooled}MAE", "linear")
         yield Picture("errors-by-sample", "errors", caption, draw)
     if e and e.moving and "model" in e.error_by_time_step:
         caption = "The MAE at each predicted time step is the mean over the test set."

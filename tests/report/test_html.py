@@ -329,6 +329,18 @@ def test_the_best_extrapolation_is_drawn(make_run, best):
     assert drawn == {"model", "persistence", f"{best} extrapolation"}
 
 
+@pytest.mark.parametrize(
+    ("more", "noun"), [({}, "samples"), ({"windows": 9}, "windows")]
+)
+def test_a_curve_over_windows_does_not_call_them_samples(make_run, more, noun):
+    run = make_run(dim=1, n=50, n_out=2)
+    change_summary(run, scored=more)
+    change_arrays(run, lambda arrays: arrays.update(mae_by_sample=np.arange(3.0)))
+    pictures = {p.name: p for p in error_pictures(read_run_folder(run))}
+    picture = pictures["errors-by-sample"]
+    assert f"share of test {noun}" in picture.caption
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [1e300, np.inf, np.nan])
 def test_predictions_of_any_size_do_not_cost_the_report(make_run, value):
