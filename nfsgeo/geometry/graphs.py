@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from nfsgeo.geometry.bipartite import (
     BipartiteGraph,
@@ -15,7 +16,7 @@ from nfsgeo.geometry.bipartite import (
     outside_inference,
 )
 
-__all__ = ["Graphs"]
+__all__ = ["Graphs", "by_sample", "edges_by_sample"]
 
 # Optional tensors with a row for each point, query point or node.
 OPTIONAL = "query_pos", "boundary", "nodes", "latent", "query_latent"
@@ -190,3 +191,59 @@ def _numbers(sizes: Sequence[int], device: torch.device) -> Tensor | None:
     # On the device from the start: a tensor of the sizes would be copied there.
     parts = [torch.full((size,), b, device=device) for b, size in enumerate(sizes)]
     return torch.cat(parts)
+
+
+def by_sample(
+    source: Tensor,
+    target: Tensor,
+    source_batch: Tensor | None,
+    target_batch: Tensor | None,
+) -> list[tuple[Tensor, Tensor]]:
+    """Split sources and targets by sample.
+
+    Arguments are those of :func:`nfsgeo.geometry.radius_edges`.
+    """
+    if source_batch is None and target_batch is None:
+        return [(source, target)]
+    counts = []
+    for pos, batch in ((source, source_batch), (target, target_batch)):
+        fits = batch is not None and batch.shape == pos.shape[:1]
+        if batch is None or not fits or not _is_sorted(batch):
+            raise ValueError(
+                f"a batch vector of shape {None if batch is None else [*batch.shape]} "
+                f"for {len(pos)} points: expected the sample of every source and of "
+                "every target, integers from 0, or of none; sort the points by sample"
+            )
+        counts.append(torch.bincount(batch))
+    num = max(1, *map(len, counts))
+    sizes = [pad(count, (0, num - len(count))).tolist() for count in counts]
+    split = source.split(sizes[0]), target.split(sizes[1])
+    return list(zip(*split, strict=True))
+
+
+def edges_by_sample(
+    edge_index: Tensor | None,
+    ends: Sequence[tuple[Tensor, Tensor]],
+    edge_weight: Tensor | None = None,
+) -> list[tuple[Tensor, Tensor | None]]:
+    """Split edges and weights by sample, with points numbered within each sample.
+
+    Args:
+        edge_index: Edges ``[2, E]`` among the sources of all samples; None for none.
+        ends: Sources and targets of each sample, from :func:`by_sample`.
+        edge_weight: Weights ``[E]``, if there are any.
+    """
+    if edge_index is None:
+        return []
+    parts, first = list[tuple[Tensor, Tensor | None]](), 0
+    for place, _ in ends:
+        inside = (edge_index[1] >= first) & (edge_index[1] < first + len(place))
+        weight = None if edge_weight is None else edge_weight[inside]
+        parts.append((edge_index[:, inside] - first, weight))
+        first += len(place)
+    return parts
+
+
+def _is_sorted(batch: Tensor) -> bool:
+    steps = batch.diff(prepend=batch.new_zeros(1))
+    return not batch.is_floating_point() and bool((steps >= 0).all())

@@ -16,7 +16,8 @@ from nfsgeo.geometry.bipartite import (
     pointers,
 )
 from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.search import Search, by_sample
+from nfsgeo.geometry.graphs import by_sample
+from nfsgeo.geometry.search import Search
 from nfsgeo.geometry.splines import (
     moving_least_squares,
     polyharmonic_spline,
@@ -151,7 +152,8 @@ def _nearest_graph(
     source: Tensor, target: Tensor, num: int, domain: Domain
 ) -> BipartiteGraph:
     """Make the graph of :func:`nearest_neighbour_graph` for one sample."""
-    near = Search(source, target, domain).nearest(num).to(source.device)
+    # Rounding to float32 must not choose among sources as far.
+    near = Search(source, target, domain).nearest(num, same=1e-5).to(source.device)
     exists = near >= 0
     edges = torch.stack([near[exists], exists.nonzero()[:, 0]])
     ends = source, target

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
-from torch.nn.functional import pad
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry.domain import Domain, Sphere
+from nfsgeo.geometry.graphs import by_sample
 
-__all__ = ["Search", "by_sample", "edges_by_sample", "radius_edges", "radius_for"]
+__all__ = ["Search", "radius_edges", "radius_for"]
 
 BACKENDS = ("auto", "scipy", "torch_cluster")
 # Most pairs for torch-cluster on CUDA, which compares all pairs.
 MAX_PAIRS = 1 << 26
 # Most neighbours for which it reserves memory at once.
 MAX_SLOTS = 1 << 22
-# Extra candidates fetched to break ties. Distances that differ by less than a fraction
-# of that of the last candidate are equal, and so are displacements: coordinates in
-# float32 have the neighbours of those in float64.
-TIES, SAME_DISTANCE, SAME_PLACE = 8, 1e-5, 1e-3
+# Extra candidates fetched to break ties, and the fraction of the distance of the last
+# candidate by which displacements differ.
+TIES, SAME_PLACE = 8, 1e-3
 # Candidates over neighbours at which a search behind walls accepts fewer neighbours.
 MOST = 16
 # Targets of one query for nearest sources.
@@ -96,59 +94,6 @@ def radius_for(num_points: int, domain: Domain, c: float) -> float:
             "use more points, or raise c",
         )
     return domain.ball_radius(c * math.log(num_points) / num_points)
-
-
-def by_sample(
-    source: Tensor,
-    target: Tensor,
-    source_batch: Tensor | None,
-    target_batch: Tensor | None,
-) -> list[tuple[Tensor, Tensor]]:
-    """Split sources and targets by sample; arguments as for :func:`radius_edges`."""
-    if source_batch is None and target_batch is None:
-        return [(source, target)]
-    counts = []
-    for pos, batch in ((source, source_batch), (target, target_batch)):
-        fits = batch is not None and batch.shape == pos.shape[:1]
-        if batch is None or not fits or not _is_sorted(batch):
-            raise ValueError(
-                f"a batch vector of shape {None if batch is None else [*batch.shape]} "
-                f"for {len(pos)} points: expected the sample of every source and of "
-                "every target, integers from 0, or of none; sort the points by sample"
-            )
-        counts.append(torch.bincount(batch))
-    num = max(1, *map(len, counts))
-    sizes = [pad(count, (0, num - len(count))).tolist() for count in counts]
-    split = source.split(sizes[0]), target.split(sizes[1])
-    return list(zip(*split, strict=True))
-
-
-def edges_by_sample(
-    edge_index: Tensor | None,
-    ends: Sequence[tuple[Tensor, Tensor]],
-    edge_weight: Tensor | None = None,
-) -> list[tuple[Tensor, Tensor | None]]:
-    """Split edges and weights by sample, with points numbered within each sample.
-
-    Args:
-        edge_index: Edges ``[2, E]`` among the sources of all samples; None for none.
-        ends: Sources and targets of each sample, from :func:`by_sample`.
-        edge_weight: Weights ``[E]``, if there are any.
-    """
-    if edge_index is None:
-        return []
-    parts, first = list[tuple[Tensor, Tensor | None]](), 0
-    for place, _ in ends:
-        inside = (edge_index[1] >= first) & (edge_index[1] < first + len(place))
-        weight = None if edge_weight is None else edge_weight[inside]
-        parts.append((edge_index[:, inside] - first, weight))
-        first += len(place)
-    return parts
-
-
-def _is_sorted(batch: Tensor) -> bool:
-    steps = batch.diff(prepend=batch.new_zeros(1))
-    return not batch.is_floating_point() and bool((steps >= 0).all())
 
 
 class Search:
@@ -223,7 +168,7 @@ class Search:
         edges = torch.stack([key & ((1 << bits) - 1), key >> bits])
         return edges if self._clearance is None else edges[:, self._visible(*edges)]
 
-    def nearest(self, num: int) -> Tensor:
+    def nearest(self, num: int, same: float = 1e-9) -> Tensor:
         """Return the nearest sources of each target, nearest first.
 
         Ties are broken by the displacement, so that the order of the points does not
@@ -234,6 +179,8 @@ class Search:
 
         Args:
             num: Neighbours of a target; all sources if there are fewer.
+            same: Fraction of the distance of the last candidate within which distances
+                are equal, above the rounding of coordinates.
 
         Returns:
             Numbers of sources ``[m, num]``, int64, padded with -1.
@@ -254,9 +201,9 @@ class Search:
                     torch.from_numpy, tree.query(target[some].numpy(), ranks)
                 )
                 # Further candidates may be as far as the last neighbour.
-                tied = away[:, -1] * (1 - SAME_DISTANCE) <= away[:, num - 1]
+                tied = away[:, -1] * (1 - same) <= away[:, num - 1]
                 tied &= size < MOST * num
-                near = near.gather(1, self._nearest_first(some, near))
+                near = near.gather(1, self._nearest_first(some, near, same))
                 near = self._seen_first(some, near) if walls else near
                 near = near[:, :num]
                 ends = near.clamp_min(0), some[:, None].expand_as(near)
@@ -365,14 +312,14 @@ class Search:
             )
         return self.device if cuda > 0 else torch.device("cpu")
 
-    def _nearest_first(self, targets: Tensor, sources: Tensor) -> Tensor:
+    def _nearest_first(self, targets: Tensor, sources: Tensor, same: float) -> Tensor:
         """Return the order by distance of the sources ``[m, k]`` of some targets."""
         here = self.target[targets, None].expand(*sources.shape, -1)
         away = self.domain.displacement(here, self.source[sources])
         distance = away.norm(dim=2)
         far = distance[:, -1:].clamp_min(torch.finfo(away.dtype).tiny)
         first = distance.argsort(1)
-        further = distance.gather(1, first).diff(dim=1) > SAME_DISTANCE * far
+        further = distance.gather(1, first).diff(dim=1) > same * far
         rank = torch.zeros_like(first).scatter(1, first[:, 1:], further.cumsum(1))
         place = (away / (SAME_PLACE * far[..., None])).round().permute(2, 0, 1)
         order = np.lexsort([*place.flip(0).numpy(), rank.numpy()], axis=-1)

@@ -16,7 +16,7 @@ from nfsgeo.config.errors import explained
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import outside_inference
-from nfsgeo.geometry.search import by_sample, edges_by_sample
+from nfsgeo.geometry.graphs import by_sample, edges_by_sample
 from nfsgeo.models.settings import ModelSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn.resampling import grid_shape

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import nfsgeo
 from nfsgeo.data.boundary import boundary_kinds, boundary_names, with_boundary
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 BOX = Domain((-2.0, 0.0), (2.0, 4.0), (False, False))
@@ -116,3 +117,15 @@ def test_it_is_made_once_for_each_mesh(around_bodies, monkeypatch):
     # From the inflow at the outer ring to the wall, and nowhere on the wall itself.
     values, kinds = fields.read_static(1), fields.read_static(1)[:, 0]
     assert not values[kinds == 6][:, 4:].any() and (values[kinds != 6][:, 4] > 0).all()
+
+
+@pytest.mark.parametrize("wrong", [0.5, np.nan, np.inf])
+def test_node_types_that_are_no_whole_numbers_are_refused(wrong):
+    """They would be an ordinary input, without boundaries or errors by type."""
+    types = np.tile(np.arange(12.0)[:, None] % 3, (3, 1, 1))
+    types[1, 4] = wrong
+    u, points = np.random.rand(3, 12, 5), np.random.rand(12, 2)
+    with pytest.raises(UserError, match=f"node_type with 1 of .* such as {wrong}"):
+        nfsgeo.from_arrays(
+            u, points, np.arange(5.0), static=types, static_names=["node_type"]
+        )

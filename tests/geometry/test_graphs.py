@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain, Graphs, bipartite_graph
-from nfsgeo.geometry.search import by_sample
+from nfsgeo.geometry.graphs import by_sample
 
 TORUS = Domain.unit(2)
 

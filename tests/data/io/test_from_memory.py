@@ -393,15 +393,3 @@ def test_infinite_values_are_found_at_once(bad, role, tmp_path, one_line):
         assert np.isnan(nfsgeo.from_xarray(hidden).read(1, slice(None))).sum() == num
         graphs = [Data(pos=torch.as_tensor(pos), x=torch.as_tensor(v), t=t) for v in u]
         assert words in one_line(nfsgeo.from_pyg, graphs, name="mine", time_axis=1)
-
-
-@pytest.mark.parametrize("wrong", [0.5, np.nan, np.inf])
-def test_node_types_that_are_no_whole_numbers_are_refused(wrong):
-    """They would be an ordinary input, without boundaries or errors by type."""
-    types = np.tile(np.arange(12.0)[:, None] % 3, (3, 1, 1))
-    types[1, 4] = wrong
-    u, points = np.random.rand(3, 12, 5), np.random.rand(12, 2)
-    with pytest.raises(UserError, match=f"node_type with 1 of .* such as {wrong}"):
-        nfsgeo.from_arrays(
-            u, points, np.arange(5.0), static=types, static_names=["node_type"]
-        )
