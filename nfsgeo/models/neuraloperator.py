@@ -14,7 +14,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs, equispaced_grid
 from nfsgeo.models.base import Model
 from nfsgeo.models.point_mixer import grid_shape_for
-from nfsgeo.models.settings import GraphSettings, SpectralSettings
+from nfsgeo.models.settings import GraphSettings, GridSize, SpectralSettings
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import neighbour_sum
 
@@ -123,7 +123,7 @@ class GINOSettings(SpectralSettings, GraphSettings):
     out_layers: tuple[PositiveInt, ...] = (64,)
     norm: Literal["none", "instance_norm", "group_norm"] = "none"
     mlp_factor: PositiveFloat = 0.5
-    grid: PositiveInt | None = None
+    grid: GridSize | None = None
 
 
 class GINO(LibraryModel):

@@ -20,7 +20,7 @@ from nfsgeo.geometry import (
     nearest_neighbour_graph,
 )
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
-from nfsgeo.models.settings import GraphSettings
+from nfsgeo.models.settings import GraphSettings, GridSize
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     ChannelKernel,
@@ -86,7 +86,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             layers.
     """
 
-    grid: PositiveInt | None = None
+    grid: GridSize | None = None
     radius_factor: PositiveFloat = 2.3
     kernel: KernelName = "channel"
     hidden: PositiveInt = 16

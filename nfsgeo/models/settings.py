@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from nfsgeo.geometry import GraphBuilder, radius_for
 from nfsgeo.models.task import Problem
 
 __all__ = ["ADDED", "PAPER_FOURIER", "RETIRED"]
-__all__ += ["GraphSettings", "ModelSettings", "SpectralSettings"]
+__all__ += ["GraphSettings", "GridSize", "ModelSettings", "SpectralSettings"]
+
+GridSize = Annotated[int, Field(ge=2)]  # nodes along an axis
 
 # Modes in two and more dimensions, as in the paper, and on a line.
 PAPER_MODES, LINE_MODES = 8, 64

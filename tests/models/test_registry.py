@@ -54,7 +54,8 @@ def test_keywords_an_instance_and_a_name_build_the_same(name):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [({"widht": 3}, r"NFS\.widht: expected a known key; the nearest is width$")]
-    + [({"width": -1}, r"NFS\.width=-1: expected greater than 0; change it$")],
+    + [({"width": -1}, r"NFS\.width=-1: expected greater than 0; change it$")]
+    + [({"grid": 1}, r"NFS\.grid=1: expected greater than or equal to 2; change it$")],
 )
 def test_a_wrong_keyword_is_one_line(keywords, message, refuses):
     refuses(f"^{message}", NFS, PROBLEM, **keywords)
