@@ -125,7 +125,7 @@ def model_settings() -> str:
     return "\n\n".join(parts)
 
 
-# What a command may say where files of a format do not tell it.
+# Options by reader, which commands need where files do not tell.
 ANSWERS = {"at": "points", "columns": "...", "time_axis": "1", "times": "0:9:1"}
 
 

@@ -8,7 +8,7 @@ import nfsgeo
 
 @pytest.mark.parametrize("own", [False, True])
 def test_inputs_by_name_and_cells_by_type_are_those_given_otherwise(own, contents):
-    """Of all samples in one array, or in a list with an array for each."""
+    """Static inputs by name are one array of all samples, or a list of arrays."""
     rng, nodes = np.random.default_rng(0), [[[0, 1, 2]], [[1, 2, 3], [0, 1, 3]]]
     sizes = [5, 5 + own]
 
