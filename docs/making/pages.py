@@ -125,27 +125,20 @@ def model_settings() -> str:
     return "\n\n".join(parts)
 
 
-# Options by reader, which commands need where files do not tell.
-ANSWERS = {"at": "points", "columns": "...", "time_axis": "1", "times": "0:9:1"}
+# Options of readers where files do not tell.
+ANSWERS = ("at", "columns", "time_axis", "times")
 
 
 def formats_read() -> str:
-    """One row per format: the content of a file, and the command that reads it."""
+    """One row per format: the content of a file, and the options of its reader."""
     rows = []
     for each in (*FORMATS, ARRAYS):
-        answers = [
-            f" [--{name.replace('_', '-')} {answer}]"
-            for name, answer in ANSWERS.items()
-            if name in each.options
-        ]
-        ending = re.search(r"\.\w+", each.name)
-        command = f"nfsgeo convert FILE{ending[0] if ending else ''} --out NAME.nc"
-        command += "".join(answers)
-        needs = ", ".join(each.needs)
+        options = [n.replace("_", "-") for n in ANSWERS if n in each.options]
         content = _content(each.read).removeprefix("Read ")
         content = content[:1].upper() + content[1:]
-        rows.append([each.name, content, f"`{command}`", needs])
-    return markdown_table(["format", "what is read", "command", "packages"], rows)
+        needs = ", ".join(each.needs)
+        rows.append([each.name, content, _code("--", options), needs])
+    return markdown_table(["format", "what is read", "options", "packages"], rows)
 
 
 def formats_written() -> str:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, radius_for
+from nfsgeo.data.pde import Heat
+from nfsgeo.geometry import (
+    Domain,
+    LatentCoordinates,
+    bipartite_graph,
+    equispaced_grid,
+    radius_for,
+)
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation, SpectralConv
 from nfsgeo.report.style import COLOURS, styled
 
@@ -22,7 +30,7 @@ def draw(folder: Path) -> None:
     """Write every picture into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with styled():
-        for make in (neighbourhood, pipeline):
+        for make in (neighbourhood, latent, pipeline):
             torch.manual_seed(1)
             make().savefig(folder / f"{make.__name__}.png", dpi=160)
 
@@ -49,6 +57,30 @@ def neighbourhood() -> Figure:
     axes.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color=COLOURS["ink"], lw=0.6)
     axes.set(xlim=(-0.2, 1.05), ylim=(-0.2, 1.05), aspect="equal")
     axes.axis("off")
+    return figure
+
+
+def latent() -> Figure:
+    """A mesh of ``heat`` and the lines of a grid, in both coordinates."""
+    mesh = Heat().solution([np.random.default_rng(0)], 80, 1, torch.device("cpu")).pos
+    domain, points = Heat.domain, torch.as_tensor(mesh[0])
+    low, high = domain.lower[0], domain.upper[0]
+    coordinates = LatentCoordinates.of(points, domain)
+    equispaced = torch.linspace(low, high, 33).double()[:, None].expand(-1, 2)
+    figure = Figure(figsize=(7.2, 3.7), layout="constrained")
+    panels = figure.subplots(1, 2)
+    places = {
+        "domain": (points, coordinates.inverse(equispaced)),
+        "latent coordinates": (coordinates(points), equispaced),
+    }
+    for axes, (title, (dots, lines)) in zip(panels, places.items(), strict=True):
+        look = {"color": COLOURS["hairline"], "lw": 0.6, "zorder": 0}
+        for x, y in lines:
+            axes.axvline(x, **look)
+            axes.axhline(y, **look)
+        axes.scatter(*dots.T, s=2, color=COLOURS["model"])
+        axes.set(title=title, aspect="equal", xlim=(low, high), ylim=(low, high))
+        axes.set(xticks=[low, 0, high], yticks=[low, 0, high])
     return figure
 
 
