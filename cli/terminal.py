@@ -29,7 +29,6 @@ GROUPS = {
     "Where runs are carried out": {"jobs", "launcher", "slurm"},
     "General": {"device", "as_json"},
 }
-BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 
 
 class GroupedCommand(click.Command):
@@ -327,9 +326,7 @@ def error_table(summary: Mapping[str, Any]) -> str:
     Each of several components has a table of its own, after that of the pooled errors.
     A sentence below says how many samples and points the errors are over.
     """
-    import pandas as pd
-
-    from nfsgeo.report.tables import error_tables
+    from nfsgeo.report.tables import band_table, error_tables
 
     everything, unit = summary.get("scored", {}).get("part") == "all", ""
     if summary.get("units"):
@@ -342,16 +339,9 @@ def error_table(summary: Mapping[str, Any]) -> str:
     ]
     tables[0] = f"{'errors' if everything else 'test errors'}{unit}", tables[0][1]
     if bands := summary.get("bands"):
-        rows = {summary["model"]: bands, **bands["references"]}
-        scores = pd.DataFrame(rows).T[[*BAND_SCORES]].astype(float)
-        scores = scores.rename(lambda name: name.replace("_", " "))
-        scores = scores.rename({"constant": "constant width", "mean": "training mean"})
-        percent = (100 * scores["coverage"]).map("{:.1f} %".format, na_action="ignore")
-        scores = scores.assign(coverage=percent).rename(columns={"crps": "CRPS"})
-        scores = scores.rename(columns=lambda name: name.replace("_", " "))
         title = f"error bands of level {bands['level']:g}"
         title += ", in standard deviations" if "*" in unit else unit
-        tables.append((title, scores))
+        tables.append((title, band_table(summary)))
     mean = "mean of these samples" if everything else "training mean"
     parts = []
     for title, errors in tables:

@@ -23,7 +23,14 @@ from nfsgeo.report.figures import compared_fields, run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import COLOURS, Picture
-from nfsgeo.report.tables import error_table, error_tables, verdict
+from nfsgeo.report.tables import (
+    band_table,
+    compared_errors,
+    error_table,
+    error_tables,
+    further_tables,
+    verdict,
+)
 from nfsgeo.report.text import (
     bytes_text,
     count_text,
@@ -85,6 +92,8 @@ def _write_report(paths: RunPaths) -> Path:
         facts=_facts(run),
         errors=list(error_tables(summary)),
         pooled=summary.get("pooled"),
+        bands=band_table(summary),
+        level=(summary.get("bands") or {}).get("level"),
         verdict=verdict(summary),
         units=summary.get("units"),
         pictures=pictures,
@@ -126,15 +135,8 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
         for name, s in summaries.items()
     }
     test = {name: s.get("test") or {} for name, s in summaries.items()}
-    errors: dict[str, Any] = {}
-    for name, kind in kinds.items():
-        title = f"In {kind}" if kind else ""
-        title = "All components, pooled" if kind == "pooled" else title
-        errors.setdefault(title, {})[name] = test[name]
-    for name, summary in summaries.items():
-        for component, scores in (summary.get("components") or {}).items():
-            errors.setdefault(component, {})[name] = scores
-    tables = {title: error_table(methods) for title, methods in errors.items()}
+    tables, with_baselines = compared_errors(summaries)
+    tables_of = further_tables if with_baselines else error_tables
     flat = {name: _flat(run.config) | _cost(run.summary) for name, run in runs.items()}
     settings = pd.DataFrame(flat, dtype=object).fillna("–")
     # Runs of earlier versions know the path alone.
@@ -148,8 +150,9 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
         title=" and ".join(dict.fromkeys(map(_data_of, summaries.values()))),
         names=names,
         pooled=next((s["pooled"] for s in summaries.values() if s.get("pooled")), ""),
-        errors={title: table for title, table in tables.items() if table.size},
-        baselines={name: list(error_tables(s)) for name, s in summaries.items()},
+        errors=tables,
+        with_baselines=with_baselines,
+        of_runs={name: list(tables_of(s)) for name, s in summaries.items()},
         fields=compared_fields(runs),
         pictures=list(_charts(runs)),
         settings=settings[settings.nunique(axis=1) > 1],

@@ -10,14 +10,28 @@ import pandas as pd
 from nfsgeo.measures import MEASURES
 from nfsgeo.report.text import count_text, error_text, with_unit
 
-__all__ = ["error_table", "error_tables", "verdict"]
+__all__ = ["band_table", "compared_errors", "error_table", "error_tables"]
+__all__ += ["further_tables", "verdict"]
+
+# Columns of the table of bands, by the names in files.
+BANDS = {
+    "coverage": "coverage",
+    "width": "width",
+    "crps": "CRPS",
+    "interval_score": "interval score",
+}
 
 Errors = Mapping[str, Any]
 
 
 def _methods(summary: Errors, errors: Errors) -> dict[str, Errors]:
     """Errors of the model and, from ``errors``, of every baseline, by names to show."""
-    methods = {str(summary.get("model", "model")): errors}
+    return {str(summary.get("model", "model")): errors, **_baselines(errors)}
+
+
+def _baselines(errors: Errors) -> dict[str, Errors]:
+    """Errors of every baseline, by names to show."""
+    methods = dict[str, Errors]()
     for name, baseline in (errors.get("baselines") or {}).items():
         label = "training mean" if name == "mean" else name.replace("_", " ")
         methods[label.capitalize()] = baseline
@@ -39,22 +53,73 @@ def error_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Titles, remarks and tables: of all components, of each, at unobserved points, and
     at those of each node type.
     """
-    components, away = summary.get("components") or {}, summary.get("unobserved")
+    components = summary.get("components") or {}
     pooled = "All components, pooled" if components else ""
     parts = [(pooled, "", _pooled(summary))]
     for name, errors in components.items():
         remark = f"standard deviation {error_text(errors.get('std'))}"
         parts.append((with_unit(name, errors.get("unit")), remark, errors))
-    if away:
-        num = count_text(away.get("num_points"))
-        title = f"At {num} points where a sample is not observed"
-        parts.append((title + ", pooled" * bool(components), "", away))
     for title, remark, errors in parts:
         if (table := error_table(_methods(summary, errors))).size:
             yield title, remark, table
-    table = error_table(summary.get("by_node_type") or {})
-    if table.size:
-        yield "By node type" + ", pooled" * bool(components), "", table
+    yield from further_tables(summary)
+
+
+def further_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Titles, remarks and tables of errors at some of the points."""
+    pooled, away = ", pooled" * bool(summary.get("components")), "unobserved"
+    if errors := summary.get(away):
+        num = count_text(errors.get("num_points"))
+        title = f"At {num} points where a sample is not observed{pooled}"
+        if (table := error_table(_methods(summary, errors))).size:
+            yield title, "", table
+    if (table := error_table(summary.get("by_node_type") or {})).size:
+        yield f"By node type{pooled}", "", table
+
+
+def compared_errors(
+    summaries: Mapping[str, Errors],
+) -> tuple[dict[str, pd.DataFrame], bool]:
+    """Tables of errors by title, with a row for each of several runs.
+
+    Rows of baselines come after those of runs if all runs have the same ones.
+
+    Args:
+        summaries: Summaries of runs, by the names to show.
+
+    Returns:
+        The tables, and whether they have the baselines.
+    """
+    methods = dict[str, dict[str, Errors]]()
+    for name, summary in summaries.items():
+        unit = summary.get("units")
+        title = f"In {unit}" if unit else ""
+        title = "All components, pooled" if summary.get("components") else title
+        methods.setdefault(title, {})[name] = _pooled(summary)
+        for component, errors in (summary.get("components") or {}).items():
+            methods.setdefault(component, {})[name] = errors
+    baselines = [
+        [_baselines(errors) for errors in runs.values()] for runs in methods.values()
+    ]
+    same = all(first == each for first, *others in baselines for each in others)
+    tables = {
+        title: error_table(runs | first if same else runs)
+        for (title, runs), (first, *_) in zip(methods.items(), baselines, strict=True)
+    }
+    return {title: table for title, table in tables.items() if table.size}, same
+
+
+def band_table(summary: Errors) -> pd.DataFrame:
+    """Scores of a run's error bands and of reference bands; empty without bands."""
+    bands = summary.get("bands")
+    if not bands:
+        return pd.DataFrame()
+    rows = {str(summary.get("model", "model")): bands, **bands["references"]}
+    scores = pd.DataFrame(rows).T[[*BANDS]].astype(float).rename(columns=BANDS)
+    scores = scores.rename({"constant": "constant width", "mean": "training mean"})
+    scores = scores.rename(lambda name: name.replace("_", " "))
+    percent = (100 * scores["coverage"]).map("{:.1f} %".format, na_action="ignore")
+    return scores.assign(coverage=percent)
 
 
 def verdict(summary: Errors) -> str | None:

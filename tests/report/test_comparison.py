@@ -117,3 +117,17 @@ def test_errors_of_unlike_units_are_in_tables_of_their_own(make_run):
     assert "Pooled errors are means." in text
     shown = CliRunner().invoke(main, ["compare", *map(str, folders), "--out", "b.html"])
     assert "Pooled errors are means over the components" in shown.output
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_baselines_are_shown_once_if_runs_have_the_same(make_run, alike):
+    first = make_run(drawn=False)
+    shutil.copytree(first, second := first.with_name("other"))
+    if not alike:
+        summary = json.loads((second / "summary.json").read_text())
+        summary["baselines"]["persistence"]["mae"] = 0.0777
+        (second / "summary.json").write_text(json.dumps(summary))
+    write_comparison([first, second], page := first / "a.html")
+    text = page.read_text()
+    assert text.count(">Persistence<") == (1 if alike else 2)
+    assert ("0.0777" in text) != alike

@@ -64,6 +64,17 @@ def test_a_baseline_that_wins_is_the_bold_one(make_run):
     assert "2 times that of the best baseline" in page
 
 
+def test_scores_of_error_bands_are_in_a_table(make_run):
+    run = make_run(drawn=False)
+    score = {"coverage": 0.913, "width": 0.25, "crps": 0.031, "interval_score": 0.41}
+    bands = {"level": 0.9, "references": {"constant_width": score | {"width": 0.29}}}
+    bands |= {"reliability": {"levels": [0.9], "coverage": [0.913]}}
+    change_summary(run, bands=bands | {"by_time_step": [0.9, 0.92]} | score)
+    page = write_report(run).read_text()
+    assert "Error bands of level 0.9" in page and "91.3 %" in page
+    assert ">constant width<" in page and "0.290" in page
+
+
 def test_tables_of_many_components_are_folded(make_run):
     run = make_run(drawn=False)
     change_summary(run, components={f"u_{k}": {"mae": 1.0 + k} for k in range(20)})
