@@ -243,7 +243,7 @@ class Sphere(Domain):
 
     def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return the unit vectors ``[..., 3]`` of points ``[..., 2]``."""
-        pos = torch.where(self._in_box(pos)[..., None], pos, self.wrap_near(pos))
+        pos = self.wrap_near(pos)
         self.check_inside(pos)
         return unit_vectors(pos).to(dtype)
 

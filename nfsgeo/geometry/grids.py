@@ -91,7 +91,8 @@ def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
     else:
         low, lengths = torch.tensor([domain.lower, domain.lengths], dtype=torch.float64)
         nodes = low + lengths * SobolEngine(domain.dim).draw(num, dtype=torch.float64)
-    nearest = Search(pos, nodes, domain).nearest(1)[:, 0]
-    nearest = nearest[nearest >= 0]
-    counts = torch.bincount(nearest, minlength=len(pos)).clamp(min=1).double()
+    nearest = Search(pos, nodes, domain).nearest(1, whole_places=True)
+    exists = nearest >= 0
+    parts = (1 / exists.sum(1, keepdim=True).double()).expand_as(nearest)
+    counts = torch.bincount(nearest[exists], parts[exists], len(pos)).clamp(min=1)
     return counts / counts.sum()

@@ -114,9 +114,11 @@ def nearest_neighbour_graph(
 ) -> BipartiteGraph:
     """Join each target to the ``num`` nearest sources of its sample.
 
-    A source at a target is one of them. The base interpolation is the mean. If
-    positions require gradients and gradients are recorded, displacements have
-    derivatives, for fixed neighbours. Walls separate neighbours.
+    A source at a target is one of them. All sources at the place of the last one are
+    neighbours, too, so that the order of the points does not matter. The base
+    interpolation is the mean. If positions require gradients and gradients are
+    recorded, displacements have derivatives, for fixed neighbours. Walls separate
+    neighbours.
 
     Args:
         source: Source points ``[n, d]``.
@@ -153,7 +155,8 @@ def _nearest_graph(
 ) -> BipartiteGraph:
     """Make the graph of :func:`nearest_neighbour_graph` for one sample."""
     # Rounding to float32 must not choose among sources as far.
-    near = Search(source, target, domain).nearest(num, same=1e-5).to(source.device)
+    search = Search(source, target, domain)
+    near = search.nearest(num, same=1e-5, whole_places=True).to(source.device)
     exists = near >= 0
     edges = torch.stack([near[exists], exists.nonzero()[:, 0]])
     ends = source, target
@@ -201,7 +204,7 @@ class GraphBuilder:
 
     def points_to_points(self, pos: Tensor) -> BipartiteGraph:
         """Return the graph among points ``[n, d]``, with self-loops."""
-        # The spline at a point is the value there.
+        # The spline at a point is the value there, or the mean of all values there.
         return self._graph(pos, pos, ball=True, nearest=1)
 
     def _graph(
@@ -232,7 +235,8 @@ def _sample_graph(
     if radius is not None:
         edges = search.within(radius, backend)
     if interpolation == "spline":
-        near = search.nearest(nearest or spline_neighbours(domain))
+        num = nearest or spline_neighbours(domain)
+        near = search.nearest(num, whole_places=True)
         edges, weight = _with_splines(edges, near, source, target, domain)
     else:
         edges = widened(edges, search)
@@ -271,8 +275,10 @@ def widened(edges: Tensor, search: Search) -> Tensor:
     # A target behind a corner takes the source of another target.
     asking = empty if search.domain.walls is None else torch.ones_like(empty)
     empty_search = search.among(search.source, search.target[asking])
-    nearest, targets = empty_search.nearest(1)[:, 0], asking.nonzero().squeeze(1)
-    added = torch.stack([nearest, targets])[:, empty[asking] & (nearest >= 0)]
+    nearest = empty_search.nearest(1, whole_places=True)
+    targets = asking.nonzero().expand_as(nearest)
+    exists = empty[asking][:, None] & (nearest >= 0)
+    added = torch.stack([nearest[exists], targets[exists]])
     edges = torch.cat([edges, added], dim=1)
     return edges[:, edges[1].argsort(stable=True)]
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
+from torch.nn.functional import pad
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry.domain import Domain, Sphere
@@ -168,7 +169,9 @@ class Search:
         edges = torch.stack([key & ((1 << bits) - 1), key >> bits])
         return edges if self._clearance is None else edges[:, self._visible(*edges)]
 
-    def nearest(self, num: int, same: float = 1e-9) -> Tensor:
+    def nearest(
+        self, num: int, same: float = 1e-9, *, whole_places: bool = False
+    ) -> Tensor:
         """Return the nearest sources of each target, nearest first.
 
         Ties are broken by the displacement, so that the order of the points does not
@@ -181,9 +184,12 @@ class Search:
             num: Neighbours of a target; all sources if there are fewer.
             same: Fraction of the distance of the last candidate within which distances
                 are equal, above the rounding of coordinates.
+            whole_places: Whether further sources at the place of the last neighbour
+                are neighbours, too, so that none is chosen by the order of the points.
 
         Returns:
-            Numbers of sources ``[m, num]``, int64, padded with -1.
+            Numbers of sources ``[m, num]``, int64, padded with -1; more columns if
+            places are whole and have several sources.
         """
         total = len(self.source)
         num = min(num, total)
@@ -191,7 +197,8 @@ class Search:
         walls = self.domain.walls is not None
         pos = self.domain.wrap(self.target)
         inside = self.domain.contains(pos) if walls else None
-        tree, target = self._tree(self._local(self.source)), self._local(self.target)
+        source, target = self._local(self.source), self._local(self.target)
+        tree = self._tree(source)
         for some in torch.arange(len(target)).split(TARGETS):
             some = some if inside is None else some[inside[some]]
             size = num + TIES
@@ -205,12 +212,20 @@ class Search:
                 tied &= size < MOST * num
                 near = near.gather(1, self._nearest_first(some, near, same))
                 near = self._seen_first(some, near) if walls else near
-                near = near[:, :num]
+                near, rest = near[:, :num], near[:, num:]
+                if whole_places:
+                    near = _with_places(near, rest, source)
                 ends = near.clamp_min(0), some[:, None].expand_as(near)
                 away = self.distance(*ends).masked_fill(near < 0, torch.inf)
-                result[some] = near.gather(1, away.argsort(dim=1, stable=True))
+                near = near.gather(1, away.argsort(dim=1, stable=True))
+                width = max(near.size(1), result.size(1))
+                near, result = (
+                    pad(columns, (0, width - columns.size(1)), value=-1)
+                    for columns in (near, result)
+                )
+                result[some] = near
                 # After a while a few neighbours suffice, but not none.
-                least = -1 if size < MOST * num else 0
+                least = num - 1 if size < MOST * num else 0
                 some = some[((result[some, least] < 0) | tied) & (size < total)]
                 size *= 4
         return result if inside is None else self._around_corners(result, inside)
@@ -341,6 +356,18 @@ class Search:
         guide = between.nearest(1)[:, 0]
         sources = near[served][guide, 0].masked_fill(guide < 0, -1)
         return near.index_put((hidden.nonzero().squeeze(1), torch.tensor(0)), sources)
+
+
+def _with_places(near: Tensor, rest: Tensor, source: Tensor) -> Tensor:
+    """Return neighbours ``[m, k]`` and those of the ``rest`` where the last one is.
+
+    Missing ones are -1. The coordinates of the ``source [n, d]`` are wrapped.
+    """
+    last = near[:, -1:]
+    there = (source[rest] == source[last]).all(2) & (rest >= 0) & (last >= 0)
+    most = int(there.sum(1).max()) if there.any() else 0
+    others = rest.masked_fill(~there, -1).sort(dim=1, descending=True).values
+    return torch.cat([near, others[:, :most]], dim=1)
 
 
 def cuda_version() -> int | None:

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from scipy.spatial import ConvexHull, Delaunay
 from torch import Tensor
 
@@ -24,8 +25,8 @@ def triangulation(pos: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
     """Return the Delaunay triangulation of points of a normalised domain.
 
     It continues across periodic boundaries. Its simplices are intervals on a line, and
-    faces of the convex hull on the unit sphere. It does not depend on the order of the
-    points.
+    faces of the convex hull on the unit sphere. Points at one place have the same
+    neighbours, and each other. It does not depend on the order of the points.
 
     Args:
         pos: Points ``[n, d]``.
@@ -36,25 +37,28 @@ def triangulation(pos: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
         largest distance of each point from the centre of an adjacent simplex ``[n]``,
         float64: balls of these radii cover the triangulation. Both are on the CPU.
     """
-    place, order = _in_order(pos)
+    ordered, order = _in_order(pos)
+    first = torch.cat([ordered.new_ones(1), ordered.diff(dim=0).abs().sum(1)]) > 0
+    place = ordered[first]
     # The radius of a ball that holds about log n random points.
-    hole = radius_for(max(2, len(pos)), domain, 1.0)
+    hole = radius_for(max(2, len(place)), domain, 1.0)
     reach = min(8 * hole, max(domain.lengths))
     images, index = Search(place, place, domain).images(reach)
-    points, number = images.numpy().round(DIGITS), order[index].numpy()
+    points, number = images.numpy().round(DIGITS), index.numpy()
     corners = _simplices(points, domain.curved)
-    # The first images are the points themselves.
-    corners = corners[(corners < len(pos)).any(1)]
+    # The first images are the places themselves.
+    corners = corners[(corners < len(place)).any(1)]
     away = points[corners] - points[corners].mean(1, keepdims=True)
-    original, radii = corners < len(pos), np.zeros(len(pos))
+    original, radii = corners < len(place), np.zeros(len(place))
     np.maximum.at(
         radii, number[corners[original]], np.linalg.norm(away, axis=2)[original]
     )
     both = number[corners][:, list(permutations(range(corners.shape[1]), 2))]
-    edges = torch.from_numpy(both.reshape(-1, 2)).unique(dim=0).t()
-    edges, pos = edges[:, edges[0] != edges[1]], pos.detach().cpu()
+    # The place of each point.
+    place_of = torch.empty_like(order).index_put((order,), first.cumsum(0) - 1).numpy()
+    edges, pos = _among_points(both.reshape(-1, 2), place_of), pos.detach().cpu()
     seen = domain.visible(pos[edges[0]], pos[edges[1]])
-    return edges[:, seen], torch.from_numpy(radii)
+    return edges[:, seen], torch.from_numpy(radii[place_of])
 
 
 def farthest_points(pos: Tensor, domain: Domain, num: int) -> Tensor:
@@ -80,6 +84,23 @@ def farthest_points(pos: Tensor, domain: Domain, num: int) -> Tensor:
         away = domain.distance(place, place[chosen[-1]].expand_as(place))
         score = distance = torch.minimum(distance, away)
     return order[chosen]
+
+
+def _among_points(edges: np.ndarray, place: np.ndarray) -> Tensor:
+    """Return the edges ``[2, E]`` between all points of two places that are joined.
+
+    Points of one place are joined, too.
+
+    Args:
+        edges: Numbers of places ``[e, 2]``.
+        place: Place of each point ``[n]``.
+    """
+    num = len(place)
+    at = csr_matrix((np.ones(num), (np.arange(num), place)))
+    joined = csr_matrix((np.ones(len(edges)), edges.T), (at.shape[1], at.shape[1]))
+    between = (at @ joined @ at.T + at @ at.T).tocoo()
+    pairs = torch.from_numpy(np.stack([between.row, between.col]).astype(np.int64))
+    return pairs[:, pairs[0] != pairs[1]].unique(dim=1)
 
 
 def _in_order(pos: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from nfsgeo.geometry import (
     batch_graphs,
     bipartite_graph,
     nearest_neighbour_graph,
+    quadrature_weights,
 )
 
 MIXED = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
@@ -165,3 +167,33 @@ def test_rounding_and_order_do_not_choose_among_neighbours_as_far(pos, num):
     assert torch.equal(chosen(pos.float(), same), expected)
     assert torch.equal(chosen((pos + 1e-9 * noise).clamp(0, 1), same), expected)
     assert torch.equal(chosen(pos[order], order), expected)
+
+
+@pytest.mark.parametrize("domain", [MIXED, Domain.sphere()], ids=["box", "sphere"])
+def test_order_does_not_choose_among_points_at_one_place(domain):
+    unit = torch.rand(120, 2, generator=torch.Generator().manual_seed(0))
+    pos = torch.tensor(domain.lower) + torch.tensor(domain.lengths) * unit
+    pos[:20, 0] = domain.lower[0]
+    pos[20:60] = pos[:20].repeat(2, 1)
+    pos[20:40, 0] = domain.upper[0]  # the same place on a periodic axis
+    order = torch.randperm(120)
+    space = domain.normalised
+    place = domain.normalise(pos)
+    for make in (
+        partial(nearest_neighbour_graph, num=8),
+        partial(bipartite_graph, radius=None, interpolation="spline"),
+        partial(bipartite_graph, radius=0.1, interpolation="spline", nearest=1),
+        partial(bipartite_graph, radius=1e-6),
+    ):
+        target = torch.cat(
+            [place[::3], domain.normalise(pos.roll(1, 0).lerp(pos, 0.5))]
+        )
+        weights = []
+        for numbers in (torch.arange(120), order):
+            graph = make(place[numbers], target, domain=space)
+            dense = graph.base_weight.new_zeros(len(target), 120)
+            source, ends = numbers[graph.edge_index[0]], graph.edge_index[1]
+            weights.append(dense.index_put((ends, source), graph.base_weight + 1))
+        torch.testing.assert_close(*weights)
+    weight = quadrature_weights(pos, domain)
+    torch.testing.assert_close(quadrature_weights(pos[order], domain), weight[order])

@@ -1,5 +1,7 @@
 """Triangulations, and points far from each other, in every order and place."""
 
+from itertools import product
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -91,6 +93,19 @@ def test_edges_on_a_sphere_and_between_walls():
     edges, _ = triangulation(pos, domain)
     assert bool(domain.visible(pos[edges[0]], pos[edges[1]]).all())
     assert edges.size(1) < triangulation(pos, domain.box)[0].size(1)
+
+
+def test_points_at_one_place_have_the_same_neighbours():
+    domain, pos = Domain.unit(2), torch.rand(30, 2)
+    joined = pairs(triangulation(torch.cat([pos, pos[:5]]), domain)[0])
+    alone = pairs(triangulation(pos, domain)[0])
+    place = [*range(30), *range(5)]
+    expected = {
+        (a, b)
+        for a, b in product(range(35), repeat=2)
+        if a != b and (place[a] == place[b] or (place[a], place[b]) in alone)
+    }
+    assert joined == expected
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e-6])
