@@ -1,4 +1,4 @@
-"""Samples of one part of the data that are in another one as well."""
+"""Samples that are in two parts of the data, and points that share their place."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import logging
 from collections.abc import Mapping
 from itertools import combinations
 
+import numpy as np
+import pandas
+
 from nfsgeo.data.conventions import Indices
+from nfsgeo.data.domains import ROUNDING
 from nfsgeo.data.fields import Fields
 
-__all__ = ["warn_of_copies"]
+__all__ = ["warn_of_copies", "warn_of_shared_places"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +56,41 @@ def warn_of_copies(fields: Fields, parts: Mapping[str, Indices]) -> None:
                 other,
                 one,
             )
+
+
+def warn_of_shared_places(fields: Fields, sample: int) -> None:
+    """Warn of points at one place whose values differ.
+
+    Both ends of a periodic axis are one place.
+
+    Args:
+        fields: The fields.
+        sample: Number of the sample whose points and values are compared.
+    """
+    if fields.axes is not None:  # whose coordinates increase along each axis
+        return
+    points, domain = fields.coordinates(sample), fields.domain
+    places, lower, lengths = points.copy(), domain.lower, np.array(domain.lengths)
+    from_end = (points - lower + lengths / 2) % lengths - lengths / 2
+    at_end = np.array(domain.periodic) & (np.abs(from_end) <= ROUNDING * lengths)
+    places[at_end] = np.broadcast_to(lower, places.shape)[at_end]
+    shared = np.flatnonzero(pandas.DataFrame(places).duplicated(keep=False))
+    if not len(shared):
+        return
+    values = fields.read(sample, slice(None), shared).reshape(len(shared), -1)
+    by_place = pandas.DataFrame(values).groupby([*places[shared].T])
+    differ = ((by_place.max() - by_place.min()) > 0).any(axis=1)
+    odd = [*differ.index[differ]]
+    if odd:
+        logger.warning(
+            "%s: %d places have several points with different values%s, such as %s; "
+            "models interpolate their mean there; where they should be one point, "
+            "leave the others out",
+            fields.path,
+            len(odd),
+            ", with both ends of a periodic axis as one place" * bool(at_end.any()),
+            [float(x) for x in np.atleast_1d(odd[0])],
+        )
 
 
 def _digest(fields: Fields, sample: int, steps: slice) -> bytes:

@@ -11,7 +11,7 @@ import torch
 from nfsgeo.config import RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_kinds, with_boundary
-from nfsgeo.data.copies import warn_of_copies
+from nfsgeo.data.copies import warn_of_copies, warn_of_shared_places
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.extensions import load_extensions
@@ -113,6 +113,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     used, boundary = _with_boundary(RunData(config, file))
     if config.data.split_by != "time":
         warn_of_copies(used.file, {part: used.samples(part) for part in SPLITS})
+    warn_of_shared_places(used.file, int(used.samples("train")[0]))
     train, valid = used.training_windows(), used.windows("valid")
     statistics, gaps = read_windows(used, train, valid, progress)
     bases = (fit(used) for fit in BASE_FORECASTS)

@@ -1,4 +1,4 @@
-"""Samples that are in training and in testing are told of."""
+"""Samples in training and testing, and points at one place, are told of."""
 
 import shutil
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import nfsgeo
-from nfsgeo.data.copies import warn_of_copies
+from nfsgeo.data.copies import warn_of_copies, warn_of_shared_places
+from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
 U = RNG.normal(size=(10, 30, 6, 1))
@@ -47,6 +48,27 @@ def test_inputs_tell_samples_apart(caplog):
     u = np.repeat(U[:1, :, :1], 10, axis=0)
     assert warned(caplog, u)
     assert not warned(caplog, u, static=RNG.normal(size=(10, 30, 1)))
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["duplicates", "both ends"])
+def test_points_at_one_place_with_other_values_are_told_of(ends, caplog):
+    points, domain = POINTS.copy(), Domain.unit(2)
+    points[:8] = points[10:18]
+    if ends:
+        points[10:18, 0], points[:8, 0] = 0, 1
+    u = U.copy()
+    u[:, :8] = u[:, 10:18]
+    times = np.arange(6.0)
+    warn_of_shared_places(nfsgeo.from_arrays(u, points, times, domain=domain), 0)
+    assert not caplog.records
+    u[0, :3, -1] += 1
+    warn_of_shared_places(nfsgeo.from_arrays(u, points, times, domain=domain), 0)
+    (record,) = caplog.records
+    text = record.getMessage()
+    assert "3 places" in text and ("both ends" in text) == ends
+    caplog.clear()
+    warn_of_shared_places(nfsgeo.from_arrays(u, POINTS, times), 0)
+    assert not caplog.records
 
 
 def test_a_copy_in_a_folder_is_told_of_before_training(tmp_path, caplog):
