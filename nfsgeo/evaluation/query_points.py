@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 import nfsgeo.data
-from nfsgeo.data.checks import as_real, reading
+from nfsgeo.data.checks import as_real, not_infinite, reading
 from nfsgeo.data.conventions import (
     SPACE,
     STATIONS,
@@ -62,12 +63,14 @@ class QueryPoints(NamedTuple):
         names: Their names, none where a file has none.
         static: Static inputs at the points by name, each ``[M]``, NaN where unknown.
         units: Units of the axes by name, as far as a file tells them.
+        array: Name of the array of the coordinates in an archive.
     """
 
     pos: Any
     names: list[str]
     static: Mapping[str, Any]
     units: Mapping[str, str] = MappingProxyType({})
+    array: str = ""
 
 
 def query_points_of(
@@ -91,13 +94,12 @@ def query_points_of(
     table = partial(_table, dim=domain.dim)
     readers: dict[str, Callable[[Path, Sequence[str]], QueryPoints]]
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": table, ".tsv": table}
-    if isinstance(source, Tensor):
-        source = source.detach().cpu().numpy()
-    memory = isinstance(source, np.ndarray)
+    memory = not isinstance(source, str | PathLike)
     what = "query_pos" if memory else f"{source}"
     rows = f"an array of points, one row of {domain.dim} coordinates for each"
-    with reading(what, rows, "correct it" if memory else "correct the file"):
-        if isinstance(source, np.ndarray):
+    todo = "correct it" if memory else "correct the file"
+    with reading(what, rows, todo):
+        if not isinstance(source, str | PathLike):
             content = QueryPoints(source, [], {})
         elif (path := Path(source)).suffix in readers and path.is_file():
             content = readers[path.suffix](path, static)
@@ -106,24 +108,34 @@ def query_points_of(
         else:
             expected = "an existing file: .npy, .npz, .csv, or of a format of data"
             raise UserError(what, expected, "check the name")
-        points = as_real(content.pos, what).astype(np.float64)
+        given = f"array {content.array} of {what}" if content.array else what
+        points = as_real(content.pos, given).astype(np.float64)
         if points.ndim == 2 and len(points) and points.shape[1] > domain.dim:
             points = points[:, has_extent(points)]  # of a plane mesh in space
         if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
-            raise ValueError(f"an array of shape {points.shape}")
-        values = {k: as_real(v, k, gaps=True) for k, v in content.static.items()}
-        for name, column in values.items():
-            if (np.abs(column) > np.finfo(np.float32).max).any():
-                raise ValueError(f"{name} with a value that float32 cannot hold")
-            if (shape := column.shape) != (len(points),):
-                raise ValueError(f"{name} of shape {shape}, of {len(points)} points")
+            raise UserError(f"{given} of shape {(*np.shape(content.pos),)}", rows, todo)
+        values = {}
+        for name, column in content.static.items():
+            called = f"static input {name} of {what}"
+            values[name] = not_infinite(as_real(column, called, gaps=True), called)
+            if (shape := values[name].shape) != (len(points),):
+                expected = f"{(len(points),)}, one value for each point"
+                raise UserError(f"{called} of shape {shape}", expected, todo)
     _check_units(what, content.units, units or {})
+    wrong = np.flatnonzero(~np.isfinite(points).all(axis=1))
+    if len(wrong):
+        raise UserError(
+            f"{given} with {len(wrong)} of {len(points)} points not finite, the first "
+            f"is number {wrong[0]} at {points[wrong[0]].tolist()}",
+            "finite coordinates",
+            "correct them, or leave these points out",
+        )
     points = domain.wrap_near(torch.from_numpy(points)).numpy()
     inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
     if not inside.all():
         first = int(np.argmin(inside))
         raise UserError(
-            f"{what} with point {first} at {points[first].tolist()}",
+            f"{given} with point {first} at {points[first].tolist()}",
             f"points in the domain, {domain.lower} to {domain.upper}",
             "move or leave out the points outside",
         )
@@ -147,14 +159,26 @@ def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
     if isinstance(arrays, np.ndarray):
         return QueryPoints(arrays, [], {})
     with arrays:
-        name = "pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]
-        values = {key: arrays[key] for key in arrays.files if key in static}
-        pos = arrays[name]
-        for odd in sorted({*arrays.files} - {name, *values}):
+        names = arrays.files
+        name = names[0] if len(names) == 1 else "pos"
+        values = {key: _array(arrays, key, path) for key in names if key in static}
+        expected = f"pos and perhaps {', '.join(static)}" if static else "pos"
+        if name not in names:
+            given = f"{path} with {'arrays ' * bool(names)}{', '.join(names) or 'none'}"
+            todo = "call the array of points pos"
+            raise UserError(given, f"the array {expected}", todo)
+        pos = _array(arrays, name, path)
+        for odd in sorted({*names} - {name, *values}):
             if arrays[odd].shape == pos.shape[:1]:  # a value for each point
-                expected = f"pos and {', '.join(static)}" if static else "pos"
-                raise ValueError(f"array {odd}, which is none of {expected}")
-        return QueryPoints(pos, [], values)
+                given = f"{path} with the array {odd}, a value for each point"
+                raise UserError(given, f"the array {expected}", "rename or remove it")
+        return QueryPoints(pos, [], values, array=name)
+
+
+def _array(arrays: Mapping[str, Any], name: str, path: Path) -> Any:
+    """Return an array of an archive, which has to be one of numbers."""
+    with reading(f"array {name} of {path}", "an array of numbers", "write it again"):
+        return arrays[name]
 
 
 def _other(path: Path, domain: Domain, static: Sequence[str]) -> QueryPoints:

@@ -117,7 +117,7 @@ def test_names_of_query_points_are_kept(run, waves):
     ("points", "complaint"),
     [
         ([[0.5, 0.5], [2.5, 0.5]], "point 1 at"),
-        ([[0.5, float("nan")]], "point 0 at"),
+        ([[0.5, 0.5], [0.5, float("nan")]], "1 of 2 points .* number 1"),
         ([[0.5, 0.5, 0.5]], "one row of 2 coordinates"),
         ([0.5, 0.5], "one row of 2 coordinates"),
         (np.empty((0, 2)), "one row of 2 coordinates"),
@@ -128,6 +128,31 @@ def test_names_of_query_points_are_kept(run, waves):
 def test_points_that_cannot_be_used(points, complaint, refuses):
     np.save(Path("q.npy"), np.array(points))
     refuses(complaint, read_points, Path("q.npy"), Domain.unit(2))
+
+
+PLACES = np.full((5, 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"points": PLACES, "u": PLACES}, "q.npz with arrays points, u: .* pos and"),
+        ({}, "q.npz with none: .* pos and"),
+        ({"pos": PLACES.T}, r"array pos of q.npz of shape \(2, 5\)"),
+        ({"pos": PLACES.astype(str)}, "array pos of q.npz of type"),
+        ({"pos": PLACES.astype(object)}, "array pos of q.npz"),
+        ({"pos": PLACES * np.nan}, "array pos of q.npz with 5 of 5 points"),
+        ({"pos": PLACES, "k": np.ones(3)}, r"k of q.npz of shape \(3,\): .* \(5,\)"),
+        ({"pos": PLACES, "k": ["a"] * 5}, "k of q.npz of type"),
+        ({"pos": PLACES, "k": np.full(5, np.inf)}, "k of q.npz with 5 of 5"),
+        ({"pos": PLACES, "K": np.ones(5)}, "q.npz with the array K.* pos and .* k"),
+    ],
+)
+def test_arrays_of_query_points_that_cannot_be_used_are_named(
+    arrays, complaint, refuses
+):
+    np.savez("q.npz", **arrays)
+    refuses(complaint, query_points_of, "q.npz", Domain.unit(2), ["k"])
 
 
 def test_points_beside_a_periodic_axis_are_brought_back():
