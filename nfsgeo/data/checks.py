@@ -61,15 +61,31 @@ def on_cpu(values: Any) -> Any:
     return values.float() if values.dtype == torch.bfloat16 else values
 
 
-def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """Return the values; raise a UserError that counts those that are not finite."""
+def finite(values: NDArray[Any], what: str, names: Sequence[str] = ()) -> NDArray[Any]:
+    """Return the values; raise a UserError that counts those that are not finite.
+
+    The ``names`` are those of the columns, if there are any.
+    """
+    if names:
+        for column, name in enumerate(names):
+            finite(values[..., column], f"{name} of {what}")
+        return values
     if bad := int((~np.isfinite(values)).sum()):
         raise missing_values(what, bad, values.size)
     return values
 
 
-def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """Return the values; raise a UserError that counts infinite ones, but not NaN."""
+def not_infinite(
+    values: NDArray[Any], what: str, names: Sequence[str] = ()
+) -> NDArray[Any]:
+    """Return the values; raise a UserError that counts infinite ones, but not NaN.
+
+    The ``names`` are those of the columns, if there are any.
+    """
+    if names:
+        for column, name in enumerate(names):
+            not_infinite(values[..., column], f"{name} of {what}")
+        return values
     with np.errstate(over="ignore"):
         bad = int(np.isinf(values.astype(np.float32, copy=False)).sum())
     if bad:

@@ -253,7 +253,7 @@ class Fields(Layout):
         """
         names = [*self.component_names, *self.forcing_names]
         values = self.read_values(names, sample, steps, points)
-        return not_infinite(values, f"sample {sample} of {self.path}")
+        return not_infinite(values, f"sample {sample} of {self.path}", names)
 
     def read_static(self, sample: int, points: Indices | None = None) -> Floats:
         """Static inputs of a sample, ``[n, C_a]``."""
@@ -265,7 +265,7 @@ class Fields(Layout):
         scalars = [self.parameters[name][sample] for name in self.scalar_names]
         same = np.tile(np.array(scalars, static.dtype), (len(static), 1))
         inputs = np.concatenate([static, same], axis=1)
-        return not_infinite(inputs, f"inputs of sample {sample} of {self.path}")
+        return not_infinite(inputs, f"sample {sample} of {self.path}", self.input_names)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -78,7 +78,7 @@ def read_sample(
         todo = "add it, or make a component of what is not known ahead"
         raise UserError(given, "one at every point and time step of a window", todo)
     not_infinite(u, what)
-    finite(a, f"{', '.join(file.input_names)} of {what}")
+    finite(a, what, [f"input {name}" for name in file.input_names])
     pos = file.domain.wrap(torch.from_numpy(mesh.pos)).numpy()
     volume = np.ones(len(mesh), np.float32)
     if volumes:

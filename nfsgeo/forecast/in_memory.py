@@ -213,9 +213,14 @@ def _tensor(values: Any, what: str, device: torch.device) -> Tensor:
 def _check_values(task: Task, arrays: Mapping[str, Tensor]) -> None:
     """Check values, which waits for the device."""
     static = arrays["x"][..., len(task.components) if task.has_time else 0 :]
-    if not bool(((static == static[:, :1]) & static.isfinite()).all()):
+    good = ((static == static[:, :1]) & static.isfinite()).all(1)
+    if not bool(good.all()):
+        bad = (~good).sum(0).tolist()
+        names = zip([*task.static, *task.scalars], bad, strict=True)
+        name, num = next((name, num) for name, num in names if num)
         raise UserError(
-            "x with a static input that changes in time or is missing",
+            f"x with the static input {name}, which changes in time or is missing at "
+            f"{num} of {len(good)} points",
             "the same finite value at all time steps",
             "repeat the static input, whose components follow those of the field",
         )
