@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
 
-__all__ = ["COMMAND", "READING", "TooLarge", "UserError", "check_shape", "option"]
-__all__ += ["require", "said"]
+__all__ = ["COMMAND", "READING", "TooLarge", "UserError", "check_shape", "check_sizes"]
+__all__ += ["option", "require", "said"]
 
 # Options of the command that runs, by argument or setting; None in Python.
 COMMAND = ContextVar[Mapping[str, str] | None]("COMMAND", default=None)
@@ -205,6 +205,17 @@ def check_shape(name: str, tensor: Any, *sizes: int | str) -> Any:
     if not (fits and all(isinstance(a, str) or a == b for a, b in pairs)):
         raise ValueError(f"{name} {given}; expected [{', '.join(map(str, sizes))}]")
     return tensor
+
+
+def check_sizes(**sizes: int) -> None:
+    """Make sure that the sizes of a layer, by argument, are 1 or more.
+
+    Raises:
+        ValueError: One is not.
+    """
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}={size}; expected 1 or more")
 
 
 def require(package: str, what: str, extra: str = "formats") -> None:

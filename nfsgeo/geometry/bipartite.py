@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import is_sparse, to_edge_index
 
+from nfsgeo.errors import check_shape
 from nfsgeo.geometry.box import length
 from nfsgeo.geometry.domain import Domain
 
@@ -19,6 +20,7 @@ __all__ = [
     "GraphTensors",
     "SparseRows",
     "batch_graphs",
+    "check_edges",
     "edges_of",
     "outside_inference",
     "pointers",
@@ -81,6 +83,31 @@ class SparseRows(NamedTuple):
 
     ptr: Tensor
     column: Tensor
+
+
+def check_edges(edge_index: Tensor, num_source: int, num_target: int) -> None:
+    """Check the shape and type of edges ``[2, E]`` and the numbers of their ends.
+
+    The numbers are checked where that costs little: on the CPU, outside of compiled
+    programs.
+
+    Raises:
+        ValueError: If they do not fit.
+    """
+    check_shape("edge_index", edge_index, 2, "E")
+    if edge_index.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"edge_index of type {edge_index.dtype}; expected int64")
+    compiling = torch.compiler.is_compiling() or torch.compiler.is_exporting()
+    if compiling or edge_index.device.type != "cpu" or not edge_index.numel():
+        return
+    sizes = {"sources": num_source, "targets": num_target}
+    for row, (name, size) in zip(edge_index, sizes.items(), strict=True):
+        low, high = int(row.min()), int(row.max())
+        if low < 0 or high >= size:
+            raise ValueError(
+                f"edge_index with {name} from {low} to {high}; expected numbers of the "
+                f"{size} {name}, from 0 to {size - 1}"
+            )
 
 
 def pointers(sorted_index: Tensor, size: int) -> Tensor:
@@ -150,11 +177,17 @@ class BipartiteGraph:
                 space.
             edge_weight: The ``base_weight`` of the edges ``[E]``; None for that of the
                 mean.
+
+        Raises:
+            ValueError: If shapes or the type of ``edge_index`` are wrong or, on the CPU
+                and outside of compiled programs, it has numbers of no point.
         """
-        pos_source, pos_target = pos
+        pos_source = check_shape("pos of the sources", pos[0], "n", "d")
+        pos_target = check_shape("pos of the targets", pos[1], "m", pos_source.size(1))
         num_source, num_target = pos_source.size(0), pos_target.size(0)
         if is_sparse(edge_index):
             edge_index = edges_of(edge_index)[0]
+        check_edges(edge_index, num_source, num_target)
         order = (edge_index[1] * num_source + edge_index[0]).argsort(stable=True)
         source, target = edge_index = edge_index.index_select(1, order)
         ends = pos_source.index_select(0, source), pos_target.index_select(0, target)

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 from torch_geometric.nn import MessagePassing
 
-from nfsgeo.errors import check_shape
-from nfsgeo.geometry import BipartiteGraph, Domain, SparseRows
+from nfsgeo.errors import check_shape, check_sizes
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphTensors, SparseRows
 from nfsgeo.geometry.bipartite import sparse_rows
 from nfsgeo.nn.neighbour_sums import sparse_matrix, twice_differentiable
 
-__all__ = ["BipartiteMessages", "edge_sum", "edge_sum_reference"]
+__all__ = ["BipartiteMessages", "edge_sum", "edge_sum_reference", "graph_along"]
 
 # Numbers in a block of messages: few enough for the cache of a core, and on a GPU
 # enough to keep it busy.
@@ -64,7 +64,9 @@ class BipartiteMessages(MessagePassing):
         ``[2, E]``; result ``[m, out_channels]``.
 
     Raises:
-        ValueError: for ``x`` of other shapes.
+        TypeError: for another kind of graph.
+        ValueError: for sizes below 1, for ``x``, ``pos`` or ``edge_index`` of other
+            shapes, and for edges of no points.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class BipartiteMessages(MessagePassing):
         domain: Domain | None = None,
     ) -> None:
         super().__init__(aggr="sum", flow="source_to_target", node_dim=0)
+        check_sizes(out_channels=out_channels, dim=dim, hidden=hidden)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.source = nn.Linear(in_channels[0], hidden)
         self.target = nn.Linear(in_channels[1], hidden, bias=False)
@@ -98,7 +101,7 @@ class BipartiteMessages(MessagePassing):
         self,
         x: Tensor | tuple[Tensor, Tensor],
         pos: Tensor | tuple[Tensor, Tensor],
-        edge_index: Tensor | BipartiteGraph,
+        edge_index: Tensor | BipartiteGraph | GraphTensors,
     ) -> Tensor:
         """Return the result at every target.
 
@@ -109,11 +112,9 @@ class BipartiteMessages(MessagePassing):
             edge_index: edges ``[2, E]`` in any order, or a prepared graph.
         """
         x = (x, x) if isinstance(x, Tensor) else x
-        if isinstance(edge_index, BipartiteGraph):
-            graph = edge_index
-        else:
-            ends = (pos, pos) if isinstance(pos, Tensor) else pos
-            graph = BipartiteGraph.from_edges(edge_index, ends, self.domain)
+        graph = edge_index
+        if not isinstance(graph, BipartiteGraph):
+            graph = graph_along(pos, edge_index, self.domain)
         self._check(x, graph)
         place = graph.relative(x[0].dtype)
         if place.size(1) != self.edge.in_features:
@@ -160,6 +161,38 @@ class BipartiteMessages(MessagePassing):
 
     # MessagePassing's own representation lacks the sizes.
     __repr__ = nn.Module.__repr__
+
+
+def graph_along(
+    pos: Tensor | tuple[Tensor, Tensor],
+    edge_index: Tensor | BipartiteGraph | GraphTensors,
+    domain: Domain | None,
+) -> BipartiteGraph:
+    """Return the graph that a bipartite layer was called with, or make it of edges.
+
+    Args:
+        pos: positions of sources and targets, or one tensor for both; of a prepared
+            graph, those of the sources suffice.
+        edge_index: edges ``[2, E]``, or a prepared graph.
+        domain: the box for displacements along the edges.
+
+    Raises:
+        TypeError: for another kind of graph or positions.
+    """
+    ends = (pos, pos) if isinstance(pos, Tensor) else pos
+    if isinstance(ends, tuple | list) and isinstance(ends[0], Tensor):
+        if isinstance(edge_index, BipartiteGraph):
+            return edge_index
+        if isinstance(edge_index, GraphTensors):
+            return BipartiteGraph.from_tensors(edge_index, ends[0].size(0))
+        if isinstance(edge_index, Tensor):
+            return BipartiteGraph.from_edges(edge_index, (ends[0], ends[1]), domain)
+    raise TypeError(
+        f"pos is a {type(ends).__name__} and edge_index a "
+        f"{type(edge_index).__name__}; expected positions and then a tensor [2, E] "
+        "or a BipartiteGraph, as bipartite_graph or "
+        "nfsgeo.geometry.transforms.graph_between makes it"
+    )
 
 
 def edge_sum(

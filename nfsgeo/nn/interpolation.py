@@ -7,7 +7,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.inits import reset
 
+from nfsgeo.errors import check_sizes
 from nfsgeo.geometry import BipartiteGraph, Domain, GraphTensors
+from nfsgeo.nn.edge_messages import graph_along
 from nfsgeo.nn.kernels import ChannelKernel, EdgeNetwork, InterpolationKernel
 
 __all__ = ["KernelInterpolation"]
@@ -68,8 +70,9 @@ class KernelInterpolation(MessagePassing):
 
     Raises:
         TypeError: for another kind of graph.
-        ValueError: for ``x`` or ``pos`` of another shape, and for positions that
-            require gradients with a constant graph.
+        ValueError: for sizes below 1, for ``x``, ``pos``, ``edge_index`` or
+            ``features`` of another shape, for edges of no points, and for positions
+            that require gradients with a constant graph.
     """
 
     def __init__(
@@ -89,14 +92,18 @@ class KernelInterpolation(MessagePassing):
         self.lift: nn.Module | None = None
         if isinstance(kernel, int):
             width = kernel if out_channels is None else out_channels
-            if width < 1:
+            if width == -1:
                 raise ValueError("out_channels is unknown; expected it, as x sets -1")
+            check_sizes(out_channels=width, kernel=1 if kernel == -1 else kernel)
             if kernel == -1:
                 self.lift = nn.LazyLinear(width, bias=False)
             elif kernel != width:
                 self.lift = nn.Linear(kernel, width, bias=False)
             network = EdgeNetwork(dim, num_features, hidden, scale=scale)
             kernel = ChannelKernel(width, network)
+        elif not isinstance(kernel, InterpolationKernel):
+            given = type(kernel).__name__
+            raise TypeError(f"kernel is a {given}; expected a kernel or channels")
         elif out_channels is not None:
             raise ValueError("a kernel has its own channels; expected no out_channels")
         self.kernel = kernel
@@ -132,32 +139,13 @@ class KernelInterpolation(MessagePassing):
         """
         x = x if isinstance(x, Tensor) else x[0]
         ends = (pos, pos) if isinstance(pos, Tensor) else pos
-        graph = self._graph(ends, edge_index)
+        graph = graph_along(pos, edge_index, self.domain)
         self._check(x, ends, graph)
         x = x if self.lift is None else self.lift(x)
         field = x.unsqueeze(1) if x.dim() == 2 else x
         out = self._sum(graph, field, ends[0], features)
         out = out if self.bias is None else out + self.bias
         return out.squeeze(1) if x.dim() == 2 else out
-
-    def _graph(
-        self,
-        ends: tuple[Tensor, Tensor],
-        edge_index: Tensor | BipartiteGraph | GraphTensors,
-    ) -> BipartiteGraph:
-        if isinstance(ends, tuple | list) and isinstance(ends[0], Tensor):
-            if isinstance(edge_index, BipartiteGraph):
-                return edge_index
-            if isinstance(edge_index, GraphTensors):
-                return BipartiteGraph.from_tensors(edge_index, ends[0].size(0))
-            if isinstance(edge_index, Tensor):
-                return BipartiteGraph.from_edges(edge_index, ends, self.domain)
-        raise TypeError(
-            f"pos is a {type(ends).__name__} and edge_index a "
-            f"{type(edge_index).__name__}; expected positions and then a tensor [2, E] "
-            "or a BipartiteGraph, as bipartite_graph or "
-            "nfsgeo.geometry.transforms.graph_between makes it"
-        )
 
     def _sum(
         self, graph: BipartiteGraph, x: Tensor, pos: Tensor, features: Tensor | None
@@ -175,13 +163,15 @@ class KernelInterpolation(MessagePassing):
         self, x: Tensor, ends: tuple[Tensor, Tensor], graph: BipartiteGraph
     ) -> None:
         sources, channels = graph.num_source, self.kernel.channels
+        steps = x.size(1) if x.dim() == 3 else 1
         if isinstance(self.lift, nn.Linear):
             channels = self.lift.in_features or x.size(-1)  # 0 before the first call
-        if x.dim() not in (2, 3) or x.size(0) != sources or x.size(-1) != channels:
+        fits = x.dim() in (2, 3) and x.size(0) == sources and x.size(-1) == channels
+        if not fits or steps == 0:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; expected [{sources}, {channels}] or "
-                f"[{sources}, T, {channels}]: sources, time steps, channels of the "
-                "layer"
+                f"[{sources}, T, {channels}]: sources, one or more time steps, "
+                "channels of the layer"
             )
         if ends[0].size(0) != sources:
             raise ValueError(

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, pad
 from torch_geometric.nn.inits import reset
 
-from nfsgeo.errors import check_shape
+from nfsgeo.errors import check_shape, check_sizes
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.nn.neighbour_sums import matrix_sum, neighbour_sum
 
@@ -68,6 +68,7 @@ class InterpolationKernel(nn.Module, ABC):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
+        check_sizes(channels=channels)
         self.channels = channels
 
     @abstractmethod
@@ -135,8 +136,8 @@ class EdgeNetwork(nn.Module):
         ``source`` ``[E]``; result ``[E, h]``.
 
     Raises:
-        ValueError: for ``pos`` or ``features`` of another shape, and for a ``scale``
-            that is not positive.
+        ValueError: for ``pos`` or ``features`` of another shape, for ``features`` that
+            are not inputs, and for sizes or a ``scale`` that are not positive.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class EdgeNetwork(nn.Module):
     ) -> None:
         super().__init__()
         _check_scale(scale)
+        check_sizes(dim=dim, hidden=hidden)
         self.dim = dim
         self.num_features = num_features
         self.hidden = hidden
@@ -187,6 +189,11 @@ class EdgeNetwork(nn.Module):
             if features is None or features.shape != sizes:
                 features = check_shape("features", features, *sizes)
             parts.append(features)
+        elif features is not None:
+            raise ValueError(
+                f"features has shape {tuple(features.shape)} and num_features is 0; "
+                "expected no features, or a layer with num_features"
+            )
         # The weight has fewer entries to scale than the offsets.
         weight = self.edge.weight / self.scale
         weight = weight if self.directions else pad(weight, (self.dim, 0))
@@ -370,6 +377,7 @@ class GaussianKernel(InterpolationKernel):
     def __init__(self, channels: int, dim: int, *, scale: float = 1.0) -> None:
         super().__init__(channels)
         _check_scale(scale)
+        check_sizes(dim=dim)
         self.scale = scale
         self.log_beta = nn.Parameter(torch.empty(()))
         self.centre = nn.Parameter(torch.empty(dim))
@@ -386,6 +394,7 @@ class GaussianKernel(InterpolationKernel):
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Return the edge weights ``[1, E]``."""
+        check_shape("pos", pos, "n", len(self.centre))
         away = offset[:, :-1] / self.scale - self.centre
         exponent = away.square() @ torch.exp(-self.log_gamma)
         return torch.exp(self.log_beta - exponent)[None]

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from nfsgeo.geometry import bipartite_graph
 from nfsgeo.nn import (
+    BipartiteMessages,
     ChannelKernel,
     DenseKernel,
     EdgeNetwork,
@@ -121,3 +122,50 @@ def test_weights_of_edges_are_of_full_precision_under_mixed_precision(case):
     exact = network(*given)
     with torch.autocast("cpu", torch.bfloat16):
         torch.testing.assert_close(network(*given), exact, rtol=0, atol=0)
+
+
+X, POS = torch.ones(6, 3), (torch.ones(6, 2), torch.ones(4, 2))
+EDGES = torch.stack([torch.arange(12) % 6, torch.arange(12) % 4])
+
+
+@pytest.mark.parametrize(
+    ("pos", "edges", "message"),
+    [
+        ((POS[0], torch.ones(4, 3)), EDGES, r"\(4, 3\); expected \[m, 2\]"),
+        (POS, EDGES.t(), r"edge_index .*\(12, 2\); expected \[2, E\]"),
+        (POS, EDGES[0], r"edge_index .*\(12,\); expected \[2, E\]"),
+        (POS, EDGES.float(), "edge_index of type torch.float32"),
+        (POS, EDGES + 1, "sources from 1 to 6; expected .* the 6 sources"),
+        (POS, EDGES.flip(0), "targets from 0 to 5; expected .* the 4 targets"),
+        (POS, EDGES - 1, "sources from -1 to 4"),
+    ],
+)
+def test_edges_that_do_not_fit_are_told(pos, edges, message):
+    with pytest.raises(ValueError, match=message):
+        KernelInterpolation(3, 4)(X, pos, edges)
+    with pytest.raises(ValueError, match=message):
+        BipartiteMessages((3, 2), 4, 2)((X, torch.ones(4, 2)), pos, edges)
+
+
+def test_features_without_a_use_and_fields_without_time_steps_are_told():
+    layer = KernelInterpolation(3, 4)
+    with pytest.raises(ValueError, match=r"features .*\(6, 2\) and num_features is 0"):
+        layer(X, POS, EDGES, features=torch.ones(6, 2))
+    with pytest.raises(ValueError, match=r"\(6, 0, 3\).* one or more time steps"):
+        layer(X[:, None][:, :0], POS, EDGES)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: KernelInterpolation(3, 4, dim=0),
+        lambda: KernelInterpolation(0, 4),
+        lambda: KernelInterpolation(3, 0),
+        lambda: KernelInterpolation(3, 4, hidden=0),
+        lambda: GaussianKernel(3, 0),
+        lambda: BipartiteMessages((3, 3), 4, 0),
+    ],
+)
+def test_sizes_are_positive(make):
+    with pytest.raises(ValueError, match="=0; expected 1 or more"):
+        make()
