@@ -196,6 +196,7 @@ class BipartiteGraph:
         if edge_weight is None:
             weight = ptr.diff().to(delta.dtype).reciprocal().index_select(0, target)
         else:
+            check_shape("edge_weight", edge_weight, len(order))
             weight = edge_weight.index_select(0, order)
         return cls(edge_index, ptr, delta, weight, num_source, num_target)
 

@@ -14,7 +14,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, check_shape, check_sizes
 from nfsgeo.geometry.domain import Domain
 
 __all__ = ["LatentCoordinates", "occupancy"]
@@ -162,7 +162,9 @@ def occupancy(pos: Tensor, domain: Domain) -> float:
         pos: Points of one sample ``[n, d]`` in the box.
         domain: The box.
     """
+    check_shape("pos", pos, "n", domain.dim)
     num, lengths = len(pos), domain.lengths
+    check_sizes(num_points=num)
     spacing = (domain.volume / num) ** (1 / domain.dim)
     shape = [max(1, round(length / spacing)) for length in lengths]
     low = pos.new_tensor(domain.lower)

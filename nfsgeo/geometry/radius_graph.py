@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -84,6 +84,9 @@ def bipartite_graph(
         ValueError: Likewise, and if a sample has targets but no source, or the radius
             is None without a spline.
     """
+    if interpolation not in get_args(Interpolation):
+        choices = ", ".join(get_args(Interpolation))
+        raise ValueError(f"interpolation {interpolation!r}; expected one of {choices}")
     if radius is None and interpolation != "spline":
         raise ValueError(
             f"no radius with interpolation {interpolation}; expected a spline, which "

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 from torch.nn.functional import pad
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, check_sizes
 from nfsgeo.geometry.domain import Domain, Sphere
 from nfsgeo.geometry.graphs import by_sample
 
@@ -191,6 +191,7 @@ class Search:
             Numbers of sources ``[m, num]``, int64, padded with -1; more columns if
             places are whole and have several sources.
         """
+        check_sizes(num=num)
         total = len(self.source)
         num = min(num, total)
         result = torch.full((len(self.target), num), -1)

@@ -7,6 +7,7 @@ import torch
 from scipy.special import sph_harm_y
 from torch import Tensor
 
+from nfsgeo.errors import check_shape
 from nfsgeo.geometry.box import length
 
 __all__ = ["arc", "azimuthal", "lattice", "spherical_harmonics", "unit_vectors"]
@@ -81,6 +82,7 @@ def spherical_harmonics(pos: Tensor, degrees: int) -> Tensor:
     Returns:
         Values ``[n, L^2]``, float64, sorted by degree and then by order.
     """
+    check_shape("pos", pos, "n", 3)
     x, y, z = pos.to(torch.float64).cpu().numpy().T[..., None]
     degrees_once = np.arange(degrees)
     degree = np.repeat(degrees_once, 2 * degrees_once + 1)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from nfsgeo.errors import check_shape
 from nfsgeo.geometry.box import length
 from nfsgeo.geometry.domain import Domain
 
@@ -64,6 +65,7 @@ def polyharmonic_spline(displacement: Tensor) -> Tensor:
     Returns:
         Weights ``[m, k]``, float64, which add up to 1 at every target.
     """
+    check_shape("displacement", displacement, "m", "k", "d")
     # Blocks of targets bound the memory of their systems of equations.
     parts = displacement.split(TARGETS)
     return torch.cat([_weights(part.to(torch.float64)) for part in parts])
@@ -166,6 +168,10 @@ def moving_least_squares(
     Returns:
         Weights ``[E]``, float64, which add up to 1 at every target.
     """
+    check_shape("displacement", displacement, "E", "d")
+    check_shape("target", target, displacement.size(0))
+    if degree not in (0, 1, 2):
+        raise ValueError(f"degree={degree}; expected 0, 1 or 2")
     offset = displacement.to(torch.float64) / radius
     basis, powers = monomials(offset, degree)
     distance = offset.square().sum(1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.errors import UserError, check_shape
+from nfsgeo.errors import UserError, check_shape, check_sizes
 
 __all__ = ["Attention", "MultiHead", "PhysicsAttention", "per_sample"]
 
@@ -46,6 +46,7 @@ class MultiHead(nn.Module):
 
     def __init__(self, channels: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
+        check_sizes(heads=heads)
         if channels % heads:
             raise UserError(
                 f"{heads} heads for {channels} channels",
@@ -96,7 +97,8 @@ class Attention(MultiHead):
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend from every token to every token."""
-        flat = check_shape("x", x.flatten(2), "B", self.output.in_features, "n")
+        flat = x.flatten(2) if x.dim() > 2 else x
+        check_shape("x", flat, "B", self.output.in_features, "n")
         tokens = flat.transpose(1, 2)
         # [B, L, 3 C] to three of [B, H, L, C / H].
         parts = self.input(tokens).unflatten(2, (3, self.heads, -1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from nfsgeo.errors import check_shape
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
 from nfsgeo.nn.neighbour_sums import neighbour_sum
 
@@ -35,6 +36,7 @@ def interpolate(
     Returns:
         ``[M, T, F]``.
     """
+    check_shape("x", x, pos.size(0), "T", "F")
     graph = bipartite_graph(
         pos,
         query_pos,

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.errors import check_shape
 from nfsgeo.nn.mixer_block import FieldLayerNorm, Lift
 
 __all__ = ["Trunk", "UNet"]
@@ -42,6 +43,7 @@ class UNet(nn.Module):
         periodic: bool = False,
     ) -> None:
         super().__init__()
+        self.in_channels, self.dim = in_channels, dim
         convolution = CONVOLUTIONS[dim]
         mode: Literal["circular", "zeros"] = "circular" if periodic else "zeros"
 
@@ -61,6 +63,7 @@ class UNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the network; see the class for shapes."""
+        check_shape("x", x, "B", self.in_channels, *["n"] * self.dim)
         x = self.top(x)
         passed = []
         for layer in self.down:
@@ -132,6 +135,7 @@ class Trunk(nn.Module):
         value, slope = self.first(pos.new_empty(pos.size(0), 0), pos)
         inner = value.unsqueeze(1)
         if slope is not None:
+            check_shape("times", times, "T")
             inner = inner + times.unsqueeze(1) * slope
         basis: Tensor = self.rest(inner)
         return basis

@@ -138,7 +138,9 @@ class AdaptiveConv(GraphConvolution):
     def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
         """Convolve the fields of all samples; see the class for shapes."""
         size, order = self.weight.shape[:2]
-        check_shape("x", x, "B", embedding.size(0), self.weight.size(-2))
+        num = check_shape("embedding", embedding, "N", size).size(0)
+        check_shape("adjacency", adjacency, num, num)
+        check_shape("x", x, "B", num, self.weight.size(-2))
         terms = torch.cat(chebyshev_terms(adjacency, x, order), dim=-1)
         weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
         parts = (terms @ weight).unflatten(-1, (size, -1))

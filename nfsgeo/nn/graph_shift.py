@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from nfsgeo.errors import check_shape
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.nn.neighbour_sums import neighbour_sum
 
@@ -86,10 +87,18 @@ def scaled_laplacian(
 
 
 def _weights(graph: BipartiteGraph, edge_weight: Tensor | None) -> Tensor:
-    """The weights of the edges in double precision, 1 where there are none."""
+    """The weights of the edges in double precision, 1 where there are none.
+
+    Raises:
+        ValueError: when there is not one for each edge, or sources are not the targets.
+    """
+    if graph.num_source != graph.num_target:
+        given = f"a graph from {graph.num_source} sources to {graph.num_target} targets"
+        raise ValueError(f"{given}; expected one among the same nodes")
     if edge_weight is None:
         shape = graph.edge_index.shape[1:]
         return graph.ptr.new_ones(shape, dtype=torch.float64)
+    check_shape("edge_weight", edge_weight, graph.num_edges)
     return edge_weight.to(torch.float64)
 
 

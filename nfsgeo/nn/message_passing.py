@@ -85,6 +85,9 @@ class MPPDELayer(MessagePassing):
             batch: sample of each node, sorted; ``None`` for one sample.
             num_samples: number of samples; ``None`` to count them.
         """
+        check_shape("edge_index", edge_index, 2, "E")
+        if batch is not None:
+            check_shape("batch", batch, h.size(0))
         for name, tensor, num, size in (
             *(("h", h, "N", self.parts[0]), ("u", u, h.size(0), self.parts[2])),
             ("displacement", displacement, edge_index.size(1), self.parts[3]),
@@ -203,6 +206,7 @@ class InteractionLayer(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the next features of edges and targets."""
         channels = self.message_in.out_features
+        check_shape("edge_index", edge_index, 2, "E")
         check_shape("edges", edges, edge_index.size(1), channels)
         for name, nodes in {"source": source, "target": target}.items():
             check_shape(name, nodes, "n", channels)

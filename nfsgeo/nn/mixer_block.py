@@ -22,8 +22,9 @@ class Pointwise(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the map at every node."""
-        if x.size(1) != self.in_features:
-            check_shape("x", x.flatten(2), "B", self.in_features, "n")
+        if x.dim() < 2 or x.size(1) != self.in_features:
+            flat = x.flatten(2) if x.dim() > 2 else x
+            check_shape("x", flat, "B", self.in_features, "n")
         if (nodes := x.movedim(1, -1)).is_contiguous():
             return nn.functional.linear(nodes, self.weight, self.bias).movedim(-1, 1)
         flat, weight = x.flatten(2), self.weight.expand(x.size(0), -1, -1)
@@ -73,7 +74,10 @@ class Lift(nn.Module):
             features: inputs ``[N, F]``.
             pos: positions ``[N, d]``.
         """
-        return self.space(torch.cat([features, pos[:, : self.dim]], dim=-1)), self.time
+        check_shape("features", features, "N", self.space.in_features - self.dim)
+        pos = check_shape("pos", pos, features.size(0), "d")[:, : self.dim]
+        check_shape("pos", pos, "N", self.dim)
+        return self.space(torch.cat([features, pos], dim=-1)), self.time
 
 
 class Projector(nn.Sequential):
@@ -97,11 +101,12 @@ class Projector(nn.Sequential):
             nn.GELU(),
             nn.Linear(hidden, out_components),
         )
-        self.hidden = hidden
+        self.channels, self.hidden = channels, hidden
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the maps at every point and time step."""
         layers = super().forward
+        check_shape("x", x, "...", "N", self.channels)
         if torch.compiler.is_compiling():
             # Compilers fuse the layers themselves.
             return layers(x)
@@ -154,6 +159,8 @@ class FieldLayerNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Normalise every sample."""
         if self.shape is None:
+            if x.dim() < 2 or x.size(1) != len(self.weight):
+                check_shape("x", x, "B", len(self.weight), *["n"] * (x.dim() - 2))
             return nn.functional.group_norm(x, 1, self.weight, self.bias, self.eps)
         if x.shape[1:] != self.shape:
             raise UserError(

@@ -51,6 +51,7 @@ class PointWaves:
             domain: box whose lengths are the periods.
             frequencies: integers for every axis; the last axis runs fastest.
         """
+        check_shape("pos", pos, sum(sizes), domain.dim)
         matrix = torch.ones(len(pos), 1, dtype=torch.complex64, device=pos.device)
         matrix = matrix.to(torch.promote_types(pos.dtype, torch.complex64))
         ends = zip(frequencies, domain.lower, domain.lengths, strict=True)
@@ -138,6 +139,7 @@ class PointSpectralConv(nn.Module):
     def forward(self, x: Tensor, waves: PointWaves) -> Tensor:
         """Convolve ``x``, with ``waves`` made for :meth:`frequencies`."""
         check_shape("x", x, "N", "T", self.in_channels)
+        check_shape("matrix of the waves", waves.matrix, x.size(0), len(self.weight))
         dtype = x.dtype
         with torch.autocast(x.device.type, enabled=False):
             return self._convolve(x.to(waves.matrix.real.dtype), waves).to(dtype)

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.errors import check_shape, check_sizes
 from nfsgeo.geometry import spherical_harmonics
 from nfsgeo.nn.spectral import mixed_modes, real_waves
 
@@ -38,6 +39,8 @@ class SphericalTransform(nn.Module):
     def __init__(self, nodes: Tensor, degrees: int) -> None:
         super().__init__()
         self.degrees = degrees
+        check_shape("nodes", nodes, "n", 3)
+        check_sizes(degrees=degrees)
         matrix = spherical_harmonics(nodes, degrees)
         inverse = torch.linalg.solve(matrix.T @ matrix, matrix.T)
         dtype, numbers = torch.get_default_dtype(), torch.arange(degrees)
@@ -48,10 +51,13 @@ class SphericalTransform(nn.Module):
 
     def analyse(self, x: Tensor) -> Tensor:
         """Transform fields ``[..., n, T]`` to coefficients ``[..., L^2, T]``."""
+        check_shape("x", x, "...", self.analysis.size(0), "T")
         return _along_rows(x, self.analysis)
 
     def forward(self, coefficients: Tensor) -> Tensor:
         """Evaluate fields ``[..., n, T]`` from coefficients ``[..., L^2, T]``."""
+        num = self.synthesis.size(0)
+        check_shape("coefficients", coefficients, "...", num, "T")
         return _along_rows(coefficients, self.synthesis)
 
     def extra_repr(self) -> str:

@@ -73,6 +73,7 @@ class PatchEmbedding(nn.Module):
         """Embed the patches; see the class for shapes."""
         dim = len(self.patch)
         patches_of(x.shape[2:], self.patch)
+        check_shape("x", x, "B", self.linear.out_features, *["n"] * dim)
         for axis, p in reversed(list(enumerate(self.patch))):
             x = x.unflatten(2 + axis, (-1, p))
         # [B, C, m_1, p_1, ...] to [B, C, p_1, ..., p_d, m_1, ..., m_d].
@@ -107,6 +108,7 @@ class PatchUnembedding(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map the tokens to patches; see the class for shapes."""
         dim = len(self.patch)
+        check_shape("x", x, "B", self.channels, *["m"] * dim)
         x = self.activation(self.linear(x))
         x = x.unflatten(1, (self.channels, *self.patch))
         # [B, C, p_1, ..., p_d, m_1, ..., m_d] to [B, C, m_1, p_1, ...].
@@ -270,6 +272,9 @@ class ModulusGELU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the activation."""
+        if not x.is_complex() or x.dim() < 2 or x.size(1) != len(self.bias):
+            given = f"a field of shape {tuple(x.shape)} and type {x.dtype}"
+            raise ValueError(f"{given}; expected complex [B, {len(self.bias)}, *n]")
         # The small constant makes the modulus smooth at zero.
         modulus = (x.real.square() + x.imag.square() + 1e-12).sqrt()
         bias = self.bias.view(-1, *(1 for _ in x.shape[2:]))

@@ -4,8 +4,19 @@ from functools import partial
 
 import pytest
 import torch
+from torch import Tensor
 
-from nfsgeo.geometry import Domain, equispaced_grid, nearest_neighbour_graph
+from nfsgeo.geometry import (
+    BipartiteGraph,
+    Domain,
+    bipartite_graph,
+    equispaced_grid,
+    moving_least_squares,
+    nearest_neighbour_graph,
+    occupancy,
+    polyharmonic_spline,
+    spherical_harmonics,
+)
 from nfsgeo.nn import (
     AdaptiveConv,
     AdaptiveGRU,
@@ -21,16 +32,24 @@ from nfsgeo.nn import (
     GlobalFilter,
     InteractionLayer,
     KernelInterpolation,
+    Lift,
+    ModulusGELU,
     MPPDELayer,
     PatchEmbedding,
+    PatchUnembedding,
     PhysicsAttention,
     PointSpectralConv,
+    PointWaves,
     Pointwise,
+    Projector,
     SpectralConv,
     SphericalConv,
     SphericalTransform,
     TemporalDecoder,
     TokenMLP,
+    Trunk,
+    UNet,
+    interpolate,
     neighbour_sum,
     node_graph,
     scaled_laplacian,
@@ -141,3 +160,96 @@ def test_of_a_hidden_state_in_the_place_of_weights(cell):
 def test_of_settings(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+RANDOM = torch.randint(10, (2, 30))
+NODE_GRAPH = node_graph(RANDOM, 10)
+BETWEEN = bipartite_graph(torch.rand(10, 2), torch.rand(6, 2), 0.3, TORUS)
+
+
+def ones(*shape: int) -> Tensor:
+    return torch.ones(shape)
+
+
+def message_passing(edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+    layer = MPPDELayer(8, 3, 2, 1)
+    return layer(ones(10, 8), ones(10, 3), ones(30, 2), ones(10, 1), edge_index, batch)
+
+
+def interaction(edge_index: Tensor) -> tuple[Tensor, Tensor]:
+    layer = InteractionLayer(8, 1, "sum", torch.nn.SiLU)
+    return layer(ones(30, 8), ones(10, 8), ones(10, 8), edge_index)
+
+
+def waves(frequencies: list[list[int]]) -> PointWaves:
+    return PointWaves.of(ones(10, 2), [10], TORUS, frequencies)
+
+
+SHAPES = {
+    "attention": (lambda: Attention(8, 2)(ones(8)), r"\(8,\).*\[B, 8, n\]"),
+    "heads": (lambda: Attention(8, 0), "heads=0; expected 1"),
+    "pointwise": (lambda: Pointwise(3, 4)(ones(3)), r"\(3,\).*\[B, 3, n\]"),
+    "lift": (lambda: Lift(3, 2, 8)(ones(10, 4), ones(10, 2)), r"\(10, 4\).*\[N, 3\]"),
+    "places": (lambda: Lift(3, 2, 8)(ones(9, 3), ones(10, 2)), r"\(10, 2\).*\[9, d\]"),
+    "projector": (lambda: Projector(8, 2)(ones(5, 7)), r"\(5, 7\).*N, 8\]"),
+    "modulus": (lambda: ModulusGELU(3)(ones(2, 3, 4)), "float32; expected complex"),
+    "patches": (
+        lambda: PatchUnembedding(8, (2, 2))(ones(2, 8, 4)),
+        r"\(2, 8, 4\).*\[B, 8, m, m\]",
+    ),
+    "nodes": (lambda: SphericalTransform(ones(9, 2), 2), r"\(9, 2\).*\[n, 3\]"),
+    "harmonics": (lambda: spherical_harmonics(ones(9, 2), 2), r"\(9, 2\).*\[n, 3\]"),
+    "trunk": (lambda: Trunk(2, 8)(ones(9, 2), None), "times is missing"),
+    "U-Net": (lambda: UNet(3, 8, 2)(ones(2, 3, 8)), r"\(2, 3, 8\).*\[B, 3, n, n\]"),
+    "waves": (
+        lambda: PointWaves.of(ones(10, 2), [4], TORUS, []),
+        r"\(10, 2\).*\[4, 2\]",
+    ),
+    "modes": (
+        lambda: PointSpectralConv(3, 4, (2, 2))(ones(10, 1, 3), waves([[0], [0]])),
+        r"matrix of the waves has shape \(10, 1\)",
+    ),
+    "adaptive": (
+        lambda: AdaptiveConv(3, 4)(ones(2, 9, 3), ones(9, 2), ones(8, 8)),
+        r"adjacency .*\(8, 8\).*\[9, 9\]",
+    ),
+    "Laplacian": (lambda: scaled_laplacian(NODE_GRAPH, edge_weight=ones(4)), r"\[30\]"),
+    "walks": (lambda: transition_matrices(BETWEEN), "from 10 sources to 6 targets"),
+    "weights": (lambda: node_graph(RANDOM, 10, ones(4)), r"edge_weight .*\[30\]"),
+    "messages": (lambda: message_passing(RANDOM[0]), r"\(30,\).*\[2, E\]"),
+    "batch": (
+        lambda: message_passing(RANDOM, RANDOM[0, :7]),
+        r"batch .*\(7,\).*\[10\]",
+    ),
+    "interaction": (lambda: interaction(RANDOM[0]), r"\(30,\).*\[2, E\]"),
+    "interpolate": (
+        lambda: interpolate(ones(9, 1, 1), ones(10, 2), ones(5, 2), TORUS),
+        r"\(9, 1, 1\).*\[10, T, F\]",
+    ),
+    "neighbours": (
+        lambda: nearest_neighbour_graph(ones(4, 2), ones(5, 2), 0, TORUS),
+        "num=0; expected 1",
+    ),
+    "base": (
+        lambda: bipartite_graph(
+            ones(4, 2), ones(5, 2), 1, TORUS, interpolation="cubic"
+        ),
+        "'cubic'; expected one of mean",
+    ),
+    "edges": (
+        lambda: BipartiteGraph.from_edges(RANDOM, (ones(10), ones(10, 2))),
+        r"sources has shape \(10,\).*\[n, d\]",
+    ),
+    "occupancy": (lambda: occupancy(ones(9, 3), TORUS), r"\(9, 3\).*\[n, 2\]"),
+    "spline": (lambda: polyharmonic_spline(ones(9, 2)), r"\(9, 2\).*\[m, k, d\]"),
+    "fit": (
+        lambda: moving_least_squares(ones(9, 2), RANDOM[0, :4], 10, 1.0, 1),
+        r"target .*\(4,\).*\[9\]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), SHAPES.values(), ids=SHAPES)
+def test_of_shapes(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
