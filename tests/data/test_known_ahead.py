@@ -115,7 +115,9 @@ def test_static_inputs_have_to_be_known():
     arrays += [Array(np.array([1, np.nan, 2]), "p", ["depth"], STATIC)]
     points, times = np.arange(3.0)[:, None], np.arange(4.0)
     file = build(Path("a"), arrays, points=points, times=times)
-    with pytest.raises(UserError, match="^input depth of sample 0 of a with 1 of 3 values"):
+    with pytest.raises(
+        UserError, match="^input depth of sample 0 of a with 1 of 3 values"
+    ):
         WindowDataset(file, [0], 1, 1, MeshOfFile(file))[0]
 
 

@@ -23,7 +23,7 @@ from nfsgeo.data.io.edges import with_graph
 from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.graphs import fields_of_graphs
-from nfsgeo.data.io.labelled import numbered, to_fields
+from nfsgeo.data.io.labelled import CORNERS, num_nodes, numbered, to_fields
 from nfsgeo.data.io.netcdf import fields_of
 from nfsgeo.data.io.opening import check_path, with_user_answers
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -80,7 +80,9 @@ def from_arrays(
         scalars: Inputs that are one number for each sample, ``[N]``, by name.
         cells: Cells of the mesh by the type that meshio calls them, ``[cells, nodes]``,
             such as ``{"triangle": [[0, 1, 2]]}``, of all samples or, in a list or by
-            type, those of each. Nodes are numbers of the points of a sample.
+            type, those of each. Nodes are numbers of the points of a sample. Types are
+            ``vertex``, ``line``, ``triangle``, ``quad``, ``tetra``, ``pyramid``,
+            ``wedge`` and ``hexahedron``, or ``triangle6`` with further nodes.
         edges: Sources and targets ``[2, E]`` of a graph such as a road network, of all
             samples or a list of those of each, which ``gcgru`` and ``dcrnn`` use.
         edge_weight: Weights of the edges, ``[E]``, likewise; None for 1.
@@ -96,8 +98,8 @@ def from_arrays(
         name: Name of the data, for messages and for the folders of runs.
 
     Raises:
-        UserError: A shape contradicts another, values are no finite numbers, or a point
-            is outside the domain.
+        UserError: A shape contradicts another, values are no finite numbers, a point is
+            outside the domain, or a type of cells is not known.
     """
     arrays = [
         ("u", u, component_names, FIELD, ("point", "time", "component")),
@@ -140,6 +142,7 @@ def from_arrays(
             raise UserError(given, expected, todo)
     _tell_order(u, points, num_times)
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
+        _check_cell_types([cells] if isinstance(cells, Mapping) else cells)
         if isinstance(cells, Mapping):
             types: Mapping[str, Any] = cells
             if any(len(part) and np.ndim(part[0]) > 1 for part in types.values()):
@@ -333,6 +336,18 @@ def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:
         if unit:
             variables[name].attrs.setdefault("units", unit)
     return fields
+
+
+def _check_cell_types(cells: Iterable[Mapping[str, Any]]) -> None:
+    """Raise a UserError if a type of cells is not known."""
+    for kind in dict.fromkeys(kind for part in cells for kind in part):
+        linear = CORNERS.get(str(kind).rstrip("0123456789"))
+        if linear is None or (num_nodes(kind) or 0) < linear:
+            names = ", ".join(CORNERS)
+            expected = (
+                f"{names}, or one of them and its number of nodes, such as triangle6"
+            )
+            raise UserError(f"cells of type {kind!r}", expected, "correct the type")
 
 
 def _tell_order(u: Any, points: Sequence[Any], num_times: int) -> None:

@@ -131,6 +131,8 @@ SPLIT = "each number at most once"
         ({"cells": {"tetra": np.arange(4)[:, None]}}, "[cells, 4], the nodes of each"),
         ({"cells": {"triangle": [[0, 1, 1.5]]}}, "whole numbers from 0 to 3"),
         ({"cells": {"line": [[[0, 1]]] * 2}}, "cells of 2 samples"),
+        ({"cells": {"tri": [[0, 1, 2]]}}, "cells of type 'tri': expected vertex, line"),
+        ({"cells": [{"foo3": [[0, 1, 2]]}]}, "cells of type 'foo3': expected vertex"),
         ({"static": {"h": np.zeros((2, 4))}}, "sizes for dimension 'sample'"),
         ({"static": {"h": ["a"] * 3}}, "static h of type <U1"),
         ({"static": {"h": np.ones((3, 4))}, "static_names": ["b"]}, "the names b"),
