@@ -167,6 +167,9 @@ def moving_least_squares(
 
     Returns:
         Weights ``[E]``, float64, which add up to 1 at every target.
+
+    Raises:
+        ValueError: If shapes are wrong or there is no such degree.
     """
     check_shape("displacement", displacement, "E", "d")
     check_shape("target", target, displacement.size(0))

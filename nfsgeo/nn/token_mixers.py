@@ -264,6 +264,9 @@ class ModulusGELU(nn.Module):
 
     Shapes:
         ``[B, C, *n]`` complex, to the same.
+
+    Raises:
+        ValueError: for a field of another shape or type.
     """
 
     def __init__(self, channels: int) -> None:
