@@ -177,7 +177,10 @@ class InputsOfRun(Addition):
             return None
         some: Any = Subset(windows, range(0, num, 1 + num // MOST))
         statistics = InputStatistics.of(scored.forecaster, some, gaps=GAPS)
-        return cls(TrainingInputs.fit(*statistics.table()))
+        training = TrainingInputs.fit(*statistics.table())
+        if scored.used.file.own_meshes:
+            training = replace(training, points=statistics.points)
+        return cls(training)
 
     def scores(self, scored: ScoredModel, references: References) -> dict[str, Any]:
         statistics = InputStatistics.of(scored.forecaster, scored.windows())

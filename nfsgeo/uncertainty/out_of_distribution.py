@@ -37,6 +37,10 @@ TEXT += (
     "%(distance).3g times the limit (docs/how-far-to-trust.md). Expect larger errors; "
 )
 TEXT += "most unusual: %(statistic)s"
+# Numbers of points are alike up to this factor.
+ALIKE = 1.5
+OTHER_MESHES = "samples have %s points, those of training %s; expect larger errors, "
+OTHER_MESHES += "and error bands that may not hold (docs/mesh-invariance.md)"
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class TrainingInputs:
         std: Their standard deviation ``[K]``.
         inverse: Inverse of their correlations ``[K, K]``.
         limit: The distance above which a sample is unlike those of training.
+        points: The smallest and the largest number of points of a sample, if samples
+            have meshes of their own.
     """
 
     names: list[str]
@@ -56,6 +62,7 @@ class TrainingInputs:
     std: Tensor
     inverse: Tensor
     limit: float = 1.0
+    points: tuple[int, int] | None = None
 
     @classmethod
     def fit(cls, names: list[str], values: Tensor, folds: int = 10) -> TrainingInputs:
@@ -91,6 +98,7 @@ class InputStatistics:
         self.forecaster, self.task = forecaster, forecaster.task
         self.before = forecaster.transforms.before(Categories, MissingValues)
         self.rows: list[dict[str, Tensor]] = []
+        self.sizes: list[int] = []
         self.pos = torch.empty(0)
 
     @classmethod
@@ -137,6 +145,7 @@ class InputStatistics:
         """
         *_, inputs = self.before.inputs(self.forecaster.inputs_of(batch))
         x, pos, sizes = inputs.x.cpu(), batch.pos.cpu(), batch.graphs.sizes
+        self.sizes += sizes
         if some is not None:
             x, pos, sizes = x[some], pos[some], [len(some)]
         parts = zip(x.split(sizes), pos.split(sizes), strict=True)
@@ -154,6 +163,11 @@ class InputStatistics:
         names = names or [n for n in self.rows[0] if not n.endswith(coarse)]
         rows = [torch.stack([row[name] for name in names]) for row in self.rows]
         return names, torch.stack(rows)
+
+    @property
+    def points(self) -> tuple[int, int]:
+        """Return the smallest and the largest number of points of a sample."""
+        return min(self.sizes), max(self.sizes)
 
     def out_of_distribution(
         self, training: TrainingInputs
@@ -176,8 +190,13 @@ class InputStatistics:
             "statistic": training.names[int(off.argmax())],
             "z_score": float(off.max()),
         }
+        logger = logging.getLogger(__name__)
         if summary["samples"]:
-            logging.getLogger(__name__).warning(TEXT, summary)
+            logger.warning(TEXT, summary)
+        if training.points is not None:
+            (fewest, most), here = training.points, self.points
+            if here[1] > ALIKE * most or here[0] < fewest / ALIKE:
+                logger.warning(OTHER_MESHES, *map(_range, (here, training.points)))
         return summary, distance.numpy()
 
     def _sample_statistics(self, x: Tensor, pos: Tensor) -> dict[str, Tensor]:
@@ -230,3 +249,7 @@ class InputStatistics:
         self.box: dict[str, Tensor] = {}
         for k, u in enumerate(domain.normalise(pos, torch.float64).T):
             self.box |= {f"lowest {'xyz'[k]}": u.min(), f"highest {'xyz'[k]}": u.max()}
+
+
+def _range(ends: tuple[int, int]) -> str:
+    return " to ".join(map(str, dict.fromkeys(ends)))

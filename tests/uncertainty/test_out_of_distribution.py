@@ -1,6 +1,7 @@
 """Inputs that are unlike those of training."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,25 @@ def test_neither_units_nor_the_order_of_points_matter(trained):
     assert np.allclose(turned, expected, rtol=1e-6)
     large = unlike(trained(1e4), waves(1, unit=1e4))[1]
     assert np.allclose(large, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("points", "told"),
+    [((150, 250), False), ((100, 150), False), ((60, 120), True), ((350, 400), True)],
+)
+def test_meshes_that_are_much_finer_or_coarser_are_told_of(
+    forecaster_of, caplog, points, told
+):
+    task = {"n_in": 2, "num_points": 200, "domain": Domain.unit(2)}
+    here = InputStatistics.of(
+        forecaster_of(lambda x, graphs: x, **task), Subset(waves(1), range(20))
+    )
+    known = TrainingInputs.fit(*here.table())
+    here.out_of_distribution(known)
+    assert "points, those of training" not in caplog.text
+    here.out_of_distribution(replace(known, points=points))
+    text = f"samples have 200 points, those of training {points[0]} to {points[1]}"
+    assert (text in caplog.text) == told
 
 
 def test_held_out_stations_are_no_other_place(forecaster_of):
