@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, TextIO, cast
 
 import numpy as np
 import pandas
@@ -118,87 +118,94 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
     """A table of text, or of JSON."""
     try:
         head = first_lines(path)
-        names = head.names
-        if len(names) > WIDEST or max(map(len, names), default=0) > LONGEST:
-            given = f"{path} with {len(names):,} columns, or a name without end"
-            expected = f"at most {WIDEST:,}, with names of {LONGEST:,} characters"
-            raise UserError(given, expected, "write a row for each point and time")
         if head.separator == "json":
             return _json_table(path, head.encoding)
-        if lines := head.preamble:
-            given = f"{path} with {lines} lines before the names of the columns"
-            todo = f"remove them: tail -n +{lines + 1} {shlex.quote(str(path))} > "
-            todo = f"{todo}NAME.csv"
-            if head.above > lines + 1 or packing(path) or "16" in head.encoding:
-                skipped = [n for n in range(head.above) if n != lines]
-                todo = f"leave them out, {_by_pandas(path, skiprows=skipped)}"
-            raise UserError(given, "the names in the first line", todo)
-        if all(name and is_number(name) for name in names):
-            given = f"{path} with the numbers {', '.join(names)} in its first line"
-            expected = "names of the columns there, such as x, y, t"
-            raise UserError(given, expected, "add a line with a name for each column")
-        if head.units and len({*names}) < len(names):
-            given = f"{path} with names of columns in two lines"
-            todo = f"join them: table = {_by_pandas(path, header=[0, 1], to='')}; "
-            todo += "table.columns = ['_'.join(name) for name in table.columns]"
-            raise UserError(given, "names in one line", todo)
-        names = [name or f"Unnamed: {k}" * (k > 0) for k, name in enumerate(names)]
+        _check_head(path, head)
+        names = [name or f"Unnamed: {k}" * (k > 0) for k, name in enumerate(head.names)]
         check_distinct(path, names)
-        # Names of stations may begin with zeros, if they are numbers.
-        row = zip(names, cells_of(head.row, head.separator), strict=False)
-        text = [n for n, c in row if bare_name(n) in STATIONS and is_number(c)]
-        read = partial(
-            pandas.read_csv,
-            sep=head.separator,
-            header=None,
-            names=names,
-            index_col=False,
-            skiprows=head.above,
-            encoding=head.encoding,
-            dtype=dtype or dict.fromkeys([*text, *head.zeros], str),
-            na_values=[*MISSING, *missing],
-            keep_default_na=False,
-            compression=None,
-        )
-        with warnings.catch_warnings(), _source(path, head, tell=True) as source:
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            warnings.simplefilter("error", pandas.errors.DtypeWarning)
-            plain = not packing(path) and not isinstance(source, io.StringIO)
-            whole: Any = path if plain else source  # pandas is faster with a path
-            try:
-                frame = read(whole)
-            except pandas.errors.DtypeWarning:  # 007 is text in one part, 7 in another
-                source.seek(0)
-                frame = read(whole, low_memory=False)
-            except (pandas.errors.ParserError, pandas.errors.ParserWarning):
-                _check_cells(path, head)
-                raise
-        if frame[names[-1]].isna().any():  # perhaps filled by pandas
-            _check_cells(path, head)
-        # Separators at the ends of lines, and rows of separators alone.
-        unnamed = [new for new, old in zip(names, head.names, strict=True) if not old]
-        frame = frame.drop(columns=[n for n in unnamed if frame[n].isna().all()])
-        if frame.iloc[:, :1].isna().to_numpy().any():
-            frame = frame.dropna(how="all").reset_index(drop=True)
-        if {*unnamed[unnamed[:1] == [""] :]} & {*frame}:
-            frame = frame.rename(columns=dict.fromkeys(unnamed, ""))
-        frame.attrs["units"] = head.units
-        if head.units and {*head.units.values()} - {""} == {"1"}:
-            left_out(path, ["the row of 1 under the names, which seem to be units"])
-        return frame
+        frame = _rows(path, head, names, dtype, missing)
     except UnicodeDecodeError as error:
-        given = f"{path} with the byte {error.object[error.start]:#x} ({error.reason})"
         if "16" in first_lines(path).encoding:
-            todo = "copy it again, as bytes"
-            raise UserError(f"{path}, a damaged text in UTF-16", "text", todo) from None
+            given, todo = f"{path}, a damaged text in UTF-16", "copy it again, as bytes"
+            raise UserError(given, "text", todo) from None
+        given = f"{path} with the byte {error.object[error.start]:#x} ({error.reason})"
         todo = f"iconv -f ISO-8859-1 -t UTF-8 {shlex.quote(str(path))} > NAME.csv"
-        if packing(path):
-            todo = _by_pandas(path, encoding="ISO-8859-1")
+        todo = _by_pandas(path, encoding="ISO-8859-1") if packing(path) else todo
         expected = "text in the encoding UTF-8"
         raise UserError(given, expected, f"convert it, as in {todo}") from None
     except BROKEN:
-        given = f"{path}, a compressed file that is cut off or damaged"
+        given = f"{path}, {CUT_OFF}"
         raise UserError(given, "a table of text", "copy it again") from None
+    # Separators at the ends of lines make empty columns, and lines of them empty rows.
+    unnamed = [new for new, old in zip(names, head.names, strict=True) if not old]
+    frame = frame.drop(columns=[n for n in unnamed if frame[n].isna().all()])
+    frame = frame.rename(columns=dict.fromkeys(unnamed, ""))
+    frame = frame.dropna(how="all", ignore_index=True)
+    frame.attrs["units"] = head.units
+    if head.units and {*head.units.values()} - {""} == {"1"}:
+        left_out(path, ["the row of 1 under the names, which seem to be units"])
+    return frame
+
+
+def _check_head(path: Path, head: Head) -> None:
+    """Raise a UserError if the first line does not hold the names of the columns."""
+    names = head.names
+    if len(names) > WIDEST or max(map(len, names), default=0) > LONGEST:
+        given = f"{path} with {len(names):,} columns, or a name without end"
+        expected = f"at most {WIDEST:,}, with names of {LONGEST:,} characters"
+        raise UserError(given, expected, "write a row for each point and time")
+    if lines := head.preamble:
+        given = f"{path} with {lines} lines before the names of the columns"
+        todo = f"remove them: tail -n +{lines + 1} {shlex.quote(str(path))} > NAME.csv"
+        if head.above > lines + 1 or packing(path) or "16" in head.encoding:
+            skipped = [n for n in range(head.above) if n != lines]
+            todo = f"leave them out, {_by_pandas(path, skiprows=skipped)}"
+        raise UserError(given, "the names in the first line", todo)
+    if all(name and is_number(name) for name in names):
+        given = f"{path} with the numbers {', '.join(names)} in its first line"
+        expected = "names of the columns there, such as x, y, t"
+        raise UserError(given, expected, "add a line with a name for each column")
+    if head.units and len({*names}) < len(names):
+        given = f"{path} with names of columns in two lines"
+        todo = f"join them: table = {_by_pandas(path, header=[0, 1], to='')}; "
+        todo += "table.columns = ['_'.join(name) for name in table.columns]"
+        raise UserError(given, "names in one line", todo)
+
+
+def _rows(
+    path: Path, head: Head, names: list[str], dtype: Any, missing: Sequence[str]
+) -> pandas.DataFrame:
+    """The rows of a table of text as pandas reads them, each with a cell a name."""
+    # Names of stations may begin with zeros, if they are numbers.
+    row = zip(names, cells_of(head.row, head.separator), strict=False)
+    text = [n for n, c in row if bare_name(n) in STATIONS and is_number(c)]
+    read = partial(
+        pandas.read_csv,
+        sep=head.separator,
+        header=None,
+        names=names,
+        index_col=False,
+        skiprows=head.above,
+        encoding=head.encoding,
+        dtype=dtype or dict.fromkeys([*text, *head.zeros], str),
+        na_values=[*MISSING, *missing],
+        keep_default_na=False,
+        compression=None,
+    )
+    with warnings.catch_warnings(), _source(path, head, tell=True) as source:
+        warnings.simplefilter("error", pandas.errors.ParserWarning)
+        warnings.simplefilter("error", pandas.errors.DtypeWarning)
+        try:
+            frame = read(source)
+        except pandas.errors.DtypeWarning:  # 007 is text in one part, 7 in another
+            source.seek(0)
+            frame = read(source, low_memory=False)
+        except (pandas.errors.ParserError, pandas.errors.ParserWarning):
+            _check_cells(path, head)
+            raise
+    if frame[names[-1]].isna().any():  # perhaps filled by pandas
+        _check_cells(path, head)
+    return frame
 
 
 def values_of(
@@ -224,8 +231,8 @@ def values_of(
     if pandas.api.types.infer_dtype(column) not in text:
         return column.to_numpy()
     codes, unique = pandas.factorize(column)
-    cells = np.array([*map(str.strip, map(str, unique)), ""], object)  # for code -1
-    cells = np.array([*map(with_z, cells)], object)
+    every = (*unique, "")  # the last for code -1
+    cells = np.array([with_z(str(cell).strip()) for cell in every], object)
     absent = np.array([cell.lower() in ABSENT for cell in cells])
     wrong = np.array([not is_number(cell) for cell in cells])
     if not wrong.any():
@@ -260,8 +267,7 @@ def values_of(
         raise UserError(given, expected, todo)
     ignored = option("columns", f"ignore={name}")
     if (wrong | absent).all() and not fine.any():
-        todo += f", or say {ignored}"
-        raise NoNumbers(given, f"{expected}, or {ISO}", todo)
+        raise NoNumbers(given, f"{expected}, or {ISO}", f"{todo}, or say {ignored}")
     if not re.search(r"[\d,]", cell):
         say = option("columns", f"missing={cell}")
         todo = f"say {say} if it marks missing values, or {todo}"
@@ -286,24 +292,22 @@ def _by_pandas(path: Path, *, to: str = "NAME.csv", **how: Any) -> str:
 def _check_cells(path: Path, head: Head) -> None:
     """Raise a UserError if a row has not one cell for each name."""
     with _source(path, head) as source:
-        whole: Any = source
-        if not isinstance(source, io.StringIO):
-            whole = io.TextIOWrapper(source, head.encoding)
-        lines, cells = islice(whole, head.above, None), None
+        lines, cells = islice(source, head.above, None), None
         if head.separator != SPACES:
             cells = csv.reader(lines, delimiter=head.separator)
         for number, row in enumerate(cells or map(str.split, lines), 1):
-            if any("\n" in cell for cell in row) and len(row) != len(head.names):
+            if not any(row) or len(row) == (num := len(head.names)):
+                continue
+            if re.search("[\r\n]", "".join(row)):
                 given = f"{path} with a quote that opens in row {number} under the "
                 given += "names and does not close there"
                 raise UserError(given, "text between quotes", "remove the quote")
-            if any(row) and len(row) != (num := len(head.names)):
-                given = f"{path} with {len(row)} cells in row {number} under the names"
-                todo = "repair or remove the row"
-                if cells is None:
-                    todo += ", or in pandas, where columns have a width instead of "
-                    todo += f"separators, read_fwf({str(path)!r}).to_csv('NAME.csv')"
-                raise UserError(given, f"{num}, one for each name", todo)
+            given = f"{path} with {len(row)} cells in row {number} under the names"
+            todo = "repair or remove the row"
+            if cells is None:
+                todo += ", or in pandas, where columns have a width instead of "
+                todo += f"separators, read_fwf({str(path)!r}).to_csv('NAME.csv')"
+            raise UserError(given, f"{num}, one for each name", todo)
 
 
 def _check_names(path: Path, names: list[str]) -> None:
@@ -327,8 +331,7 @@ def _without_index(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
             return frame.rename(columns={name: "time"})
         if values.dtype.kind not in "iuf" or np.any(values != np.floor(values)):
             return frame
-        steps = np.diff(values)
-        blocks = ((steps == 1) | (values[1:] == values[0])).all()
+        blocks = ((np.diff(values) == 1) | (values[1:] == values[0])).all()
         if not (blocks or len(np.unique(values)) == len(values)):
             return frame
         if values[0] not in (0, 1) and "time" not in map(role_of, frame):
@@ -360,8 +363,7 @@ def _json_table(path: Path, encoding: str) -> pandas.DataFrame:
     if rows and all(isinstance(row, (list, dict)) for row in rows):
         by_row = isinstance(content, dict) and all(map(str.isdigit, content))
         with suppress(ValueError, TypeError):  # lists that differ in length
-            content = [*content.values()] if by_row else content
-            frame = pandas.DataFrame(content).rename(columns=str)
+            frame = pandas.DataFrame([*rows] if by_row else content).rename(columns=str)
             nested = frame.map(lambda cell: isinstance(cell, (list, dict)))
             if not nested.to_numpy().any():
                 return frame
@@ -376,8 +378,8 @@ def _columnar(probe: FileProbe) -> Any:
     return next((COLUMNAR[m] for m in COLUMNAR if probe.head.startswith(m)), None)
 
 
-def _source(path: Path, head: Head, *, tell: bool = False) -> BinaryIO | io.StringIO:
-    """The file, or its text without lines of comments among the rows."""
+def _source(path: Path, head: Head, *, tell: bool = False) -> TextIO:
+    """The text of a file, without lines of comments among the rows."""
     above, marks, rest = 0, 0, 0
     for block in blocks(path):
         marks += block.count(b"#")
@@ -388,7 +390,7 @@ def _source(path: Path, head: Head, *, tell: bool = False) -> BinaryIO | io.Stri
         for _ in range(0 if head.encoding.startswith("utf-16") else head.above):
             above += stream.readline().count(b"#")
     if marks == above:
-        return opened(path)
+        return io.TextIOWrapper(opened(path), head.encoding, newline="")
     text = whole_text(path, head.encoding)
     ends = islice(re.finditer("\r\n?|\n", text), head.above)
     end = max((match.end() for match in ends), default=0)
