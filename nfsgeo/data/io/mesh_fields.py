@@ -53,26 +53,11 @@ def fields_of_mesh(
         ValueError: There are no points.
     """
     chosen = {name for names in (columns or {}).values() for name in np.ravel(names)}
-    hidden = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"}
-    bare = _called([*mesh.at_cells])
-    hidden = {name for name in hidden if chosen.isdisjoint((name, bare[name][0]))}
-    lost = [*mesh.lost, *sorted(hidden - {VALID, GHOST})]
-    ids = {n for n in mesh.at_points if re.fullmatch(IDS, n) and n not in chosen}
-    lost += sorted(ids)
-    if times is None:
-        times = _in_time(path, mesh)
-    parameters = dict[str, Any]()
-    time_values = dict[str, Any]()
-    for name, values in mesh.numbers.items():
-        value = np.asarray(values)
-        if name.lower() in OF_TIME:
-            time_values[name.lower()] = np.ravel(value)[:1]
-        elif value.size == 1 and value.dtype.kind in "biuf":
-            parameters[name] = value.reshape(1)
-        else:
-            lost.append(name)
-    names = [name for name in mesh.at_points if name not in {VALID, GHOST} | ids]
-    inside = [name for name in mesh.at_cells if name not in hidden | {VALID, GHOST}]
+    times = _in_time(path, mesh) if times is None else times
+    names, inside, no_fields = _named(mesh, chosen)
+    numbers, clock, odd = _numbers(mesh)
+    times = clock.get("timevalue", clock.get("time")) if times is None else times
+    lost = [*mesh.lost, *no_fields, *odd]
     if at is None and names and inside:
         both = f"{', '.join(names)} at the points and {', '.join(inside)} at the cells"
         todo = f"say it: {option('at', 'points')}, or {option('at', 'cells')}"
@@ -85,9 +70,8 @@ def fields_of_mesh(
     else:
         for kind, nodes in mesh.cells:
             cells[kind] = np.concatenate([cells.get(kind, nodes[:0]), nodes])
-        if mesh.unknown:
-            lost.append(f"cells, among which are {mesh.unknown}")
-    lost += [f"{name} of the mesh as a whole" for name in parameters if name in names]
+        lost += [f"cells, among which are {mesh.unknown}"] if mesh.unknown else []
+    lost += [f"{name} of the mesh as a whole" for name in numbers if name in names]
     warn_once(path, tuple(lost))
     valid = np.asarray(arrays.get(VALID, 1)) == 1
     if bad := int(np.count_nonzero(arrays.get(GHOST, 0) * valid)):
@@ -97,47 +81,62 @@ def fields_of_mesh(
     if not names:
         given = f"{path} with no data at the points or cells"
         raise UserError(given, "values at its points", OF_SOLVER)
-    if times is None:
-        times = time_values.get("timevalue", time_values.get("time"))
-    wide = [axis for axis in axes if len(axis) > 1]
-    on_grid = bool(wide) and all((np.diff(axis) > 0).all() for axis in wide)
-    if on_grid:
-        coordinates = dict(zip(SPACE, wide, strict=False))
-        at_all, sizes = tuple(coordinates)[::-1], [len(axis) for axis in wide][::-1]
-    else:
-        # Points of a mesh in the plane or on a line have further coordinates of 0.
-        dim = 1 + max(np.flatnonzero((points != 0).any(axis=0)), default=0)
-        coordinates = {"points": points[:, :dim]}
-        at_all, sizes = ("point",), [len(points)]
-        if points is mesh.points:
-            _tell_doubles(path, points)
-    num_times = len(times) if times is not None else 1
-    shapes = at_all, sizes, (num_times,) * (num_times > 1)
-    variables = _variables(path, {n: arrays[n] for n in names}, valid, *shapes)
-    numbers = {n: v for n, v in parameters.items() if n not in names}
-    called = _called([*numbers])
+    coordinates = _coordinates(points, axes)
+    sizes = {dims[0]: len(values) for dims, values in reversed(coordinates.values())}
+    if "points" in coordinates and points is mesh.points:
+        _tell_doubles(path, points)
+    num_times = 1 if times is None else len(times)
+    fields = {name: arrays[name] for name in names}
+    called = _called([name for name in numbers if name not in names])
     return to_fields(
         path,
-        variables,
-        {
-            **{
-                n: ((n,) if on_grid else ("point", "axis"), v)
-                for n, v in coordinates.items()
-            },
-            "time": ("time", times),
-        },
-        cells={} if on_grid else cells,
-        parameters={called[n][0]: v for n, v in numbers.items()},
+        _variables(path, fields, valid, sizes, num_times),
+        {**coordinates, "time": ("time", times)},
+        cells=cells if "points" in coordinates else {},
+        parameters={bare: numbers[name] for name, (bare, _) in called.items()},
     )
+
+
+def _named(mesh: Mesh, chosen: set[Any]) -> tuple[list[str], list[str], list[str]]:
+    """Names of the fields at the points, and at the cells, and of what is no field:
+    numbers of points in other meshes, and integers at cells that nobody has ``chosen``.
+    """
+    called = _called([*mesh.at_cells])
+    whole = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"}
+    whole = {name for name in whole if chosen.isdisjoint((name, called[name][0]))}
+    ids = {n for n in mesh.at_points if re.fullmatch(IDS, n) and n not in chosen}
+    marks = {VALID, GHOST}
+    names = [name for name in mesh.at_points if name not in marks | ids]
+    inside = [name for name in mesh.at_cells if name not in marks | whole]
+    return names, inside, [*sorted(whole - marks), *sorted(ids)]
+
+
+def _numbers(mesh: Mesh) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Numbers of a mesh as a whole, those that tell its time, and names of the rest."""
+    arrays = {name: np.asarray(values) for name, values in mesh.numbers.items()}
+    timed = [name for name in arrays if name.lower() in OF_TIME]
+    clock = {name.lower(): np.ravel(arrays.pop(name))[:1] for name in timed}
+    single = [n for n, v in arrays.items() if v.size == 1 and v.dtype.kind in "biuf"]
+    numbers = {name: arrays.pop(name).reshape(1) for name in single}
+    return numbers, clock, [*arrays]
+
+
+def _coordinates(points: NDArray[Any], axes: Sequence[Any]) -> dict[str, Any]:
+    """Coordinates along the axes of a grid that rise, or else those of the points."""
+    wide = [axis for axis in axes if len(axis) > 1]
+    if wide and all((np.diff(axis) > 0).all() for axis in wide):
+        return {name: ((name,), x) for name, x in zip(SPACE, wide, strict=False)}
+    # Points of a mesh in the plane or on a line have further coordinates of 0.
+    dim = 1 + max(np.flatnonzero((points != 0).any(axis=0)), default=0)
+    return {"points": (("point", "axis"), points[:, :dim])}
 
 
 def _variables(
     path: Path,
     arrays: Mapping[str, Any],
     valid: NDArray[np.bool_],
-    dims: tuple[str, ...],
-    sizes: Sequence[int],
-    in_time: tuple[int, ...],
+    sizes: Mapping[str, int],
+    num_times: int,
 ) -> dict[str, Any]:
     """Variables of arrays by names that fields may have, which a line tells.
 
@@ -145,12 +144,12 @@ def _variables(
         path: The file, for messages.
         arrays: Arrays ``[n, ..., T]`` by name.
         valid: Which points have values, ``[n]`` or ``[n, T]``; one number for all.
-        dims: Dimensions of space.
-        sizes: Their sizes, of which ``n`` is the product.
-        in_time: The number of time steps, if there are several.
+        sizes: Dimensions of space and their sizes, of which ``n`` is the product.
+        num_times: The number of time steps.
     """
     variables, renamed, taken = dict[str, Any](), list[str](), set[str]()
-    num, names = prod(sizes), _called([*arrays])
+    num, names = prod(sizes.values()), _called([*arrays])
+    in_time = (num_times,) * (num_times > 1)
     for name, array in arrays.items():
         values = array.reshape(num, -1, *in_time)
         if not (valid.all() or is_static(name)):
@@ -160,8 +159,8 @@ def _variables(
             called += "_field"
         taken |= {*numbered(called, values.shape[1])}
         renamed += [f"{name!r} is called {called}"] if called != name else []
-        along = (*dims, "component", "time")[: len(dims) + values.ndim - 1]
-        whole = values.reshape(*sizes, *values.shape[1:])
+        along = (*sizes, "component", "time")[: len(sizes) + values.ndim - 1]
+        whole = values.reshape(*sizes.values(), *values.shape[1:])
         variables[called] = along, whole, {"units": unit} if unit else {}
     if renamed and (path.parent, (*renamed,)) not in _SAID:
         _SAID.add((path.parent, (*renamed,)))
