@@ -179,60 +179,60 @@ def rows_apart(
     Returns:
         The columns, and what to say they are, empty if none do.
     """
-    several = int(np.bincount(cells).max())
-    free = [axis for axis in "xyz" if axis not in roles]
     dates = {n: frame[n] for n in frame if is_date(frame[n])}
     if "time" in roles and at.notna().all():
         dates[roles["time"]] = at.astype("datetime64[s]")
     if len(dates) > 1 and (say := forecast_columns(Path(), frame, dates)):
         return [part.partition("=")[2] for part in say.split(",")[:2]], say
-
-    def answer(name: str) -> tuple[int, str]:
-        column, bare = frame[name], bare_name(name)
-        numbers = column.dtype.kind in "biuf"
-        if ZONE.fullmatch(bare) or DST.fullmatch(bare):
-            fits = "time" in roles and not DST.fullmatch(bare)
-            return (0, f"time={roles['time']}+{name}") if fits else (9, "")
-        clock = {unit for unit in calendar([name]) if unit not in ("year", "month")}
-        if LEADS.fullmatch(bare) and "time" not in roles:
-            return -1, f"time={name}"
-        if WHEN.fullmatch(bare) and "time" not in roles:
-            return 0 if not FIRST.fullmatch(bare) else 4, f"time={name}"
-        if _values_of_quantities(frame, name)[0] or QUANTITIES.fullmatch(bare):
-            return 1, f"quantity={name}"
-        if SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare):
-            return 2, f"sample={name}"
-        parts = calendar([roles.get("time", ""), name])
-        joins = clock or (len(parts) == 2 and "year" in parts)
-        if "time" in roles and (joins or bare in ("time", "clock")):
-            return 3, f"time={roles['time']}+{name}"
-        if "time" in roles and "sample" not in roles and LEADS.fullmatch(bare):
-            return 3, f"sample={roles['time']},time={name}"
-        if WHEN.fullmatch(bare):
-            return 4, f"sample={name}"
-        if numbers and LEVELS.fullmatch(bare) and free:
-            return 5, f"{free[0]}={name}"
-        few = column.nunique() <= 2 * several
-        whole = not numbers or bool((column % 1 == 0).all())
-        return (6 if few and whole and name != alone else 9), f"sample={name}"
-
-    numeric = [n for n in frame if frame[n].dtype.kind in "biuf"]
-    alone = numeric[0] if len(numeric) == 1 else ""  # the field
-    answers = {name: answer(name) for name in frame}
+    several = int(np.bincount(cells).max())
+    answers = {name: _answer(frame, name, roles, several) for name in frame}
     names, said, now = list[str](), dict[str, str](), cells
     num = len(pandas.unique(cells))
     for name in sorted(answers, key=lambda name: answers[name]):
-        rank, say = answers[name]
+        _, say = answers[name]
         role = say.partition("=")[0]
         if role == "time" and role in said:  # as of the beginning of a forecast
             role, say = "sample", f"sample={name}"
         finer, more = codes_of(now, frame[name].fillna(""))
-        if rank > 6 or more == num or role in said:
+        if not say or more == num or role in said:
             continue
         names, said[role], now, num = [*names, name], say, finer, more
         if num == len(now):
             return names, ",".join(said.values())
     return [], ""
+
+
+def _answer(
+    frame: pandas.DataFrame, name: str, roles: Mapping[str, str], several: int
+) -> tuple[int, str]:
+    """The rank of a column among those that may tell ``several`` rows apart, the lowest
+    first, and what to say that it is, empty if it tells none apart.
+    """
+    column, bare, time = frame[name], bare_name(name), roles.get("time", "")
+    zone, lead, when = (kind.fullmatch(bare) for kind in (ZONE, LEADS, WHEN))
+    copies = SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)
+    quantity = _values_of_quantities(frame, name)[0] or QUANTITIES.fullmatch(bare)
+    clock = {*calendar([name])} - {"year", "month"} or bare in ("time", "clock")
+    both = {*calendar([time, name])}
+    joins = time and (clock or (len(both) == 2 and "year" in both))
+    numeric = [n for n, dtype in frame.dtypes.items() if dtype.kind in "biuf"]
+    whole = name not in numeric or (column % 1 == 0).all()
+    few = column.nunique() <= 2 * several and [name] != numeric  # the field
+    axis = next((axis for axis in "xyz" if axis not in roles), "")
+    answers = (
+        (DST.fullmatch(bare) or (zone and not time), 9, ""),
+        (zone, 0, f"time={time}+{name}"),
+        (lead and not time, -1, f"time={name}"),
+        (when and not time, 4 if FIRST.fullmatch(bare) else 0, f"time={name}"),
+        (quantity, 1, f"quantity={name}"),
+        (copies, 2, f"sample={name}"),
+        (joins, 3, f"time={time}+{name}"),
+        (time and lead and "sample" not in roles, 3, f"sample={time},time={name}"),
+        (when, 4, f"sample={name}"),
+        (axis and name in numeric and LEVELS.fullmatch(bare), 5, f"{axis}={name}"),
+        (few and whole, 6, f"sample={name}"),
+    )
+    return next(((rank, say) for fits, rank, say in answers if fits), (9, ""))
 
 
 def check_simulations(
