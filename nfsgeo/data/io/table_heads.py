@@ -64,11 +64,7 @@ def first_lines(path: Path) -> Head:
     """Look at the first lines of a table."""
     with opened(path) as stream:
         raw = stream.read(BEGINNING)
-    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "utf-16" if wide else "utf-8-sig"
-    for k, name in enumerate(("utf-16-be", "utf-16-le")):  # text of Latin letters
-        if not any(raw[k:64:2]) and all(raw[1 - k : 64 : 2]) and len(raw) > 1:
-            encoding = name
+    encoding = _encoding(raw)
     text = raw.decode(encoding, "replace")
     if "\0" in text[:512] or text.lstrip()[:1] == "<":
         return Head([], ",", 0, encoding)
@@ -81,33 +77,13 @@ def first_lines(path: Path) -> Head:
     rows = [lines[n] for n in plain if n > start]
     numbers = any(map(is_number, filter(None, names)))
     bad = len(names) < 2 or (numbers and not _sensors(names, separator, rows))
-    fits = [n for n in range(start) if _fits(lines[n], lines[start])] if bad else []
-    if fits:  # the last, or that of names above one of units
-        above = fits[-2] if fits[-2:-1] == [fits[-1] - 1] else fits[-1]
-        names, separator = _named(lines[above], lines[start])
-        units = cells_of(lines[fits[-1]].lstrip("#% "), separator)
-        named = dict(zip(names, units, strict=False)) if above < fits[-1] else {}
-        if length := LENGTH_UNIT.search("\n".join(lines[:above])):
-            named |= dict.fromkeys((n for n in names if n.lower() in SPACE), length[1])
-        return Head(names, separator, start, encoding, lines[start], named)
+    if bad and (head := _in_comments(lines[:start], lines[start])):
+        return head._replace(encoding=encoding)
     cells = cells_of(rows[0], separator) if rows else names
     if separator != SPACES and len(cells) == len(names) + 1 and not cells[-1]:
-        names, cells = [*names, ""], names  # separators at the ends of rows
-    elif bad or len(cells) != len(names):
-        fit = [n for n, row in zip(plain, rows, strict=False) if _fits(lines[n], row)]
-        for n in fit:
-            titles, separator = _header(lines[n])
-            if any(map(is_number, filter(None, titles))):
-                continue
-            # Lines of as many cells are names, and below these perhaps units.
-            top = plain.index(n)
-            while top > 1:
-                others, other = _header(lines[plain[top - 1]])
-                if (len(others), other) != (len(titles), separator):
-                    break
-                top -= 1
-            return Head([], separator, n + 1, encoding, preamble=plain[top])
-        names, separator = _header(lines[start])
+        names = [*names, ""]  # separators at the ends of rows
+    elif (bad or len(cells) != len(names)) and (head := _below(lines, plain, rows)):
+        return head._replace(encoding=encoding)
     if bad:
         names, separator = _header(lines[0])
         return Head(names, separator, 1, encoding, rows[0] if rows else "")
@@ -116,11 +92,53 @@ def first_lines(path: Path) -> Head:
         above, named = plain[1] + 1, dict(zip(names, units, strict=True))
         rows = rows[1:]
     table = [cells_of(row, separator) for row in rows[:COMMENTS]]
-    table = [row for row in table if len(row) == len(names)]
-    zeros = [re.fullmatch(r"0\d+", cell) for row in table for cell in row]
-    marked = {names[k % len(names)] for k, cell in enumerate(zeros) if cell}
+    pairs = [zip(names, row, strict=True) for row in table if len(row) == len(names)]
+    zeros = {name for row in pairs for name, cell in row if re.fullmatch(r"0\d+", cell)}
     first = rows[0] if rows else ""
-    return Head(names, separator, above, encoding, first, named, sorted(marked))
+    return Head(names, separator, above, encoding, first, named, sorted(zeros))
+
+
+def _encoding(raw: bytes) -> str:
+    """The encoding of a text that begins with some bytes."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for k, name in enumerate(("utf-16-be", "utf-16-le")):  # text of Latin letters
+        if not any(raw[k:64:2]) and all(raw[1 - k : 64 : 2]) and len(raw) > 1:
+            return name
+    return "utf-8-sig"
+
+
+def _in_comments(lines: list[str], row: str) -> Head | None:
+    """The head of a table whose names are in a comment above a row, if one has them."""
+    fits = [n for n, line in enumerate(lines) if _fits(line, row)]
+    if not fits:
+        return None
+    # The last line that fits has the names, or has units below them.
+    above = fits[-1] - (fits[-1] - 1 in fits)
+    names, separator = _named(lines[above], row)
+    units = cells_of(lines[fits[-1]].lstrip("#% "), separator)
+    named = dict(zip(names, units, strict=False)) if above < fits[-1] else {}
+    if length := LENGTH_UNIT.search("\n".join(lines[:above])):
+        named |= dict.fromkeys((n for n in names if n.lower() in SPACE), length[1])
+    return Head(names, separator, len(lines), "", row, named)
+
+
+def _below(lines: list[str], plain: list[int], rows: list[str]) -> Head | None:
+    """The head of a table whose names are below other lines, if some fit their row."""
+    for n, row in zip(plain, rows, strict=False):
+        names, separator = _header(lines[n])
+        numbers = any(map(is_number, filter(None, names)))
+        if numbers or not _fits(lines[n], row):
+            continue
+        # Lines of as many cells are names, and below these perhaps units.
+        top = plain.index(n)
+        while top > 1:
+            others, other = _header(lines[plain[top - 1]])
+            if (len(others), other) != (len(names), separator):
+                break
+            top -= 1
+        return Head([], separator, n + 1, "", preamble=plain[top])
+    return None
 
 
 def _sensors(names: list[str], separator: str, rows: list[str]) -> bool:
