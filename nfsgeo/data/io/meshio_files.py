@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -179,60 +180,67 @@ def _placed(tags: NDArray[Any], some: NDArray[Any], values: Any) -> NDArray[Any]
 
 def _xdmf(path: Path) -> tuple[Any, list[float] | None]:
     """The mesh and the times of XDMF, a grid or temporal collections of fields."""
-    import meshio
-
     path = path.resolve()  # by which meshio finds other files
-    grids = parse(path).getroot()
-    series = [grid for grid in grids.iter("Grid") if grid.get("CollectionType")]
+    root = parse(path).getroot()
+    series = [grid for grid in root.iter("Grid") if grid.get("CollectionType")]
     if any(collection.get("CollectionType") != "Temporal" for collection in series):
         raise ValueError("collections of grids that are not time steps")
-    _check_items(grids, path)
-    for grid in grids.iter("Grid"):
-        named = [
-            (a.get("Name"), a.get("Center", "Node")) for a in grid.iter("Attribute")
-        ]
-        for name, center in named if grid.get("GridType") != "Collection" else ():
-            if named.count((name, center)) > 1:
-                raise twice(path, str(name))
-    if not series:
-        if (num := len([*grids.iter("Grid")])) > 1:
-            raise ValueError(f"{num} grids that are not time steps of a collection")
-        timed = [(g, when) for g in grids.iter("Grid") for when in g.findall("Time")]
-        for grid, when in timed:  # meshio knows it of collections alone
-            grid.remove(when)
-        alone = [float(when.get("Value", "nan")) for _, when in timed[:1]] or None
-        reader = meshio.xdmf.main.XdmfReader(path)
-        _check_mixed(reader, grids)
-        old = grids.get("Version", "").startswith("2")
-        return (reader.read_xdmf2 if old else reader.read_xdmf3)(grids), alone
-    if not (version := grids.get("Version", "")).startswith("3"):
+    _check_items(root, path)
+    for grid in (g for g in root.iter("Grid") if g.get("GridType") != "Collection"):
+        fields = grid.iter("Attribute")
+        named = Counter((a.get("Name"), a.get("Center", "Node")) for a in fields)
+        for name, _ in (field for field, num in named.items() if num > 1):
+            raise twice(path, str(name))
+    return _series(path, root, series) if series else _one_grid(path, root)
+
+
+def _one_grid(path: Path, root: Element) -> tuple[Any, list[float] | None]:
+    """The mesh of a grid alone, and its time if it has one."""
+    import meshio
+
+    if len(grids := [*root.iter("Grid")]) > 1:
+        raise ValueError(f"{len(grids)} grids that are not time steps of a collection")
+    timed = [(grid, time) for grid in grids for time in grid.findall("Time")]
+    for grid, time in timed:  # meshio knows it of collections alone
+        grid.remove(time)
+    reader = meshio.xdmf.main.XdmfReader(path)
+    _check_mixed(reader, root)
+    old = root.get("Version", "").startswith("2")
+    mesh = (reader.read_xdmf2 if old else reader.read_xdmf3)(root)
+    return mesh, [float(time.get("Value", "nan")) for _, time in timed[:1]] or None
+
+
+def _series(path: Path, root: Any, series: list[Any]) -> tuple[Any, list[float]]:
+    """The mesh of temporal collections, of which each has some of the fields."""
+    import meshio
+
+    if not (version := root.get("Version", "")).startswith("3"):
         raise ValueError(f"time steps in version {version} of XDMF, before 3")
-    at: tuple[dict[str, Any], dict[str, Any]] = {}, {}
-    times: list[float] = []
+    at_points, at_cells, times = dict[str, Any](), dict[str, Any](), list[float]()
     with meshio.xdmf.TimeSeriesReader(path) as reader:
         _check_items(reader.domain, path)
         _check_mixed(reader, reader.domain)
         points, cells = reader.read_points_cells()
         for tag in ("Geometry", "Topology"):
-            first, *others = (reader._read_data_item(g[0]) for g in grids.iter(tag))
+            first, *others = (reader._read_data_item(g[0]) for g in root.iter(tag))
             if not all(np.array_equal(other, first) for other in others):
                 raise ValueError("a mesh that moves")
         for collection in series:
             reader.collection = _timed(collection)  # of which meshio takes the last
             steps = [reader.read_data(step) for step in range(len(reader.collection))]
-            at_times = [time for time, *_ in steps]
+            collection_times = [time for time, *_ in steps]
             names = [name for data in steps[0][1:] for name in data]
             alike = all({*data[1], *data[2]} == {*names} for data in steps)
-            double = {*names} & {*at[0], *at[1]}
-            if at_times != (times or at_times) or double or not alike:
+            double = {*names} & {*at_points, *at_cells}
+            if collection_times != (times or collection_times) or double or not alike:
                 raise ValueError(f"{', '.join(names)} twice, or at other times")
-            times = at_times
+            times = collection_times
             for name in steps[0][1]:
-                at[0][name] = np.stack([data[name] for _, data, _ in steps], -1)
+                at_points[name] = np.stack([data[name] for _, data, _ in steps], -1)
             for name in steps[0][2]:
                 blocks = zip(*(data[name] for *_, data in steps), strict=True)
-                at[1][name] = [np.stack(block, -1) for block in blocks]
-    return meshio.Mesh(points, cells, *at), times
+                at_cells[name] = [np.stack(block, -1) for block in blocks]
+    return meshio.Mesh(points, cells, at_points, at_cells), times
 
 
 def _timed(series: Element) -> list[Element]:
