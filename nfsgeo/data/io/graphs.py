@@ -287,7 +287,6 @@ def _arrays(
     points = len(stored["pos"]) if torch.is_tensor(stored.get("pos")) else -1
     edges = graph.num_edges if graph.num_edges != points else -1
     for key, value in stored.items():
-        name = "t" if key in TIMES else key
         dense = getattr(value, "layout", torch.strided) == torch.strided
         if key in (*EDGES, "num_nodes"):
             continue
@@ -296,41 +295,29 @@ def _arrays(
             continue
         values = np.asarray(on_cpu(value))
         values = values.astype(np.float32) if values.dtype == np.float16 else values
-        numbers, mask = values.dtype.kind in "biuf", values.dtype.kind == "b"
-        if name in READ:
-            if name in attributes:
-                two = f"{path} with both {key} and another of {', '.join(TIMES)}"
-                raise UserError(f"{two} in graph {number}", "one of them", "delete one")
-            if not numbers and name != "t":
-                given = f"{path} with {key} of type {values.dtype} in graph {number}"
-                todo = "give real and imaginary parts as two components"
-                todo = todo if values.dtype.kind == "c" else f"make data.{key} a tensor"
-                raise UserError(given, "real numbers", todo)
-            attributes[name] = values
-            continue
+        kind, name = values.dtype.kind, "t" if key in TIMES else key
         at_points = values.ndim > 0 and len(values) == points
-        chosen = key in user_names or key == NODE_TYPE or (mask and key not in PARTS)
         at_edges = values.ndim > 0 and ("edge" in key or len(values) == edges)
-        if at_points and numbers and chosen:
-            values = values.reshape(points, -1)
-            values = values[:, 0] if values.shape[1] == 1 else values
-            if key == NODE_TYPE and values.ndim == 2 and (values.sum(1) == 1).all():
-                values = values.argmax(1) if np.isin(values, (0, 1)).all() else values
+        chosen = key in user_names or key == NODE_TYPE
+        chosen |= kind == "b" and key not in PARTS
+        if name in attributes:
+            two = f"{path} with both {key} and another of {', '.join(TIMES)}"
+            raise UserError(f"{two} in graph {number}", "one of them", "delete one")
+        if name == "t" or (name in READ and kind in "biuf"):
             attributes[name] = values
-        elif key in PARTS or values.dtype.kind in "US" or (at_edges and key != "batch"):
+        elif name in READ:
+            given = f"{path} with {key} of type {values.dtype} in graph {number}"
+            todo = "give real and imaginary parts as two components"
+            todo = todo if kind == "c" else f"make data.{key} a tensor"
+            raise UserError(given, "real numbers", todo)
+        elif at_points and chosen and kind in "biuf":
+            attributes[name] = _at_points(key, values)
+        elif key in PARTS or kind in "US" or (at_edges and key != "batch"):
             unread.add(key)
-        elif numbers and values.size == 1:
+        elif kind in "biuf" and values.size == 1:
             attributes[name] = values.reshape(())
         else:
-            only = f"attributes {', '.join(READ)}, {NODE_TYPE}, masks of points, "
-            only += "and single numbers"
-            todo = f"delete data.{key}, or call it a static input, "
-            todo += option("columns", f"static={key}")
-            if key in ("batch", "ptr"):
-                todo = "give the list of graphs that it was made of, to_data_list()"
-            elif not at_points:
-                todo = f"delete data.{key}, or rename it"
-            raise UserError(f"{path} with {key} in graph {number}", only, todo)
+            raise _unknown(path, number, key, at_points=at_points)
     if lost := ", ".join({"pos", "x"} - attributes.keys()):
         given = f"{path} with graph {number} without {lost}"
         todo = "set data.pos, coordinates (points, axes), and data.x"
@@ -339,6 +326,25 @@ def _arrays(
     return attributes | {
         n: attributes[n].reshape(shapes[n]) for n in shapes.keys() & attributes.keys()
     }
+
+
+def _at_points(key: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Values ``[points, components]``, or ``[points]`` of one or of a node type."""
+    values = values.reshape(len(values), -1)
+    values = values[:, 0] if values.shape[1] == 1 else values
+    one_hot = key == NODE_TYPE and values.ndim == 2 and np.isin(values, (0, 1)).all()
+    return values.argmax(1) if one_hot and (values.sum(1) == 1).all() else values
+
+
+def _unknown(path: Path, number: int, key: str, *, at_points: bool) -> UserError:
+    """Return the error about an attribute that would go unread."""
+    only = f"attributes {', '.join(READ)}, {NODE_TYPE}, masks of points, "
+    only += "and single numbers"
+    static = f"call it a static input, {option('columns', f'static={key}')}"
+    todo = f"delete data.{key}, or {static if at_points else 'rename it'}"
+    if key in ("batch", "ptr"):
+        todo = "give the list of graphs that it was made of, to_data_list()"
+    return UserError(f"{path} with {key} in graph {number}", only, todo)
 
 
 def _is_graphs(probe: FileProbe) -> bool:
