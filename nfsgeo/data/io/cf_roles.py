@@ -71,11 +71,10 @@ def coordinate_roles(
     free = [str(name) for name in names if name not in user_roles.values()]
     roles = {name: _role(name, dataset) for name in free}
     times = [name for name in roles if roles[name] == "time"]
-    # The axis goes before other times, such as the start of a forecast.
-    with_axes = {name for name, v in dataset.variables.items() if v.ndim}
-    for better in (dataset.variables, with_axes, dataset.dims):
-        times = [name for name in times if name in better] or times
     axes = [n for n in roles if n in dataset.variables and dataset[n].ndim]
+    # The axis goes before other times, such as the start of a forecast.
+    for better in (dataset.variables, axes, dataset.dims):
+        times = [name for name in times if name in better] or times
     fitting = {"time": times, "sample": roles, **dict.fromkeys(SPACE, axes)}
     # A single level is no axis, nor is a dimension without a coordinate.
     fitting["z"] = [n for n in axes if dataset[n].size > 1 or dataset[n].dims != (n,)]
@@ -88,18 +87,21 @@ def coordinate_roles(
     roles = {n: role for n, role in roles.items() if n in fitting.get(role, ())}
     bare = [str(d) for d in dataset.dims if d not in {*dataset.variables, *roles}]
     if "x" not in {*roles.values(), *user_roles} and bare:
-        last = max((dataset[name].dims for name in fields), key=len, default=bare)
-        along = [d for d in reversed(last) if d in bare] or bare[::-1]
-        dims = ",".join(f"{a}={d}" for a, d in zip(SPACE, along, strict=False))
-        likely = likely_columns([*map(str, dataset.variables)], "xy")
-        answer = ",".join(f"{axis}={likely.get(axis, 'NAME')}" for axis in "xy")
-        raise UserError(
-            f"{path} with {', '.join(bare)} without coordinates",
-            "coordinates x[, y[, z]]",
-            f"name variables that hold them, {option('columns', answer)}, or "
-            f"number the steps along dimensions, {option('columns', dims)}",
-        )
+        raise _unplaced(path, dataset, fields, bare)
     return roles_of(path, [*map(str, dataset.variables)], user_roles, roles)
+
+
+def _unplaced(path: Path, dataset: Dataset, fields: Any, bare: list[str]) -> UserError:
+    """Return the error about ``bare`` dimensions, which have no coordinates."""
+    last = max((dataset[name].dims for name in fields), key=len, default=bare)
+    along = [d for d in reversed(last) if d in bare] or bare[::-1]
+    dims = ",".join(f"{a}={d}" for a, d in zip(SPACE, along, strict=False))
+    likely = likely_columns([*map(str, dataset.variables)], "xy")
+    answer = ",".join(f"{axis}={likely.get(axis, 'NAME')}" for axis in "xy")
+    given = f"{path} with {', '.join(bare)} without coordinates"
+    todo = f"name variables that hold them, {option('columns', answer)}, or "
+    todo += f"number the steps along dimensions, {option('columns', dims)}"
+    return UserError(given, "coordinates x[, y[, z]]", todo)
 
 
 def is_coordinate(values: DataArray) -> bool:
