@@ -90,12 +90,16 @@ def flag_attrs(about: Mapping[Any, Any]) -> dict[str, Any]:
     return attrs
 
 
-def _as_numbers(variable: Variable) -> Variable:
-    """A flag of characters as whole numbers, those of other characters by meanings."""
+def _mask(variable: Variable, owners: list[str]) -> Variable:
+    """A flag of ``owners``; characters as whole numbers, or else by their meanings."""
+    attrs = {**variable.attrs, FLAGS_OF: " ".join(owners)}
+    if variable.dtype.kind not in "OSU":
+        flag = variable.copy(deep=False)
+        flag.attrs = attrs
+        return flag
     text = np.char.strip(np.asarray(variable.values).astype(str))
     words, codes = np.unique(text, return_inverse=True)
-    attrs, number = dict(variable.attrs), re.compile(r"-?\d+")
-    if all(number.fullmatch(word) or not word for word in words):
+    if all(re.fullmatch(r"-?\d+", word) or not word for word in words):
         numbers = np.array([float(word or "nan") for word in words])
     else:
         numbers = np.arange(len(words), dtype="f4")
@@ -232,40 +236,34 @@ def quantities(
     flags_of = {n: str(listed or "").split() for n, listed in about.items()}
     ancillary = {flag for flags in flags_of.values() for flag in flags}
     meshes = [v.attrs for v in dataset.values() if "topology_dimension" in v.attrs]
-    cells = {
-        n
-        for about in meshes
-        for key, n in about.items()
-        if key.endswith("_connectivity")
-    }
+    parts = [part for attrs in meshes for part in attrs.items()]
+    cells = {name for key, name in parts if key.endswith("_connectivity")}
     unread: dict[str, list[str]] = {"": [], "flag": [], "other": []}
     for name, values in dataset.data_vars.items():
         in_time = time in values.dims
         if kinds.get(str(name)) == MASK:
             owners = [str(n) for n, flags in flags_of.items() if name in flags]
-            text = values.dtype.kind in "OSU"
-            flag = _as_numbers(values.variable) if text else values.variable.copy(False)
-            flag.attrs = {**flag.attrs, FLAGS_OF: " ".join(owners)}
-            dataset = dataset.assign({name: flag})
+            dataset = dataset.assign({name: _mask(values.variable, owners)})
         elif name not in kinds and name not in coordinates:
             kind = _kind_of(str(name), values.variable, ancillary, in_time=in_time)
             kind = "other" if name in cells else kind
             if kind or (choice and in_time):
                 unread["" if choice and in_time else kind].append(str(name))
-    several = [name for names in unread.values() for name in names]
-    rest = dataset.drop_vars(several)
-    keys = ("formula_terms", "cell_measures")
-    texts = [
-        v.encoding.get(key, "") for v in dataset.variables.values() for key in keys
-    ]
-    terms = {*re.findall(r": *(\w+)", " ".join(map(str, texts)))} & {*dataset.coords}
-    others = [*unread["other"], *(n for n in sorted(terms) if dataset[n].ndim > 1)]
+    rest = dataset.drop_vars([name for names in unread.values() for name in names])
+    others = [*unread["other"], *_terms(dataset)]
     other = f"no fields by CF, {option('columns', 'field=NAME')} predicts one"
     reasons = (unread["flag"], FLAGGED), (others, other)
-    lines = [f"{', '.join(names)} ({why})" for names, why in reasons if names]
-    left_out(path, lines)
+    left_out(path, [f"{', '.join(names)} ({why})" for names, why in reasons if names])
     if unread["flag"] and not any(v.dtype.kind in "biuf" for v in rest.values()):
         given = f"{path} with no fields beside flags, {unread['flag'][0]}"
         todo = f"say it: {option('columns', 'field=' + unread['flag'][0])}"
         raise UserError(given, "a field to predict, or to be told that one is", todo)
     return rest
+
+
+def _terms(dataset: Dataset) -> list[str]:
+    """Coordinates along several dimensions that formulas or cell measures name."""
+    keys, variables = ("formula_terms", "cell_measures"), dataset.variables.values()
+    texts = [str(v.encoding.get(key, "")) for v in variables for key in keys]
+    terms = {*re.findall(r": *(\w+)", " ".join(texts))} & {*dataset.coords}
+    return sorted(name for name in terms if dataset[name].ndim > 1)
