@@ -126,28 +126,15 @@ def from_arrays(
     several = several and len(each) > 0 and np.ndim(each[0]) > 1
     points: Any = each if several else [pos] * num
     num_times = 1 if t is None else int(np.prod(np.shape(t)))
-    for values, place in zip(variables["u"][1], points, strict=False):
-        shape, sizes = np.shape(values), (np.shape(place)[0], num_times)
-        if t is not None and min(sizes) and shape[:2] != sizes:
-            given = f"u whose samples have the shape {tuple(shape)}"
-            expected = f"points before time steps, {sizes}"
-            todo = "give u as [samples, points, time steps, components]; u[None] is one"
-            if shape[:2] == sizes[::-1]:
-                todo = (
-                    "swap both axes, as numpy.swapaxes(u, -3, -2) of [N, T, n, C] does"
-                )
-            elif shape[:2] == (*np.shape(place)[1:], num_times):
-                given = f"points of shape {np.shape(place)}"
-                expected, todo = "points before their axes, [n, d]", "transpose pos"
-            raise UserError(given, expected, todo)
+    if t is not None:
+        _check_axes(variables["u"][1], points, num_times)
     _tell_order(u, points, num_times)
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
         _check_cell_types([cells] if isinstance(cells, Mapping) else cells)
-        if isinstance(cells, Mapping):
-            types: Mapping[str, Any] = cells
-            if any(len(part) and np.ndim(part[0]) > 1 for part in types.values()):
-                per_sample = zip(*types.values(), strict=False)
-                cells = [dict(zip(types, part, strict=True)) for part in per_sample]
+        types: Any = cells if isinstance(cells, Mapping) else {}
+        if any(len(part) and np.ndim(part[0]) > 1 for part in types.values()):
+            per_sample = zip(*types.values(), strict=False)
+            cells = [dict(zip(types, part, strict=True)) for part in per_sample]
         if not isinstance(cells, Mapping) and len(cells) not in (0, num):
             given = f"cells of {len(cells)} samples"
             raise UserError(given, f"those of {num}", "give them for each sample")
@@ -348,6 +335,23 @@ def _check_cell_types(cells: Iterable[Mapping[str, Any]]) -> None:
                 f"{names}, or one of them and its number of nodes, such as triangle6"
             )
             raise UserError(f"cells of type {kind!r}", expected, "correct the type")
+
+
+def _check_axes(samples: Sequence[Any], points: Sequence[Any], num_times: int) -> None:
+    """Raise a UserError if samples of ``u`` have other axes than points and times."""
+    for values, place in zip(samples, points, strict=False):
+        shape, sizes = np.shape(values), (np.shape(place)[0], num_times)
+        if not min(sizes) or shape[:2] == sizes:
+            continue
+        given = f"u whose samples have the shape {tuple(shape)}"
+        expected = f"points before time steps, {sizes}"
+        todo = "give u as [samples, points, time steps, components]; u[None] is one"
+        if shape[:2] == sizes[::-1]:
+            todo = "swap both axes, as numpy.swapaxes(u, -3, -2) of [N, T, n, C] does"
+        elif shape[:2] == (*np.shape(place)[1:], num_times):
+            given = f"points of shape {np.shape(place)}"
+            expected, todo = "points before their axes, [n, d]", "transpose pos"
+        raise UserError(given, expected, todo)
 
 
 def _tell_order(u: Any, points: Sequence[Any], num_times: int) -> None:
