@@ -123,9 +123,8 @@ def _letters(
     """
     shape, cloud = np.shape(arrays["u"]), "coords" in arrays
     space = "p" if cloud else "".join(axis for axis in SPACE if axis in arrays)
-    sizes = {name: np.size(arrays[name]) for name in ("t", *space) if name in arrays}
-    if num_times:
-        sizes.setdefault("t", num_times)
+    sizes = {"t": num_times} if num_times else {}
+    sizes |= {name: np.size(arrays[name]) for name in ("t", *space) if name in arrays}
     sizes |= {"p": len(arrays["coords"])} if cloud else {}
     sizes |= {"c": np.size(arrays["names"])} if "names" in arrays else {}
     needed = {*space, *(letter for letter in "tc" if sizes.get(letter, 1) > 1)}
@@ -146,23 +145,30 @@ def _letters(
         return found[0], layout
     odd = {r: ("n" in r[1:], "c" in r[:-1], space not in r) for r in found}
     say = [r for r in found if odd[r] == min(odd.values())]
-    at = f"{sizes['p']} points" if cloud else f"a grid of {[sizes[a] for a in space]}"
-    given = f"u of shape {list(shape)} at {at}"
+    raise _open_axes(path, arrays, layout, sizes, say)
+
+
+def _open_axes(
+    path: Path, arrays: dict[str, Any], layout: str, sizes: Any, say: list[str]
+) -> UserError:
+    """Return the error that asks which axes ``u`` has, or that it has others."""
+    grid = [sizes[axis] for axis in SPACE if axis in sizes]
+    at = f"{sizes['p']} points" if "p" in layout else f"a grid of {grid}"
+    given = f"u of shape {list(np.shape(arrays['u']))} at {at}"
     given += f" and {sizes['t']} times" if "t" in sizes else ""
     names = {"n": "samples", "p": "points", "t": "times", "c": "components"}
     words = ", ".join(names.get(a, a) for a in layout)
     if not say:
-        raise UserError(f"{path} with {given}", f"axes ({words})", "reorder them")
-    asked = f"which of the axes ({words}) these are, n, p, t and c in short"
-    asked = asked if cloud else asked.replace("n, p,", "n,")
+        return UserError(f"{path} with {given}", f"axes ({words})", "reorder them")
+    short = "n, p, t and c" if "p" in layout else "n, t and c"
+    asked = f"which of the axes ({words}) these are, {short} in short"
     answers = (_answer(arrays, r) for r in say[:SHOWN])
-    raise ask(path, [given], "which leaves axes out", asked, *answers)
+    return ask(path, [given], "which leaves axes out", asked, *answers)
 
 
 def _answer(arrays: dict[str, Any], letters: str) -> str:
     """Return the value of ``--columns`` if ``u`` has axes of these letters."""
-    space = [axis for axis in SPACE if axis in arrays]
-    where = [f"{axis}={axis}" for axis in space]
+    where = [f"{axis}={axis}" for axis in SPACE if axis in arrays]
     where = ["points=coords"] if "coords" in arrays else where
     when = ["time=t"] if {"t"} <= arrays.keys() & {*letters} else []
     shape = np.shape(arrays["u"])
