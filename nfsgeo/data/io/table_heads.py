@@ -183,9 +183,7 @@ def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
     data = [dated.match(cell) or is_number(cell) for cell in cells]
     data_units = [unit for unit, fine in zip(units, data, strict=True) if unit and fine]
     words = [unit for unit in data_units if unit in ("-", "--") or not is_number(unit)]
-    plain = all(
-        unit in ("1", "1e-3", "1E-3") for unit in data_units if unit not in words
-    )
+    plain = {*data_units} - {*words} <= {"1", "1e-3", "1E-3"}
     none = not any(dated.match(unit) for unit in units)
     some = any(not is_number(unit) for unit in words)
     if some and 2 * len(words) > len(data_units) and plain and none:

@@ -88,11 +88,8 @@ def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool
         return "", False
     if not sure:
         names = column.dropna().unique()[: MANY + 1]
-        if (
-            len(names) > MANY
-            or WHEN.fullmatch(bare)
-            or any(map(is_number, map(str, names)))
-        ):
+        numbers = any(map(is_number, map(str, names)))
+        if len(names) > MANY or WHEN.fullmatch(bare) or numbers:
             return "", False
     return values[0], bool(sure)
 
@@ -126,9 +123,8 @@ def check_quantities(
         same_time = codes_of(time, frame[name])[1] == time.max() + 1 > 1
         if not sure and (same_time or name in kinds or "field" in kinds.values()):
             continue
-        is_station = bare_name(name) in STATIONS or STATION_LIKE.fullmatch(
-            bare_name(name)
-        )
+        bare = bare_name(name)
+        is_station = bare in STATIONS or STATION_LIKE.fullmatch(bare)
         if not sure and (at == name and (is_station or not called)):
             continue
         if not sure and not called and len(texts) > 1:
@@ -330,7 +326,7 @@ def check_numbers(
     sample, time, point = steps.sample, steps.time, places.point
     num, num_times = len(frame), len(steps.times)
     for name in names:
-        bare, values = bare_name(name), frame[name]
+        bare, values, part = bare_name(name), frame[name], bool(calendar([name]))
         if values.dtype.kind not in "biuf":
             values = pandas.to_numeric(values, errors="coerce")
         stations, rows = STATION_LIKE.fullmatch(bare), ROWS.fullmatch(bare)
@@ -343,15 +339,11 @@ def check_numbers(
         if sample.any() and num_times == 1 and values.nunique() > 1:
             if codes_of(sample, values)[1] == sample.max() + 1:
                 odd.setdefault("static", []).append(name)
-        elif _is_counter(values, time, num, num_times, bool(calendar([name]))) or (
+        elif _is_counter(values, time, num, num_times, part) or (
             whole and codes_of(sample, time, values)[1] == num
         ):
             no_fields.append(name)
-        elif (
-            num < FEW
-            and calendar([name])
-            and codes_of(time, values)[1] == num_times > 1
-        ):
+        elif num < FEW and part and codes_of(time, values)[1] == num_times > 1:
             odd.setdefault("time", []).append(name)
     if alike := odd.get("time", []):
         say = ",".join(f"ignore={n}" for n in alike), f"field={alike[0]}"
