@@ -351,14 +351,14 @@ def _json_table(path: Path, encoding: str) -> pandas.DataFrame:
     except ValueError:
         content = [json.loads(line) for line in text.splitlines() if line.strip()]
     if isinstance(content, dict) and isinstance(content.get("features"), list):
-        for number, feature in enumerate(content["features"], 1):
-            if (feature.get("geometry") or {}).get("type") != "Point":
+        features, content = content["features"], []
+        for number, feature in enumerate(features, 1):
+            place = feature.get("geometry") or {}
+            if place.get("type") != "Point":
                 given = f"{path} with feature {number}, which is no point"
                 raise UserError(given, "points", "remove it, or give its centre")
-        axes = [f["geometry"]["coordinates"] for f in content["features"]]
-        places = [dict(zip(("lon", "lat", "z"), at, strict=False)) for at in axes]
-        about = [feature["properties"] or {} for feature in content["features"]]
-        content = [a | p for a, p in zip(about, places, strict=True)]
+            axes = zip(("lon", "lat", "z"), place["coordinates"], strict=False)
+            content.append((feature["properties"] or {}) | dict(axes))
     rows = content.values() if isinstance(content, dict) else content
     if rows and all(isinstance(row, (list, dict)) for row in rows):
         by_row = isinstance(content, dict) and all(map(str.isdigit, content))

@@ -144,9 +144,8 @@ def fields_of_graphs(
     Raises:
         UserError: Also where an attribute would go unread.
     """
-    user_names = {
-        str(name) for names in (columns or {}).values() for name in np.ravel(names)
-    }
+    several = (columns or {}).values()
+    user_names = {str(name) for names in several for name in np.ravel(names)}
     named = [len(names) for names in (component_names, static_names) if names]
     parts, unread, lines = list[Arrays](), set[str](), set[str]()
     graphs, as_steps = graphs_of(path, graphs), series == "time-steps"
@@ -304,7 +303,7 @@ def _arrays(
             two = f"{path} with both {key} and another of {', '.join(TIMES)}"
             raise UserError(f"{two} in graph {number}", "one of them", "delete one")
         if name == "t" or (name in READ and kind in "biuf"):
-            attributes[name] = values
+            attributes[name] = values.reshape(-1) if name == "t" else values
         elif name in READ:
             given = f"{path} with {key} of type {values.dtype} in graph {number}"
             todo = "give real and imaginary parts as two components"
@@ -322,10 +321,8 @@ def _arrays(
         given = f"{path} with graph {number} without {lost}"
         todo = "set data.pos, coordinates (points, axes), and data.x"
         raise UserError(given, "graphs with pos and x", todo)
-    shapes = {"t": (-1,), "pos": (len(attributes["pos"]), -1)}  # on a line, perhaps
-    return attributes | {
-        n: attributes[n].reshape(shapes[n]) for n in shapes.keys() & attributes.keys()
-    }
+    pos = attributes["pos"]
+    return attributes | {"pos": pos.reshape(len(pos), -1)}  # on a line, perhaps
 
 
 def _at_points(key: str, values: NDArray[Any]) -> NDArray[Any]:
