@@ -308,10 +308,9 @@ def check_dims(
         without = [name for name in moving if dim not in data[name].dims]
         if along and without:
             answers = [f"field={without[0]}", f"field={along[0]}"]
+            choice = option("columns", *answers, f"ignore={along[0]}")
             if "field" in kinds.values():
                 choice = f"{option('columns', *answers)} alone"
-            else:
-                choice = option("columns", *answers, f"ignore={along[0]}")
             raise UserError(
                 f"{path} with {along[0]} along {dim}, and {without[0]} not",
                 "fields on one grid",
@@ -332,9 +331,8 @@ def check_dims(
                 readings = [f"time={dim},sample={time}"]
             several = [d for d in data[along[0]].dims if _is_member(dataset, d)]
             if len(several) > 1:
-                given = (
-                    f"{path} with {along[0]} along {' and '.join(map(str, several))}"
-                )
+                members = " and ".join(map(str, several))
+                given = f"{path} with {along[0]} along {members}"
                 both = ", ".join(f'"{d}"' for d in several)
                 todo = (
                     f"make one of them, nfsgeo.from_xarray(dataset.stack(s=({both})), "

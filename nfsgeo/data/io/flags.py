@@ -84,9 +84,8 @@ def flag_attrs(about: Mapping[Any, Any]) -> dict[str, Any]:
     for key in attrs.keys() & {FLAGS[0], BITS}:
         texts = np.ravel(attrs[key]).tolist()
         if any(isinstance(text, (str, bytes)) for text in texts):
-            attrs[key] = [
-                int(n) for n in re.findall(r"-?\d+", " ".join(map(str, texts)))
-            ]
+            numbers = re.findall(r"-?\d+", " ".join(map(str, texts)))
+            attrs[key] = [*map(int, numbers)]
     return attrs
 
 
@@ -196,9 +195,8 @@ def _conditions(
     if good := not chosen_flags and FLAGS[0] in attrs:
         chosen_flags = [word for word in meanings if GOOD.fullmatch(word)]
     if not chosen_flags:
-        expected = "to be told which flags mark bad values" + f", of {listed}" * bool(
-            listed
-        )
+        expected = "to be told which flags mark bad values"
+        expected += f", of {listed}" if listed else ""
         todo = "say it by numbers or meanings, as in mask=NAME:3:4"
         raise UserError(what, expected, todo)
     for word in chosen_flags:

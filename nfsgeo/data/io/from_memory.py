@@ -191,10 +191,8 @@ def from_xarray(
         dataset = dataset.to_dataset(name=dataset.name or "u")
     if isinstance(dataset, pandas.DataFrame | pandas.Series):
         given = f"{name} of type {type(dataset).__name__}"
-        todo = (
-            "write a table of pandas to a file, table.to_parquet('NAME.parquet'), and "
-        )
-        todo += "open that by nfsgeo.open, or give arrays to nfsgeo.from_arrays"
+        todo = "write a table of pandas to a file, table.to_parquet('NAME.parquet'), "
+        todo += "and open that by nfsgeo.open, or give arrays to nfsgeo.from_arrays"
         raise UserError(given, "a Dataset or DataArray of xarray", todo)
     with reading(Path("dataset"), "a data set of xarray", "open files by nfsgeo.open"):
         fields = fields_of(Path("dataset"), dataset, columns)

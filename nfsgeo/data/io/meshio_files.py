@@ -21,14 +21,9 @@ __all__ = ["read_meshio"]
 
 # Numbers that a cell takes in a mixed topology of XDMF, by its type, and other types.
 MIXED = {2: 4, 4: 4, 5: 5, 6: 5, 7: 6, 8: 7, 9: 9}
-ODD = {
-    1: "Polyvertex",
-    2: "Polyline with several lines",
-    3: "Polygon",
-    16: "Polyhedron",
-    34: "Edge_3",
-}
-ODD |= {35: "Quadrilateral_9", 36: "Triangle_6", 37: "Quadrilateral_8"}
+ODD = {1: "Polyvertex", 2: "Polyline with several lines", 3: "Polygon"}
+ODD |= {16: "Polyhedron", 34: "Edge_3", 35: "Quadrilateral_9"}
+ODD |= {36: "Triangle_6", 37: "Quadrilateral_8"}
 ODD |= {38: "Tetrahedron_10", 41: "Wedge_18", 48: "Hexahedron_20"}
 COMMENTS = re.compile(rb"(?ms)^\$Comments\s*$.*?^\$EndComments\s*$\n?")
 TAGS = 64  # lines that describe a view of Gmsh, at most
@@ -292,9 +287,8 @@ def _check_items(root: Any, path: Path) -> None:
         if item.get("Format") == "Binary":
             raise ValueError("binary data, which are not read")
         if item.get("Format") == "HDF":
-            check_hdf5(
-                beside(path, (item.text or "").partition(":")[0].strip()), whole=True
-            )
+            name = (item.text or "").partition(":")[0].strip()
+            check_hdf5(beside(path, name), whole=True)
 
 
 def _check_mixed(reader: Any, root: Any) -> None:

@@ -190,9 +190,7 @@ def _domain(arrays: Any, axes: Any) -> Domain | None:
 def _written(path: Path, arrays: dict[str, Any]) -> Fields:
     about = json.loads(str(arrays[ABOUT]))
     entries = {**about["coords"], **about["data_vars"]}
-    variables = {
-        name: (v["dims"], arrays[name], v["attrs"]) for name, v in entries.items()
-    }
+    variables = {n: (v["dims"], arrays[n], v["attrs"]) for n, v in entries.items()}
     dataset = xarray.Dataset(variables, attrs=about["attrs"])
     return Fields(dataset.set_coords([*about["coords"]]), path)
 
