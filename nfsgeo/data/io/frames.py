@@ -322,7 +322,7 @@ def _without_index(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
     """Without numbers of rows, which pandas and R write without a name, or as times if
     they are dates.
     """
-    while INDEX.fullmatch(name := str(next(iter(frame), "?"))):
+    while frame.columns.is_unique and INDEX.fullmatch(name := str([*frame, "?"][0])):
         try:
             values = values_of(path, frame[name])
         except UserError:

@@ -180,6 +180,7 @@ def test_cells_without_a_value_are_counted(tmp_path, size, column, mark, data):
         (["x", "y", "lat", "u"], "y and lat, each of which may be coordinate y"),
         (["x", "y", "t", "t"], "given 2 times"),
         (["", "x", "y", "u"], "without a name"),
+        (["", "x", "", "u"], "without a name"),
         (["x", "z", "t", "u"], "coordinates x[, y[, z]]"),
         (["lat", "t", "u", "v"], "coordinates x[, y[, z]]"),
         (["x", "y", "frame", "u"], "time=frame"),
