@@ -275,7 +275,7 @@ class TrainerSection(Section):
         epochs: Passes over the training samples.
         budget: Minutes of CPU time to train, instead of a number of epochs; on CUDA
             minutes of wall-clock time. The number of epochs follows from the time of
-            the first steps.
+            the first steps. Evaluation and figures come on top.
         patience: Epochs without a better validation RMSE before stopping; None for
             no early stopping.
         device: Where to compute; ``auto`` takes a CUDA device where there is one.

@@ -84,8 +84,7 @@ def warn_of_shared_places(fields: Fields, sample: int) -> None:
     if odd:
         logger.warning(
             "%s: %d places have several points with different values%s, such as %s; "
-            "models interpolate their mean there; where they should be one point, "
-            "leave the others out",
+            "models interpolate the mean; leave points out that should be one",
             fields.path,
             len(odd),
             ", with both ends of a periodic axis as one place" * bool(at_end.any()),
