@@ -14,6 +14,7 @@
 - :func:`nearest_neighbour_graph`: edges from the nearest sources to each target
 - :class:`LatentCoordinates`: coordinates that spread the points of a graded mesh
 - :func:`occupancy`: how evenly points fill their domain
+- :func:`shared_strengths`: strengths of latent coordinates for all meshes of a data set
 - :func:`batch_graphs`: several graphs joined into one
 - :func:`moving_least_squares`: weights that reproduce polynomials
 - :func:`polyharmonic_spline`: weights of local splines on the nearest neighbours
@@ -31,7 +32,7 @@ from nfsgeo.geometry.bipartite import (
 from nfsgeo.geometry.domain import Domain, Sphere, UnitSphere
 from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid, quadrature_weights
-from nfsgeo.geometry.latent import LatentCoordinates, occupancy
+from nfsgeo.geometry.latent import LatentCoordinates, occupancy, shared_strengths
 from nfsgeo.geometry.radius_graph import (
     GraphBuilder,
     Interpolation,
@@ -65,5 +66,6 @@ __all__ = [
     "polyharmonic_spline",
     "radius_edges",
     "radius_for",
+    "shared_strengths",
     "spherical_harmonics",
 ]

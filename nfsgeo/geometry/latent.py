@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from nfsgeo.errors import UserError, check_shape, check_sizes
 from nfsgeo.geometry.domain import Domain
 
-__all__ = ["LatentCoordinates", "occupancy"]
+__all__ = ["LatentCoordinates", "occupancy", "shared_strengths"]
 
 # Most knots of the map of an axis, and fewest points between two of them.
 KNOTS, POINTS_BETWEEN = 32, 8
@@ -36,6 +36,8 @@ CELLS, SMOOTHING, LEAST_GROWTH = 4096, 1.5, 0.05
 # Kolmogorov distance from the uniform distribution at which the map of an axis begins,
 # and at which it has full strength.
 EVEN, UNEVEN = 0.05, 0.15
+# Median strength from which the meshes of a data set have maps of full strength.
+SHARED = 0.2
 # Digits of the share of a box at which coordinates are equal.
 DIGITS = 9
 # Bisections that resolve an interval to double precision.
@@ -73,10 +75,18 @@ class LatentCoordinates:
     knots: tuple[Tensor, ...] = ()
 
     @classmethod
-    def of(cls, pos: Tensor, domain: Domain) -> LatentCoordinates:
+    def of(
+        cls, pos: Tensor, domain: Domain, strengths: Sequence[float] | None = None
+    ) -> LatentCoordinates:
         """Fit latent coordinates to the points ``pos [n, d]`` of a sample.
 
         They are the identity on a sphere and in a domain with walls.
+
+        Args:
+            pos: The points.
+            domain: The box.
+            strengths: Strength of the map of each axis, such as :attr:`strengths` of
+                other meshes; None if the points decide.
 
         Raises:
             UserError: There is no point, or one is outside the box or not a number.
@@ -92,27 +102,44 @@ class LatentCoordinates:
         # Points on a mesh line share their coordinate, whatever its rounding.
         shares = ((place.numpy() - domain.lower) / lengths).round(DIGITS)
         points = shares * lengths
-        largest = min(GRADED, 1 - NOISE / len(points) ** 0.5)
-        strength = (1 - KEPT) * min(1.0, max(0.0, (largest - filled) / RANGE))
         num = min(KNOTS, len(points) // POINTS_BETWEEN)
-        if not strength or num < 2:
-            return cls(domain)
         axes = [*zip(points.T, domain.lengths, domain.periodic, strict=True)]
-        parts = [strength * _unevenness(x) for x in shares.T]
-        if not any(parts):
-            return cls(domain)
 
-        def fitted(share: float) -> LatentCoordinates:
+        def fitted(parts: Sequence[float]) -> LatentCoordinates:
             knots = (
-                _knots(x, length, periodic, num, share * part)
+                _knots(x, length, periodic, num, part)
                 for (x, length, periodic), part in zip(axes, parts, strict=True)
             )
             return cls(domain, tuple(knots))
 
-        strongest = fitted(1.0)
+        if strengths is not None:
+            return fitted(strengths) if num > 1 and any(strengths) else cls(domain)
+        largest = min(GRADED, 1 - NOISE / len(points) ** 0.5)
+        strength = (1 - KEPT) * min(1.0, max(0.0, (largest - filled) / RANGE))
+        if not strength or num < 2:
+            return cls(domain)
+        parts = [strength * _unevenness(x) for x in shares.T]
+        if not any(parts):
+            return cls(domain)
+        strongest = fitted(parts)
         growth = _growth(place, strongest(place), domain)
         share = min(1.0, (growth - WORTH) / (FULL_WORTH - WORTH))
-        return cls(domain) if share <= 0 else strongest if share == 1 else fitted(share)
+        return fitted([share * part for part in parts]) if share > 0 else cls(domain)
+
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        """Return the strength :math:`w` of the map of each axis, 0 for the identity."""
+        if self.identity:
+            return (0.0,) * self.domain.dim
+        ranks = (
+            length * torch.linspace(0, 1, knots.size(1), dtype=knots.dtype)
+            for length, knots in zip(self.domain.lengths, self.knots, strict=True)
+        )
+        moved = [
+            (image - place, rank - place)
+            for (place, image, _), rank in zip(self.knots, ranks, strict=True)
+        ]
+        return tuple(float(a @ b / (b @ b).clamp_min(1e-30)) for a, b in moved)
 
     @property
     def identity(self) -> bool:
@@ -145,6 +172,20 @@ class LatentCoordinates:
         columns = zip((place - low).unbind(-1), self.knots, strict=True)
         mapped = torch.stack([along(x, knots) for x, knots in columns], dim=-1)
         return (mapped + low + (pos.double() - place).detach()).to(pos.dtype)
+
+
+def shared_strengths(maps: Iterable[LatentCoordinates]) -> tuple[float, ...]:
+    """Return strengths for all meshes of a data set, from the maps of some of them.
+
+    The rules for a single mesh pass from the identity to the strongest map by degrees,
+    so that similar meshes have similar maps. A data set needs no such transition: if
+    the medians of its strengths are not small, they are enlarged to those of the
+    strongest map.
+    """
+    medians = np.median([each.strengths for each in maps], axis=0)
+    largest = max(medians)
+    share = (1 - KEPT) / largest if largest >= SHARED else 0.0
+    return tuple((share * medians).round(2).tolist())
 
 
 def occupancy(pos: Tensor, domain: Domain) -> float:

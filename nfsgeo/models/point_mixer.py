@@ -20,7 +20,7 @@ from nfsgeo.geometry import (
     nearest_neighbour_graph,
 )
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
-from nfsgeo.models.settings import GraphSettings, GridSize
+from nfsgeo.models.settings import GraphSettings, GridSize, Strength
 from nfsgeo.models.task import Problem
 from nfsgeo.nn import (
     ChannelKernel,
@@ -76,6 +76,9 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         latent: whether the grid is equispaced in latent coordinates, in which the
             points of a graded mesh are spread evenly, see
             :class:`~nfsgeo.geometry.LatentCoordinates`.
+        latent_strengths: strength of their map for each axis; ``None`` if the points of
+            each sample decide. Training on meshes of the samples takes the medians over
+            training samples, so that all meshes of a density have one map.
         point_channels: channels of the point features that bypass the grid, see
             :class:`~nfsgeo.nn.PointPath`; 0 for none.
         neighbours: nearest points from which a point or query point receives learned
@@ -95,6 +98,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     kernel_at: Literal["points", "nodes"] | None = None
     absolute_position: bool = True
     latent: bool = False
+    latent_strengths: tuple[Strength, ...] | None = None
     point_channels: NonNegativeInt = 0
     neighbours: NonNegativeInt = 0
     messages: PositiveInt = 16
@@ -210,7 +214,7 @@ class PointMixer(MixerOperator):
         graphs = super()._connected(pos, query_pos, given)
         latent = LatentCoordinates(domain)
         if settings.latent:
-            latent = LatentCoordinates.of(pos, domain)
+            latent = LatentCoordinates.of(pos, domain, settings.latent_strengths)
         resampling, queries = self.resampling, graphs.queries
         assert isinstance(resampling, InterpolationResampling)
         place = latent(pos)

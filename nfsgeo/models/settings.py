@@ -18,8 +18,10 @@ from nfsgeo.models.task import Problem
 
 __all__ = ["ADDED", "PAPER_FOURIER", "RETIRED"]
 __all__ += ["GraphSettings", "GridSize", "ModelSettings", "SpectralSettings"]
+__all__ += ["Strength"]
 
 GridSize = Annotated[int, Field(ge=2)]  # nodes along an axis
+Strength = Annotated[float, Field(ge=0, lt=1)]  # of the map of an axis
 
 # Modes in two and more dimensions, as in the paper, and on a line.
 PAPER_MODES, LINE_MODES = 8, 64

@@ -6,6 +6,8 @@ import logging
 import math
 from pathlib import Path
 
+import torch
+
 from nfsgeo.config import DataSection, ModelSection, RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.io.edges import graph_source, table_of
@@ -15,6 +17,7 @@ from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError, option
 from nfsgeo.forecast.transforms import BaseForecast
+from nfsgeo.geometry import LatentCoordinates, shared_strengths
 from nfsgeo.models import MODELS, Model
 from nfsgeo.training.loading import paper_learning_rate
 from nfsgeo.training.run_data import samples_of, steps_of
@@ -28,6 +31,8 @@ FEW = 5
 # Number of training windows of a long series; more would mostly repeat time steps.
 WINDOWS = 1000
 SUBSET = "random-subset"
+# Number of meshes at most from which strengths of latent coordinates are taken.
+MESHES = 64
 
 
 def complete_config(config: RunConfig, file: Fields) -> RunConfig:
@@ -61,7 +66,7 @@ def complete_config(config: RunConfig, file: Fields) -> RunConfig:
         kind = MESH_KINDS[data.mesh or "all"]
         suits = kind.drawn and kind.even and file.shape is not None
         loss = loss.changed(weighting=info.loss_weighting if suits else "uniform")
-    model = _with_graph(data, model, file, info)
+    model = _with_strengths(data, _with_graph(data, model, file, info), file, info)
     optimiser = config.optimiser
     if optimiser.lr is None:
         rate = info.learning_rate
@@ -119,6 +124,30 @@ def _with_graph(
         )
     chosen = asked or ("given" if roads else "radius")
     return model.changed(settings={**model.settings, "graph": chosen})
+
+
+def _with_strengths(
+    data: DataSection, model: ModelSection, file: Fields, info: type[Model]
+) -> ModelSection:
+    """Return the model with strengths of latent coordinates that its meshes share.
+
+    Strengths that follow each mesh move the grid with its number of points and their
+    noise, where they are neither 0 nor the largest.
+    """
+    key, settings = "latent_strengths", model.settings
+    if key not in settings or settings[key] is not None or not file.own_meshes:
+        return model
+    latent = settings["latent"]
+    if not (file.domain.dim < 3 if latent is None else latent) or file.domain.curved:
+        return model
+    samples, domain = samples_of(data, file, "train"), file.domain
+    some = samples[:: math.ceil(len(samples) / MESHES)]
+    points = (torch.as_tensor(file.coordinates(int(sample))) for sample in some)
+    maps = (
+        LatentCoordinates.of(domain.normalise(pos, torch.float64), domain.normalised)
+        for pos in points
+    )
+    return model.changed(settings={**settings, key: shared_strengths(maps)})
 
 
 def _check_together(config: RunConfig, file: Fields, info: type[Model]) -> None:

@@ -302,3 +302,16 @@ def test_periodic_axes_repeat():
 @pytest.mark.parametrize("pos", [[[torch.nan, 2.5]], [[0.0, 4.0]], []])
 def test_points_of_no_map_are_refused(pos, one_line):
     one_line(LatentCoordinates.of, torch.tensor(pos).reshape(-1, 2), BOX)
+
+
+def test_given_strengths_make_maps_of_one_density_alike():
+    """Rules that follow each mesh would move the grid with the number of points."""
+    coarse, fine = graded(BOX, 400, seed=1), graded(BOX, 6400, seed=2)
+    strengths = LatentCoordinates.of(coarse, BOX).strengths
+    assert all(0 < strength <= 0.9 for strength in strengths)
+    maps = [LatentCoordinates.of(pos, BOX, strengths) for pos in (coarse, fine)]
+    for each in maps:
+        assert each.strengths == pytest.approx(strengths, abs=1e-9)
+    assert (maps[0](QUERIES) - maps[1](QUERIES)).abs().max() < 0.1
+    assert LatentCoordinates.of(fine, BOX, (0.0, 0.0)).identity
+    assert LatentCoordinates.of(coarse[:5], BOX, strengths).identity

@@ -137,6 +137,21 @@ def test_points_of_a_cloud_are_all_of_them(refuses):
     refuses("--mesh all", resolve, cloud, "data.least_fraction=.5 data.points=9")
 
 
+@pytest.mark.parametrize(("power", "strong"), [(1, False), (3, True)])
+def test_meshes_of_samples_share_strengths_of_latent_coordinates(power, strong):
+    random = np.random.default_rng(0)
+    meshes = [random.random((num, 2)) ** power for num in range(200, 320, 10)]
+    u, domain = [random.random((len(mesh), 24)) for mesh in meshes], Domain.unit(2)
+    fields = nfsgeo.from_arrays(u, meshes, np.arange(24.0), domain=domain)
+    cloud, key = fields.write(Path("cloud.nc")), "latent_strengths"
+    found = resolve(cloud).model.settings[key]
+    assert [*found] == pytest.approx([0.9, 0.9] if strong else [0, 0], abs=0.1 * strong)
+    own = resolve(cloud, "model.settings.latent_strengths=[0.1,0.2]")
+    assert [*own.model.settings[key]] == [0.1, 0.2]
+    for without in ("model.settings.latent=false", "model.name=dse", "preset=paper"):
+        assert resolve(cloud, without).model.settings.get(key) is None
+
+
 @pytest.mark.parametrize("given", ["optimiser.lr=1e-3", "", "preset=paper"])
 def test_the_learning_rate_is_that_of_the_model_unless_it_is_given(waves, given):
     rates = [resolve(waves, f"model.name={m} {given}") for m in ("nfs", "dse")]
