@@ -21,6 +21,7 @@ from xarray import Variable
 
 from nfsgeo.data.conventions import INITIAL, STATIC
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.io.flags import with_node_types
 from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.pde import Solver, find_equation
 from nfsgeo.data.pde.periodic import PeriodicSolver, flush_denormals
@@ -289,12 +290,7 @@ def _staged(folder: Path, ranges: Sequence[range], made: _Batches) -> Fields:
         },
         units=dict.fromkeys(named, "1") | dict(solver.units),
     )
-    if solver.node_types:
-        types = fields.dataset["node_type"]
-        types.attrs["flag_values"] = np.arange(
-            len(solver.node_types), dtype=types.dtype
-        )
-        types.attrs["flag_meanings"] = " ".join(solver.node_types)
+    fields = with_node_types(fields, dict(enumerate(solver.node_types)))
     return fields.with_known(solver.scalar_names)
 
 

@@ -27,7 +27,7 @@ from nfsgeo.data.io.roles import Columns
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.errors import UserError, option
 
-__all__ = ["flag_attrs", "quantities", "with_masks"]
+__all__ = ["flag_attrs", "quantities", "with_masks", "with_node_types"]
 
 logger = logging.getLogger(__name__)
 
@@ -265,3 +265,29 @@ def _terms(dataset: Dataset) -> list[str]:
     texts = [str(v.encoding.get(key, "")) for v in variables for key in keys]
     terms = {*re.findall(r": *(\w+)", " ".join(texts))} & {*dataset.coords}
     return sorted(name for name in terms if dataset[name].ndim > 1)
+
+
+def with_node_types(fields: Fields, names: Mapping[int, str] | None) -> Fields:
+    """The fields with names of the node types, such as ``{1: "wall"}``.
+
+    Blanks in names become underscores, as ``flag_meanings`` of CF are separated by
+    blanks. Types without a name keep their numbers.
+
+    Raises:
+        UserError: There are no node types, or the names are not those of whole numbers.
+    """
+    if not names:
+        return fields
+    if fields.node_types is None:
+        given = f"names of node types of {fields.path}, which has none"
+        todo = "give the types as static={'node_type': types}, or data.node_type"
+        raise UserError(given, "a static input node_type of whole numbers", todo)
+    types = fields.dataset[fields.node_types]
+    texts = ["_".join(str(name).split()) for name in names.values()]
+    whole = all(isinstance(number, int | np.integer) for number in names)
+    if not (whole and all(texts)):
+        todo = "correct it, for example {0: 'interior', 1: 'wall'}"
+        raise UserError(f"node_types {dict(names)}", "names by whole numbers", todo)
+    types.attrs[FLAGS[0]] = np.array([*names], types.dtype)
+    types.attrs[FLAGS[1]] = " ".join(texts)
+    return replace(fields)  # categories are read anew

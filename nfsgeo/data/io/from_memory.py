@@ -20,7 +20,7 @@ from nfsgeo.data.conventions import FIELD, KNOWN, STATIC
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.flat_axes import heights_as_input
 from nfsgeo.data.io.edges import with_graph
-from nfsgeo.data.io.flags import with_masks
+from nfsgeo.data.io.flags import with_masks, with_node_types
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.graphs import fields_of_graphs
 from nfsgeo.data.io.labelled import CORNERS, num_nodes, numbered, to_fields
@@ -59,6 +59,7 @@ def from_arrays(
     static_names: Sequence[str] | None = None,
     forcing_names: Sequence[str] | None = None,
     units: Mapping[str, str] | None = None,
+    node_types: Mapping[int, str] | None = None,
     equation: str = "",
     split: Mapping[str, ArrayLike] | None = None,
     name: str = "arrays",
@@ -92,6 +93,7 @@ def from_arrays(
             ``node_type`` are categories.
         forcing_names: Names of the ``C_f`` components.
         units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
+        node_types: Names of the numbers in ``node_type``, ``{0: "interior"}``.
         equation: Name of the equation.
         split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``; in order
             0.7/0.1/0.2 when None.
@@ -155,7 +157,7 @@ def from_arrays(
         )
         if edges is not None:
             fields = with_graph(fields, edges, edge_weight)
-    fields = _with_units(fields, units)
+    fields = with_node_types(_with_units(fields, units), node_types)
     todo = "give t, the time of each"
     fields = with_user_answers(fields, None, domain, list(numbers), todo)
     return _without_infinite(replace(fields, path=Path(name)))
@@ -219,6 +221,7 @@ def from_pyg(
     static_names: Sequence[str] | None = None,
     forcing_names: Sequence[str] | None = None,
     units: Mapping[str, str] | None = None,
+    node_types: Mapping[int, str] | None = None,
     name: str = "graphs",
 ) -> Fields:
     """Fields in a list of PyTorch Geometric's ``Data``.
@@ -244,6 +247,7 @@ def from_pyg(
         static_names: Names of the components of a coefficient ``x``.
         forcing_names: Names of the components of ``forcing``.
         units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
+        node_types: Names of the numbers in ``node_type``, ``{0: "interior"}``.
         name: Name of the data, for messages and for the folders of runs.
 
     Raises:
@@ -263,6 +267,7 @@ def from_pyg(
             forcing_names=forcing_names,
         )
     fields = with_kinds(_with_units(fields, units), columns)
+    fields = with_node_types(fields, node_types)
     todo = "give each graph the times of its x, and of its y, data.t = ..., or say "
     todo += "which axis is time, time_axis=..."
     fields = with_user_answers(fields, None, domain, known, todo)

@@ -139,6 +139,7 @@ SPLIT = "each number at most once"
         ({"scalars": [1, 2, 3]}, "'list' object"),
         ({"scalars": {"nu": [1, 2]}}, "sizes for dimension 'sample'"),
         ({"units": {"w": "K"}}, "units of w"),
+        ({"node_types": {0: "wall"}}, "names of node types of arrays, which has none"),
         ({"split": {"train": [0, 1, 2]}}, SPLIT),
         ({"split": {"train": [0], "valid": [1], "test": [1]}}, SPLIT),
         ({"split": {"train": [0], "valid": [1], "test": [3]}}, SPLIT),
@@ -174,10 +175,11 @@ def test_cells_and_node_types_of_arrays(data, sent):
         pos if own else pos[0],
         static=types,
         static_names=["node_type"],
+        node_types={1: "wall", 9: "no slip"},
         cells=cells[0] if shared else cells,
     )
     for each in (fields, sent(fields)):
-        assert each.categories == {"node_type": {}}
+        assert each.categories == {"node_type": {1: "wall", 9: "no_slip"}}
         assert each.dataset["node_type"].dtype.kind == "i"
         for sample in range(num):
             wanted = cells[0 if shared else sample]

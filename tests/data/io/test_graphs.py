@@ -56,6 +56,8 @@ def test_graphs_are_samples(tmp_path, sizes, steps, ahead, corners, sent):
         graph.y = torch.randn(len(graph.pos), ahead, 2, dtype=torch.float64)
     fields = nfsgeo.data.open(saved(tmp_path / "a.pt", graphs))
     batches = fields_of_graphs(Path("a"), [Batch.from_data_list(graphs)])
+    named = nfsgeo.from_pyg(graphs, time_axis=1, node_types={0: "inside", 2: "wall"})
+    assert named.categories == {"node_type": {0: "inside", 2: "wall"}}
     assert fields.scalar_names == ["log_pe", "viscosity"]
     assert fields.static_names == ["node_type", "surf"] == batches.static_names
     for each in (fields, sent(fields), batches):
