@@ -326,15 +326,16 @@ def error_table(summary: Mapping[str, Any]) -> str:
     Each of several components has a table of its own, after that of the pooled errors.
     A sentence below says how many samples and points the errors are over.
     """
-    from nfsgeo.report.tables import band_table, error_tables
+    from nfsgeo.report.tables import band_table, error_tables, worse_than_mean
 
+    worse = worse_than_mean(summary)
     everything, unit = summary.get("scored", {}).get("part") == "all", ""
     if summary.get("units"):
         unit = f" ({summary['units']})"
     elif summary.get("components"):
         unit = ", pooled*"
     tables = [
-        (title + f", {remark}" * bool(remark), errors)
+        (title + f", {remark}" * bool(remark), errors.drop(worse, errors="ignore"))
         for title, remark, errors in error_tables(summary)
     ]
     tables[0] = f"{'errors' if everything else 'test errors'}{unit}", tables[0][1]
@@ -348,13 +349,18 @@ def error_table(summary: Mapping[str, Any]) -> str:
         named = errors.rename(str.lower).rename({"training mean": mean})
         parts.append(f"{title}\n{table('', named)}\n")
     parts += [prose(f"* {summary['pooled']}")] if "*" in unit else []
+    if worse:
+        where = "summary.json has" if "fingerprint" in summary else "--json prints"
+        how = "baselines have larger MAEs" if worse[1:] else "baseline has a larger MAE"
+        them = "them" if worse[1:] else "it"
+        parts += [prose(f"{len(worse)} {how} than the {mean}; {where} {them}.")]
     parts += [prose(_scored(summary))] if "scored" in summary else []
     return "\n".join(parts)
 
 
-def prose(text: str) -> str:
-    """Wrap a sentence at the terminal's width, at most 80 columns."""
-    return fill(text, _width())
+def prose(text: str, indent: int = 0) -> str:
+    """Wrap a text at the terminal's width, at most 80 columns; indent further lines."""
+    return fill(text, _width(), subsequent_indent=" " * indent)
 
 
 def _width() -> int:

@@ -11,7 +11,7 @@ from nfsgeo.measures import MEASURES
 from nfsgeo.report.text import count_text, error_text, with_unit
 
 __all__ = ["band_table", "compared_errors", "error_table", "error_tables"]
-__all__ += ["further_tables", "verdict"]
+__all__ += ["further_tables", "verdict", "worse_than_mean"]
 
 # Columns of the table of bands, by the names in files.
 BANDS = {
@@ -36,6 +36,15 @@ def _baselines(errors: Errors) -> dict[str, Errors]:
         label = "training mean" if name == "mean" else name.replace("_", " ")
         methods[label.capitalize()] = baseline
     return methods
+
+
+def worse_than_mean(summary: Errors) -> list[str]:
+    """Names to show of the baselines with a larger MAE than the training mean."""
+    baselines = _baselines(_pooled(summary))
+    mean = baselines.get("Training mean", {}).get("mae")
+    if mean is None:
+        return []
+    return [name for name, b in baselines.items() if (b.get("mae") or 0) > mean]
 
 
 def error_table(methods: Mapping[str, Errors]) -> pd.DataFrame:

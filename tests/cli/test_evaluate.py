@@ -109,6 +109,23 @@ def test_fractions_are_percentages():
     assert re.search(r"^constant width +- +5\.000e-01", shown, re.M)
 
 
+def test_baselines_worse_than_the_training_mean_are_counted_in_a_line():
+    errors = {"mae": 1.0}
+    names = ("mean", "persistence", "quadratic_extrapolation", "cubic_extrapolation")
+    maes = (2.0, 2.0, 9.0, 1e9)
+    baselines = {name: {"mae": mae} for name, mae in zip(names, maes, strict=True)}
+    summary = {"model": "nfs", "test": errors, "baselines": baselines}
+    shown = error_table(summary)
+    assert "training mean" in shown and "persistence" in shown
+    assert "quadratic" not in shown and "1.000e+09" not in shown
+    assert "2 baselines have larger MAEs than the training mean; --json" in shown
+    both = summary | {"components": {"p": {**errors, "baselines": baselines}}}
+    both |= {"pooled": "Means.", "fingerprint": "0"}
+    assert "cubic" not in error_table(both) and "summary.json has them" in error_table(
+        both
+    )
+
+
 def test_errors_of_a_long_rollout_fit_into_80_columns(capsys):
     names = ("nfs", "persistence", "quadratic_extrapolation", "cubic_extrapolation")
     errors = [1.23456e-3 * step for step in range(1, 701)]
