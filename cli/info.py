@@ -110,9 +110,15 @@ def _shown_file(facts: Mapping[str, Any], times: Doubles) -> dict[str, Any]:
     samples, num = facts["samples"], sum(facts["samples"].values())
     by_time = samples["train"] == num < len(samples) and steps > 1  # in training
     files = facts["files"] or []
+    if by_time:
+        samples = f"{num} series, split by time"
+    elif not facts["split_in_file"]:
+        parts = " + ".join(f"{n} {part}" for part, n in samples.items())
+        samples = f"{num}{f', in training by default {parts}' * (num > 2)}"
     return {
         **facts,
-        "samples": f"{num} series, split by time" if by_time else samples,
+        "samples": samples,
+        "split_in_file": None,
         "cells": {kind: _ends_text(ends) for kind, ends in facts["cells"].items()},
         "grid": grid and " x ".join(map(str, grid)),
         "points": points if isinstance(points, int) else _ends_text(points),
@@ -275,12 +281,13 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "file": str(file.path),
         "equation": file.equation,
         "samples": {part: len(numbers) for part, numbers in file.split.items()},
+        "split_in_file": "part" in file.dataset,
         "grid": None if file.shape is None else list(file.shape),
         "points": sizes[0] if len(sizes) == 1 else [sizes[0], sizes[-1]],
         "meshes": len({*file.sample_mesh[[*samples]]}),
         "cells": {kind: [min(nums), max(nums)] for kind, nums in cells.items()},
         "domain": file.domain.box.to_dict(),
-        "units": {axis: file.units.get(axis) for axis in file.space},
+        "units": {n: file.units.get(n) for n in (*file.space, *file.input_names)},
         "region": str(file.domain.region or "") or None,
         "records": len(file.times),
         "observed": observed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 from nfsgeo.errors import UserError
 from nfsgeo_cli.next_steps import hints, next_steps, text_of
 from nfsgeo_cli.settings import OPTIONS, SettingsCommand
-from nfsgeo_cli.terminal import error_table, option, progress_bar, report, verb
+from nfsgeo_cli.terminal import error_table, option, progress_bar, prose, report, verb
 
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
@@ -93,7 +94,6 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
 
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Print a summary of the training on stderr."""
-    from nfsgeo.data.conventions import listed
     from nfsgeo.models import num_parameters
     from nfsgeo.report.text import points_text
     from nfsgeo.training.lightning_setup import device_of
@@ -122,12 +122,17 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     if data.mesh == "all" and file.own_meshes:
         sizes = {file.num_points(sample) for sample in experiment.used.samples("train")}
     num = points_text(task.num_points, sorted(sizes) if len(sizes) > 1 else None)
+
+    def every(head: str, names: Sequence[str], remark: str = "") -> list[str]:
+        text = prose(f"{head:8}{', '.join(names)}{remark}", indent=8)
+        return text.split("\n") if names else []
+
     for line in (
         f"model   {config.model.name}, {count:,} parameters, on {where}",
         f"data    {file.equation or file.path.name}: {split}",
-        f"fields  {listed(file.component_names)}",
-        *[f"inputs  {listed(inputs)}"] * bool(inputs),
-        *[f"unused  {listed(unused)}, unless --known"] * bool(unused),
+        *every("fields", file.component_names),
+        *every("inputs", inputs),
+        *every("unused", unused, ", unless --known"),
         *(
             f"advice  {line}"
             for line in hints(file, experiment.used.samples("train")[0])

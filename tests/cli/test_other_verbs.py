@@ -71,9 +71,17 @@ def test_info_counts_files_cells_and_series_that_time_splits(nfsgeo):
     assert "cells: {triangle: 2}" in one
     told = ok(nfsgeo("info", "s_*.nc")).stdout
     assert "files: 3, from s_0.nc to s_2.nc" in told
-    assert "samples: {train: 1," in told and "cells: {triangle: 1 to 3}" in told
+    assert "samples: 3, in training by default 1 train + 1 valid + 1 test" in told
+    assert "cells: {triangle: 1 to 3}" in told
     steady = from_arrays(u[..., :1], pos, cells=cells)
-    assert "series" not in ok(nfsgeo("info", steady.write(Path("f.nc")))).stdout
+    assert "samples: 1\n" in ok(nfsgeo("info", steady.write(Path("f.nc")))).stdout
+    split, scalars = {"train": [0, 2], "valid": [1], "test": []}, {"speed": [1, 2, 3.0]}
+    parts = from_arrays(
+        np.zeros((3, 3, 1)), pos, split=split, scalars=scalars, units={"speed": "m/s"}
+    )
+    told = ok(nfsgeo("info", parts.write(Path("parts.nc")))).stdout
+    assert "samples: {train: 2, valid: 1, test: 0}" in told
+    assert "units: {speed: m/s}" in told
 
 
 def test_info_tells_times_and_units_as_a_reader_writes_them(nfsgeo):
