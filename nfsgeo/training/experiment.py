@@ -23,7 +23,7 @@ from nfsgeo.forecast.transforms import (
     fitted,
     imposed_values,
 )
-from nfsgeo.models import MODELS, Task
+from nfsgeo.models import MODELS, Task, num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.checkpoints import start_from
 from nfsgeo.training.cluster import check_started, on_first
@@ -67,6 +67,15 @@ class Experiment:
     module: TrainingModule
     lines: tuple[str, ...] = ()
     files: Mapping[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        windows, model = len(self.data.parts["train"]), self.config.model.name
+        num = num_parameters(self.forecaster.model)
+        return (
+            f"{type(self).__name__}(model={model!r}, parameters={num}, "
+            f"data={str(self.file.path)!r}, training_windows={windows}, "
+            f"epochs={self.config.trainer.epochs})"
+        )
 
     @property
     def config(self) -> RunConfig:
