@@ -19,7 +19,7 @@ from nfsgeo.data.meshes import Mesh
 from nfsgeo.errors import UserError, option
 from nfsgeo.evaluation.additions import ADDITIONS, keeping
 from nfsgeo.evaluation.references import References
-from nfsgeo.evaluation.scope import Part, describe_scored, scoped
+from nfsgeo.evaluation.scope import Part, describe_data, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import (
     LoadedRun,
     ScoredModel,
@@ -108,10 +108,10 @@ def evaluate_run(
         model's errors at the points of each type where there are types, by its meaning
         or number. ``"scored"`` says how many
         samples and points they are over, with ``"data_of_run"`` where ``data`` are the
-        run's own. With ``factors``, ``"unseen"`` holds the
-        errors on larger meshes, and ``"unseen_points"`` where their further points lie.
-        With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns. Further
-        entries are the scores of the run's
+        run's own; ``"dataset"`` describes these. With ``factors``, ``"unseen"`` holds
+        the errors on larger meshes, and ``"unseen_points"`` where their further points
+        lie. With ``steps``, ``"rollout"`` is what :meth:`~Scores.rollout` returns.
+        Further entries are the scores of the run's
         :class:`~nfsgeo.evaluation.additions.Addition` objects: ``"bands"`` of error
         bands, and ``"out_of_distribution"`` of samples unlike those of training.
 
@@ -162,6 +162,7 @@ def evaluate_run(
     summary = _costs(paths, scored) | {"weights": forecaster.digest}
     if own_data:
         summary["fingerprint"] = task.fingerprint
+        summary["dataset"] = describe_data(used)
     summary["scored"] = describe_scored(
         named, scores.windows, part, scores.points, run_data
     )

@@ -15,7 +15,7 @@ from nfsgeo.models import MODELS
 from nfsgeo.training.run_data import RunData
 from nfsgeo.training.source import open_source
 
-__all__ = ["Part", "describe_scored", "scoped"]
+__all__ = ["Part", "describe_data", "describe_scored", "scoped"]
 
 Part = Literal["all", "test"]
 # Distance of points that count as the same, over the lengths of the domain.
@@ -114,6 +114,35 @@ def describe_scored(
     scored |= {"trained_on": trained} | ({"data_of_run": True} if run_data else {})
     scored["tied"] = not MODELS[used.config.model.name].unseen_meshes
     return scored | ({"windows": len(test)} if len(test) > len(samples) else {})
+
+
+def describe_data(used: RunData) -> dict[str, Any]:
+    """Return the entry ``"dataset"`` of a summary.
+
+    It has the number of ``"samples"`` of each part and how they were ``"split"``, the
+    units of ``"fields"`` and ``"inputs"`` by name, and the numbers of ``"points"`` of a
+    sample of the file and of ``"time_steps"``.
+    """
+    file, data = used.file, used.config.data
+    samples = {part: len(used.samples(part)) for part in SPLITS}
+    split = "in the order of the file"
+    if data.split_by == "time":
+        samples, split = {"series": file.num_samples}, "by time"
+    elif data.test_file is not None:
+        split = "by data.test_file"
+    elif data.split is not None:
+        split = "by data.split"
+    elif "part" in file.dataset:
+        split = "by the file"
+    inputs = [*file.input_names, *file.forcing_names]
+    return {
+        "samples": samples,
+        "split": split,
+        "fields": {name: file.units.get(name, "") for name in file.component_names},
+        "inputs": {name: file.units.get(name, "") for name in inputs},
+        "points": _span(map(file.num_points, range(file.num_samples))),
+        "time_steps": len(file.times),
+    }
 
 
 def _span(numbers: Iterable[int]) -> int | list[int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 import pandas as pd
 
 from nfsgeo.errors import SAVED_NAME, UserError
@@ -83,8 +84,7 @@ def _write_report(paths: RunPaths) -> Path:
         if content := picture.png:
             write_bytes(paths.figures / f"{picture.name}.png", content)
         pictures[picture.section].append(picture)
-    data = {"file": summary.get("data"), **(summary.get("provenance") or {})}
-    settings = {"Configuration": run.config, "Data": data}
+    settings = {"Configuration": run.config, "Data": _data_rows(summary)}
     settings["Environment"] = run.environment
     model, about = summary.get("model") or run.path.name, _data_of(summary)
     page = template("report.html.j2").render(
@@ -184,6 +184,28 @@ def _data_of(summary: Mapping[str, Any]) -> str:
     name = Path(str(summary.get("data") or "")).name
     saved = re.fullmatch(SAVED_NAME, name)
     return summary.get("equation") or (saved[1] if saved else name)
+
+
+def _data_rows(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the data of a run as far as its summary does."""
+    about = summary.get("dataset") or {}
+
+    def texts(units: Mapping[str, str]) -> str | None:
+        return ", ".join(with_unit(*pair) for pair in units.items()) or None
+
+    samples = [f"{num} {part}" for part, num in about.get("samples", {}).items()]
+    points = np.ravel(about.get("points", []))
+    return {
+        "file": summary.get("data"),
+        "samples": ", ".join(samples) or None,
+        "split": about.get("split"),
+        "fields": texts(about.get("fields", {})),
+        "inputs": texts(about.get("inputs", {})),
+        "points of a sample": " to ".join(map(str, points)) or None,
+        "time steps": about.get("time_steps"),
+        "fingerprint": summary.get("fingerprint") or None,
+        **(summary.get("provenance") or {}),
+    }
 
 
 def _facts(run: RunFolder) -> dict[str, str]:
