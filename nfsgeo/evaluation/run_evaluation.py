@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -279,10 +280,15 @@ def _write(
         paths.unseen.unlink(missing_ok=True)
         paths.meshes.unlink(missing_ok=True)
     methods, names = scores.methods, file.component_names
+    inputs = file.input_names if len(file.times) == 1 else []
+    kinds = file.categories
     texts = {
         "component_names": names,
         "component_units": [file.units.get(name, "") for name in names],
-        "input_names": file.static_names if len(file.times) == 1 else [],
+        "input_names": inputs,
+        "input_units": [file.units.get(name, "") for name in inputs],
+        # Of a category the meanings of its numbers as JSON.
+        "input_kinds": [json.dumps(kinds[n]) if n in kinds else "" for n in inputs],
         "axis_units": [file.units.get(axis, "") for axis in file.space],
         "time_unit": file.time_unit,
     }

@@ -30,6 +30,7 @@ __all__ += ["run_pictures", "times_figure"]
 SAMPLES = 3  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of one
 TIMES_COMPARED = 2  # time steps shown of each run
+INPUTS = 3  # inputs shown of a problem without time
 SAMPLES_FILE = 3  # samples shown of a data file
 
 OBSERVED = {"color": COLOURS["muted"], "lw": 0.8, "marker": "o", "ms": 2.5}
@@ -120,7 +121,12 @@ def _sample_pictures(file: Fields, sample: int) -> Iterator[Picture]:
         if file.domain.dim == 1:  # curves, one below the other
             labels, titles, u = titles, labels, u.swapaxes(0, 1)
         pairs = zip(titles, u, strict=True)
-        columns = [Column(title, rows, name) for title, rows in pairs]
+        unit = file.units.get(name, "")
+        columns = [Column(title, rows, name, unit=unit) for title, rows in pairs]
+        if name in file.categories and file.domain.dim > 1:
+            columns = [
+                column.of_categories(file.categories[name]) for column in columns
+            ]
         pos = [file.coordinates(sample)] * len(labels)
         look["triangles"] = [file.triangles(sample)] * len(labels)
         draw = partial(FieldFigure, file.domain, pos, columns, labels, **look)
@@ -138,6 +144,11 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
     rows = evenly(len(typical.when), TIME_STEPS)
     at = f" at the last of {len(typical.when)} time steps. Each MAE is over all of them"
     at *= e.moving
+    inputs = _inputs(e)
+    for box, suffix, where in boxes if inputs and not _beside(e, inputs) else ():
+        caption = f"The rows show inputs of test samples{where}."
+        draw = partial(_inputs_figure, e, inputs, box)
+        yield Picture(f"inputs{suffix}", "fields", caption, draw)
     for c, name in enumerate(map(safe_name, e.component_names[:COMPONENTS])):
         quantity = e.quantities[c]
         one = f"{quantity} of test {typical.name}"
@@ -198,19 +209,50 @@ def _station_pictures(e: Predictions) -> Iterator[Picture]:
 def _samples_figure(e: Predictions, c: int, box: Domain | None) -> FieldFigure:
     """The input, truth, prediction and error of samples at their last time step."""
     examples = e.examples[:SAMPLES]
-    names = [f"{x.rank}\n{x.name}".strip().replace(", ", "\n") for x in examples]
+    names, inputs = _names(examples), _inputs(e)
     if not e.steady:
-        inputs = [_observed(examples, c)]
-    else:  # of several inputs the first is shown
-        num = examples[0].x.shape[-1]
-        title = "input" if num == 1 else f"input 1 of {num}"
-        title = "\n".join([title, *e.input_names[:1]])
-        # An input has other units than curves beside it.
-        shown = replace(_observed(examples, 0), title=title, scale="input")
-        inputs = [shown] * (e.domain.dim > 1)
+        shown = [_observed(examples, c, e.units[c])]
+    else:
+        shown = inputs * _beside(e, inputs)
     labels = [f"{n}\n{_mae(x, c, box)}" for n, x in zip(names, examples, strict=True)]
     last = [-1] * len(examples)
-    return _compared(e, examples, c, last, labels, *inputs, box=box)
+    return _compared(e, examples, c, last, labels, *shown, box=box)
+
+
+def _names(examples: Sequence[Example]) -> list[str]:
+    return [f"{x.rank}\n{x.name}".strip().replace(", ", "\n") for x in examples]
+
+
+def _inputs(e: Predictions) -> list[Column]:
+    """Inputs of a problem without time, continuous ones before categories.
+
+    Those that are the same at all points of each sample are left out.
+    """
+    examples, columns = e.examples[:SAMPLES], list[Column]()
+    num = examples[0].x.shape[-1] if e.steady and e.domain.dim > 1 else 0
+    for k, name in enumerate([*e.input_names, *[""] * num][:num]):
+        values, unit = [x.x[:, -1, k] for x in examples], e.input_units.get(name, "")
+        if any(np.ptp(field) > 0 for field in values):
+            column = Column(name or "input", values, f"input {k}", unit=unit)
+            if name in e.categories:
+                column = column.of_categories(e.categories[name])
+            columns.append(column)
+    most = INPUTS - any(column.names for column in columns)
+    plain = [column for column in columns if not column.names][:most]
+    return [*plain, *(column for column in columns if column.names)][:INPUTS]
+
+
+def _beside(e: Predictions, inputs: Sequence[Column]) -> bool:
+    """Whether inputs are shown beside the fields: one beside the only component."""
+    return len(inputs) == len(e.quantities) == 1
+
+
+def _inputs_figure(
+    e: Predictions, inputs: Sequence[Column], box: Domain | None
+) -> FieldFigure:
+    """Inputs of samples, a column for each."""
+    examples = e.examples[:SAMPLES]
+    return _figure(e, examples, inputs, _names(examples), box)
 
 
 def times_figure(
@@ -231,13 +273,13 @@ def times_figure(
     steps, same = range(len(example.when)), [example] * len(example.when)
     names = example.when if e.moving else [example.name]
     labels = [f"{names[k]}\n{_mae(example, c, box, k)}" for k in steps]
-    inputs = [_observed(same, c)] * observed
+    inputs = [_observed(same, c, e.units[c])] * observed
     return _compared(e, same, c, steps, labels, *inputs, box=box, rows=rows, **look)
 
 
-def _observed(examples: Sequence[Example], c: int) -> Column:
+def _observed(examples: Sequence[Example], c: int, unit: str) -> Column:
     values = [example.x[:, -1, c] for example in examples]
-    return Column("observed\nlast input", values, "field", dots=True)
+    return Column("observed\nlast input", values, "field", dots=True, unit=unit)
 
 
 def _mae(
@@ -263,12 +305,25 @@ def _compared(
     truth = [example.truth[:, k, c] for example, k in pairs]
     prediction = [example.prediction[:, k, c] for example, k in pairs]
     error = list(map(np.subtract, prediction, truth))
+    title = "error" if inputs else "prediction − truth"
     columns = [
         *inputs,
-        Column("truth", truth, "field"),
-        Column("prediction", prediction, "field", predicted=True),
-        Column("error" if inputs else "prediction − truth", error, "error"),
+        Column("truth", truth, "field", unit=e.units[c]),
+        Column("prediction", prediction, "field", predicted=True, unit=e.units[c]),
+        Column(title, error, "error", unit=e.units[c]),
     ]
+    return _figure(e, examples, columns, labels, box, **look)
+
+
+def _figure(
+    e: Predictions,
+    examples: Sequence[Example],
+    columns: Sequence[Column],
+    labels: Sequence[str],
+    box: Domain | None,
+    **look: Any,
+) -> FieldFigure:
+    """Columns of fields at the points of an example for each row."""
     pos = [example.pos for example in examples]
     look |= {"axes": e.axes, "triangles": [example.triangles for example in examples]}
     look["mesh_pos"] = [example.mesh_pos for example in examples]

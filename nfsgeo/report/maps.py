@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
+from matplotlib.colors import BoundaryNorm, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator
@@ -30,11 +31,15 @@ DOTTED_FROM = 2.5  # mean distance of points in a panel; dots of nearer ones hid
 IN_SLICE = 256  # points of a slice at least, the nearest ones
 SIDES = {"from +x −y +z": (30, -45), "from −x +y −z": (-30, 135)}  # opposite
 STEEPEST, FLATTEST = 3.0, 0.15  # height of a panel over its width
+LINE = 13  # points of a page
 TALLEST, WIDEST, TURNED = 2.6, 2.6, 1.25  # inches: of panels, and for turned labels
 CURVES: list[dict[str, Any]] = [  # the lower first
     {"color": COLOURS["pale"], "lw": 4.0},
     {"color": COLOURS["model"], "lw": 1.0, "marker": ".", "ms": 4},
 ]
+# Colours of categories, unlike that of pixels without a value.
+KINDS = ["#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#0072b2", "#1b1f24"]
+NAMED = 12  # categories with a tick
 DOTS = {"color": COLOURS["second"], "ls": "", "marker": "o", "ms": 2.5}
 
 
@@ -55,6 +60,16 @@ class Column:
     scale: str
     dots: bool = False  # whether only the points are coloured, not what is between
     predicted: bool = False  # whether limits of colours are those of others
+    unit: str = ""  # beside the colour bar
+    names: Sequence[str] = ()  # of categories, of which the values are the numbers
+
+    def of_categories(self, meanings: Mapping[int, str]) -> Column:
+        """The column of a category, whose numbers have ``meanings`` or show as such."""
+        every = np.concatenate(self.values)
+        kinds = np.unique(every[np.isfinite(every)])
+        places = [np.searchsorted(kinds, v).astype(np.float64) for v in self.values]
+        names = [meanings.get(int(kind), f"{kind:g}") for kind in kinds]
+        return replace(self, values=places, names=names)
 
 
 def colour_scale(values: Doubles, error: bool = False) -> ScalarMappable:
@@ -108,6 +123,9 @@ class FieldFigure:
         else:
             self._slice()
             self._maps(rows)
+        filled = any(column.names and not column.dots for column in self.columns)
+        if filled and self.domain.dim == 2:
+            self.note += " Categories are those of the nearest point."
 
     def show(self, row: int) -> None:
         """Show another row, on the same points, instead of the only one."""
@@ -179,7 +197,10 @@ class FieldFigure:
         draws = {id(self.pos[row]): prepare(self.pos[row], row) for row in rows}
         for (row, side), line in zip(places, panels, strict=True):
             texts = [f"{label}\n{side}".strip() for label in self.labels]
-            label = self._beside(line[0], texts[row], 0, 0.5)
+            if self._above:
+                texts = [text.replace("\n", ", ") for text in texts]
+            label = self._beside(line[0], texts[row], 0, 1 if self._above else 0.5)
+            label.set_in_layout(not self._above)  # may be wider than a panel
             self._updates.append((label.set_text, texts))
             for ax, column in zip(line, self.columns, strict=True):
                 draw = draws[id(self.pos[row])]
@@ -234,13 +255,14 @@ class FieldFigure:
                 look |= {"s": np.clip(72 * self._width * near, 1.5, 6) ** 2, "lw": 0.25}
                 discs = ax.scatter(*pos.T, c=field, ec=COLOURS["muted"], **look)
                 return discs.set_array
-            image = raster.image(field)
+            show = raster.nearest if column.names else raster.image
+            image = show(field)
             look |= {"origin": "lower", "aspect": "auto", "extent": extent}
             shown = ax.imshow(image, **look)
             if dotted:
                 ms = min(0.2 * size, 2.5)
                 ax.plot(*pos.T, "o", ms=ms, mew=0.1 * ms, mec="w", c="k", alpha=0.7)
-            return lambda field: shown.set_data(raster.image(field))
+            return lambda field: shown.set_data(show(field))
 
         return draw
 
@@ -267,12 +289,17 @@ class FieldFigure:
         """Make equal panels with titles of columns, and a colour bar for each scale."""
         columns = self.columns
         low = slope * (WIDTH - 1.2) / len(columns) < TURNED
-        room = (WIDTH - (2.2 if low else 1.2)) / len(columns)
-        width = min(WIDEST, TALLEST / slope, room)
-        tall = rows * (max(slope * width, 0.35) + 0.1)
-        height = tall + 1.1
+        # Labels stand above flat maps, which leaves only those of coordinates beside.
+        self._above = low and self.domain.dim < 3
+        beside = 0.4 + 0.07 * len(self.axes[1]) if self._above else 1.2 + low
+        width = min(WIDEST, TALLEST / slope, (WIDTH - beside) / len(columns))
+        tall = rows * (max(slope * width, 0.35) + 0.1 + 0.2 * self._above)
+        letters = [len(name) for column in columns for name in column.names]
+        height = tall + 1.1 + 0.08 * max(letters, default=0)
         self._turned, self._width, self._slope = 0 if low else 90, width, slope
         self.figure = Figure((WIDTH, height), layout="compressed")
+        if self._above:
+            self.figure.set_layout_engine("compressed", h_pad=0.11)
         panels = self.figure.subplots(
             rows, len(columns), squeeze=False, subplot_kw=look
         )
@@ -291,7 +318,12 @@ class FieldFigure:
                     shown = np.concatenate(
                         [shown, *(field[at] for field, at in fields)]
                     )
+            first = columns[group[0]]
             colours[scale] = colour_scale(shown, error=scale == "error")
+            ticks: Any = MaxNLocator(max(2, round(len(group) * width / 0.7)))
+            if first.names:
+                colours[scale] = _category_colours(len(first.names))
+                ticks = range(0, len(first.names), 1 + (len(first.names) - 1) // NAMED)
             bar = self.figure.colorbar(
                 colours[scale],
                 ax=panels[:, group].ravel().tolist(),
@@ -299,20 +331,39 @@ class FieldFigure:
                 pad=0.02,
                 aspect=len(group) * width / 0.09,
                 fraction=max(0.15, 0.14 / tall),  # else shorter below flat panels
-                extend="both",  # pointed ends stand for values beyond the percentiles
+                # Pointed ends stand for values beyond the percentiles.
+                extend="neither" if first.names else "both",
                 extendfrac=0.04 / len(group),
-                ticks=MaxNLocator(max(2, round(len(group) * width / 0.7))),
+                ticks=ticks,
             )
             bar.outline.set(linewidth=0.4)
+            bar.set_label(first.unit)
+            if first.names:
+                bar.ax.minorticks_off()
+                names = [first.names[tick] for tick in ticks]
+                # Long names stand upright.
+                long = 0.08 * len("  ".join(names)) > len(group) * width
+                bar.set_ticklabels(names, rotation=90 * long)
         return panels, colours
 
     def _beside(self, ax: Axes, text: str, x: float, y: float) -> Annotation:
         """Write at an edge; unlike for labels, the layout leaves room for all of it."""
         look: dict[str, Any] = {"ha": ("right", "center", "left")[round(2 * x)]}
         look["va"] = ("top", "center", "bottom")[round(2 * y)]
-        look |= {"rotation": self._turned, "ma": "center"} if x != 0.5 else {}
         away = 8 * x - 4, 8 * y - 4
+        if self._above and y == 1:  # a label of a row, and a title over it
+            look["ha"] = "left" if x == 0 else "center"
+            away = 0, 4 + LINE * (x > 0)
+        elif x != 0.5:
+            look |= {"rotation": self._turned, "ma": "center"}
         return ax.annotate(text, (x, y), away, "axes fraction", "offset points", **look)
+
+
+def _category_colours(num: int) -> ScalarMappable:
+    """Colours of a number of categories."""
+    few, many = ListedColormap(KINDS[:num]), matplotlib.colormaps["turbo"]
+    colours = few if num <= len(KINDS) else many.resampled(num)
+    return ScalarMappable(BoundaryNorm(np.arange(num + 1) - 0.5, num), colours)
 
 
 def points_in(box: Domain, pos: Doubles) -> NDArray[np.bool_]:

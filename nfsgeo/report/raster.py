@@ -80,6 +80,13 @@ class Raster:
         parts = np.where(self.weights == 0, 0, values[self.points] * self.weights)
         return np.sum(parts, axis=1).reshape(self.shape)
 
+    def nearest(self, values: Doubles) -> Doubles:
+        """The same of categories: each pixel has the value of its nearest corner."""
+        known = np.isfinite(self.weights.sum(axis=1))
+        corner = np.where(known[:, None], self.weights, 0).argmax(axis=1)
+        image = values[self.points[np.arange(len(corner)), corner]]
+        return np.where(known, image, np.nan).reshape(self.shape)
+
 
 def _in_mesh(pos: Doubles, triangles: Indices, pixels: Doubles) -> Indices | None:
     """Corners ``[p, 3]`` of the triangle of each pixel, -1 for none."""

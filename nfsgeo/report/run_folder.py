@@ -15,7 +15,7 @@ import pandas as pd
 
 from nfsgeo.config.bounded_yaml import parse_yaml
 from nfsgeo.data.checks import reading
-from nfsgeo.data.conventions import Doubles, Indices
+from nfsgeo.data.conventions import NODE_TYPE, Doubles, Indices
 from nfsgeo.data.other_files import check_source
 from nfsgeo.data.times import clock, time_texts
 from nfsgeo.errors import UserError
@@ -72,7 +72,20 @@ class Predictions:
         # Components, and the same with their units where they are known.
         self.component_names = names
         self.quantities = [with_unit(*pair) for pair in zip(names, units, strict=True)]
-        self.input_names = texts("input_names")  # of a problem without time
+        # Inputs of a problem without time, and the meanings of those that are
+        # categories by name; earlier versions knew the static ones alone.
+        self.input_names = texts("input_names")
+        of_inputs = zip(self.input_names, texts("input_units"), strict=False)
+        self.input_units = dict(of_inputs)
+        kinds = zip(self.input_names, texts("input_kinds"), strict=False)
+        read = {name: json.loads(text) for name, text in kinds if text}
+        if NODE_TYPE in self.input_names:
+            read.setdefault(NODE_TYPE, {})
+        self.categories = {
+            name: {int(k): str(v) for k, v in meanings.items()}
+            for name, meanings in read.items()
+        }
+        self.units = units
         self.axes = axis_labels(self.domain, texts("axis_units"))
         # Names, times and fields at some stations; empty where points have no names.
         self.stations = [arrays[name] for name in SERIES if name in arrays]
