@@ -230,7 +230,7 @@ class Prediction:
             equation=file.equation,
             provenance=provenance,
             units=file.units | {name: unit for name, (_, unit) in self.further.items()},
-            split=file.split,
+            split=file.split if "part" in file.dataset else None,
         )
         for name, (attributes, _) in self.further.items():
             predicted.dataset[name].attrs.update(attributes)

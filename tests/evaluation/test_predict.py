@@ -66,6 +66,7 @@ def test_the_mesh_is_that_of_the_file(run, waves):
         for at, pos in ((Path("a"), points), (Path("b"), beside))
     )
     assert np.array_equal(found.coordinates(), beside)
+    assert "part" not in found.dataset  # as in the source
     assert found.cells()["triangle"].tolist() == mesh["cells"]["triangle"]
     expected = usual.read(0, slice(None))
     assert np.allclose(found.read(0, slice(None)), expected, atol=1e-5)
