@@ -293,9 +293,11 @@ class FieldFigure:
         self._above = low and self.domain.dim < 3
         beside = 0.4 + 0.07 * len(self.axes[1]) if self._above else 1.2 + low
         width = min(WIDEST, TALLEST / slope, (WIDTH - beside) / len(columns))
-        tall = rows * (max(slope * width, 0.35) + 0.1 + 0.2 * self._above)
-        letters = [len(name) for column in columns for name in column.names]
-        height = tall + 1.1 + 0.08 * max(letters, default=0)
+        tall = rows * (max(slope * width, 0.35) + (0.22 if self._above else 0.1))
+        upright = [column.names for column in columns if _upright(column.names, width)]
+        letters = max((len(name) for names in upright for name in names), default=0)
+        units = any(column.unit for column in columns)
+        height = tall + (1.0 if self._above else 1.1) + 0.15 * units + 0.06 * letters
         self._turned, self._width, self._slope = 0 if low else 90, width, slope
         self.figure = Figure((WIDTH, height), layout="compressed")
         if self._above:
@@ -341,9 +343,8 @@ class FieldFigure:
             if first.names:
                 bar.ax.minorticks_off()
                 names = [first.names[tick] for tick in ticks]
-                # Long names stand upright.
-                long = 0.08 * len("  ".join(names)) > len(group) * width
-                bar.set_ticklabels(names, rotation=90 * long)
+                turned = 90 * _upright(first.names, width)
+                bar.set_ticklabels(names, rotation=turned)
         return panels, colours
 
     def _beside(self, ax: Axes, text: str, x: float, y: float) -> Annotation:
@@ -357,6 +358,11 @@ class FieldFigure:
         elif x != 0.5:
             look |= {"rotation": self._turned, "ma": "center"}
         return ax.annotate(text, (x, y), away, "axes fraction", "offset points", **look)
+
+
+def _upright(names: Sequence[str], width: float) -> bool:
+    """Whether names at the ticks of a colour bar are too long for its inches."""
+    return 0.08 * len("  ".join(names)) > width
 
 
 def _category_colours(num: int) -> ScalarMappable:
