@@ -13,7 +13,7 @@ from torch import Tensor
 from xarray import Variable
 
 from nfsgeo.data.cache import Cache
-from nfsgeo.data.conventions import NODE_TYPE, SPACE, STATIC, Floats, Indices
+from nfsgeo.data.conventions import DERIVED, NODE_TYPE, SPACE, STATIC, Floats, Indices
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.geometry import Domain
@@ -78,7 +78,7 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
         if varies and not ragged:
             parts = [spread(part, {"sample": 1, **part.sizes}) for part in parts]
         column = stacked(parts, "obs" if ragged else "sample") if varies else parts[0]
-        column.attrs["role"] = STATIC
+        column.attrs |= {"role": STATIC, DERIVED: 1}
         dataset = dataset.assign({name: column})
     return file.with_dataset(dataset)
 

@@ -24,6 +24,7 @@ STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", 
 # Variables of a graph: its edges, their weights, numbers of edges of samples.
 EDGES, EDGE_WEIGHT, EDGE_ROWS = "edges", "edge_weight", "row_size_edge"
 UNDECIDED = "undecided"  # attribute: arrays at one time whose roles nobody chose
+DERIVED = "derived"  # attribute in memory: an input computed from the mesh
 NODE_TYPE = "node_type"  # an input of this name is a category
 TIME_ZONE = "time_zone"  # attribute of times whose source tells a zone, "UTC"
 FLAGS = ("flag_values", "flag_meanings")

@@ -43,7 +43,7 @@ from nfsgeo.data.conventions import (
     field_name,
 )
 from nfsgeo.data.domains import check_within, with_domain
-from nfsgeo.data.fingerprints import FORMER, fingerprint_of, former_fingerprint_of
+from nfsgeo.data.fingerprints import fingerprint_of, is_fingerprint_of
 from nfsgeo.data.flat_axes import with_flat_axes
 from nfsgeo.data.layout import Layout
 from nfsgeo.data.splits import part_variable, split_in_order, split_of
@@ -286,13 +286,12 @@ class Fields(Layout):
         return 0
 
     def fingerprint(self) -> str:
-        """Return a digest of all values, by which a run recognises its data."""
+        """Return a digest of the source, by which a run recognises its data."""
         return fingerprint_of(self)
 
     def holds(self, fingerprint: str) -> bool:
         """Return whether these are the data of a fingerprint, be it an earlier one."""
-        digest = former_fingerprint_of if len(fingerprint) == FORMER else fingerprint_of
-        return digest(self) == fingerprint
+        return is_fingerprint_of(self, fingerprint)
 
     def write(self, path: str | Path, *, progress: Progress = silent) -> Path:
         """Write the fields in the format of the target's ending.

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nfsgeo.data.conventions import DERIVED
+
 if TYPE_CHECKING:
     from nfsgeo.data.fields import Fields
 
-__all__ = ["fingerprint_of", "former_fingerprint_of"]
+__all__ = ["fingerprint_of", "former_fingerprint_of", "is_fingerprint_of"]
 
 AT_ONCE = 1 << 22  # values that are read at once
 FORMER = 16  # digits of the fingerprints of earlier versions
@@ -19,8 +21,32 @@ FORMER = 16  # digits of the fingerprints of earlier versions
 def fingerprint_of(fields: Fields) -> str:
     """Return a digest of parts, times, points, cells, edges, fields and inputs.
 
-    It is of all values, and the same for the same values in any format.
+    It is of all values, and the same for the same values in any format. Inputs that
+    were computed from the mesh do not count, since the source does not hold them.
     """
+    return _digest(_source_of(fields))
+
+
+def is_fingerprint_of(fields: Fields, fingerprint: str) -> bool:
+    """Return whether a fingerprint, be it an earlier one, is that of the fields."""
+    if len(fingerprint) == FORMER:
+        return former_fingerprint_of(fields) == fingerprint
+    source = _source_of(fields)
+    if _digest(source) == fingerprint:
+        return True
+    # Earlier versions also counted the inputs that they had computed.
+    return source is not fields and _digest(fields) == fingerprint
+
+
+def _source_of(fields: Fields) -> Fields:
+    """The fields without inputs that were computed from the mesh."""
+    dataset = fields.dataset
+    made = [name for name in fields.static_names if DERIVED in dataset[name].attrs]
+    return fields.with_dataset(dataset.drop_vars(made)) if made else fields
+
+
+def _digest(fields: Fields) -> str:
+    """The digest of all values."""
     digest = hashlib.blake2b(fields.times.tobytes(), digest_size=16)
     for part, samples in sorted(fields.split.items()):
         digest.update(part.encode() + samples.astype(np.int64).tobytes())

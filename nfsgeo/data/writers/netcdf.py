@@ -18,7 +18,14 @@ import numpy as np
 from xarray import Variable
 
 from nfsgeo.data.checks import not_infinite, reading
-from nfsgeo.data.conventions import AT_POINTS, FILE_LAYOUT, STATIC, STATION, is_large
+from nfsgeo.data.conventions import (
+    AT_POINTS,
+    DERIVED,
+    FILE_LAYOUT,
+    STATIC,
+    STATION,
+    is_large,
+)
 from nfsgeo.data.writers.writer import Writer
 from nfsgeo.files import check_room, new_hdf5
 from nfsgeo.progress import Progress, silent
@@ -54,7 +61,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
                 continue
             dims = [d for d in ahead if d in variable.dims]
             dims += [d for d in map(str, variable.dims) if d not in dims]
-            about = dict(variable.attrs)
+            about = {k: v for k, v in variable.attrs.items() if k != DERIVED}
             if name in fields.space:
                 about["axis"] = str(name).upper()
             elif fields.axes is None and {*dims}.intersection(fields.places):
