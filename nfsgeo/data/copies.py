@@ -11,8 +11,8 @@ import numpy as np
 import pandas
 
 from nfsgeo.data.conventions import Indices
-from nfsgeo.data.domains import ROUNDING
 from nfsgeo.data.fields import Fields
+from nfsgeo.geometry.box import ROUNDING
 
 __all__ = ["warn_of_copies", "warn_of_shared_places"]
 

@@ -23,14 +23,15 @@ from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.other_files import check_source
 from nfsgeo.errors import UserError, option
 from nfsgeo.geometry import Domain, Region
+from nfsgeo.geometry.box import ROUNDING
 
 __all__ = ["check_within", "domain_of", "is_at", "is_equispaced"]
 __all__ += ["read_region", "with_domain"]
 
 ENDS = ("lower", "upper", "periodic")
-# Largest deviations of coordinates that count as rounding, in any units.
-TOLERANCE = 1e-2  # of the spacing
-ROUNDING = 1e-6  # of a length of the domain
+# Largest deviation of a coordinate from an end that counts as rounding, as a fraction
+# of the spacing.
+TOLERANCE = 1e-2
 WHAT = (
     "polygons of GeoJSON (.geojson), a signed distance (.npz: x, y, distance) or a "
     "closed surface of triangles (.stl, .ply, .obj, ...)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +12,11 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 
-__all__ = ["Box", "length"]
+__all__ = ["ROUNDING", "Box", "length"]
+
+# Largest deviation of a coordinate from the box that counts as rounding, as a fraction
+# of the length of the axis.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,8 @@ class Box:
     def check_inside(self, pos: Tensor, name: str = "") -> None:
         """Check that points ``pos [..., d]`` lie in the box, its ends included.
 
+        They may lie outside by rounding, :data:`ROUNDING` times the length of an axis.
+
         Args:
             pos: The points.
             name: Prefix of the message, such as ``"source "``.
@@ -158,7 +165,7 @@ class Box:
         Raises:
             UserError: A point is outside or not a number; the message names the first.
         """
-        inside = self._in_box(pos)
+        inside = self._in_box(pos, [ROUNDING] * self.dim)
         if not inside.all():
             index = int((~inside).reshape(-1).nonzero()[0])
             raise UserError(
@@ -176,9 +183,13 @@ class Box:
         low, high, lengths = ends.to(pos.device, dtype)
         return low, high, lengths
 
-    def _in_box(self, pos: Tensor) -> Tensor:
-        low, high, _ = self._ends(pos)
-        return ((pos >= low) & (pos <= high)).all(-1)
+    def _in_box(self, pos: Tensor, room: Sequence[float]) -> Tensor:
+        """Return whether points are in the box, or outside by at most ``room``, a
+        fraction of the length of each axis.
+        """
+        low, high, lengths = self._ends(pos)
+        beside = lengths * lengths.new_tensor(room)
+        return ((pos >= low - beside) & (pos <= high + beside)).all(-1)
 
     def _check_last_axis(self, *points: Tensor) -> None:
         for pos in points:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry.box import Box, length
+from nfsgeo.geometry.box import ROUNDING, Box, length
 from nfsgeo.geometry.region import Region
 from nfsgeo.geometry.sphere import arc, azimuthal, unit_vectors
 from nfsgeo.geometry.walls import PlaneWalls, SpaceWalls, walls_of
@@ -64,13 +64,14 @@ class Domain(Box):
     def contains(self, pos: Tensor) -> Tensor:
         """Return whether points ``[..., d]`` lie in the box and the region, ``[...]``.
 
-        Periodic axes are half-open, without ``upper``; others are closed. The ends are
+        Periodic axes are half-open, without ``upper``; others are closed, and points
+        may lie beyond their ends by rounding, as in :meth:`check_inside`. The ends are
         rounded to the precision of ``pos``, so that a float32 point at the end of an
         axis of length 2 pi is inside.
         """
         far = pos == self._ends(pos)[1]
         far = (far & torch.tensor(self.periodic, device=pos.device)).any(-1)
-        inside = self._in_box(pos) & ~far
+        inside = self._in_box(pos, [0 if p else ROUNDING for p in self.periodic]) & ~far
         if self.walls is not None:
             free = self.walls.contains(_as_numpy(pos[inside]))
             inside[inside.clone()] = torch.from_numpy(free).to(inside.device)
@@ -130,7 +131,8 @@ class Domain(Box):
         Raises:
             UserError: If a point is outside the box or the region, or not a number.
         """
-        pos = torch.where(self._in_box(pos)[..., None], pos, self.wrap_near(pos))
+        inside = self._in_box(pos, [0] * self.dim)[..., None]
+        pos = torch.where(inside, pos, self.wrap_near(pos))
         self.check_inside(pos)
         self.check_region(pos)
         low, _, lengths = self._ends(pos.double())

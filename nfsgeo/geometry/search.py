@@ -255,7 +255,8 @@ class Search:
         """Return coordinates from 0, in ``[0, length)`` on periodic axes."""
         pos = pos - pos.new_tensor(self.domain.lower)
         lengths = pos.new_tensor(self.domain.lengths)
-        wrapped = torch.where(pos >= lengths, pos - lengths, pos).clamp(min=0.0)
+        wrapped = torch.remainder(pos, lengths)  # which may round to the length
+        wrapped = torch.where(wrapped < lengths, wrapped, 0.0)
         return torch.where(torch.tensor(self.domain.periodic), wrapped, pos)
 
     def _tree(self, local: Tensor) -> cKDTree:

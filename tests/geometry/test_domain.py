@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, nearest_neighbour_graph, radius_edges
 
 TORUS = Domain.unit(2)
 MIXED = Domain((-1.0, 0.0), (1.0, 3.0), (True, False))
@@ -124,3 +124,41 @@ def test_points_outside_are_named_in_their_own_units(refuses):
     with pytest.raises(UserError, match=r"point 1 at \[250.0, 1.0\]: .*\[200.0, 50.0"):
         box.normalise(torch.tensor([[150.0, 1.0], [250.0, 1.0]]))
     refuses("nan", box.normalise, torch.tensor([[torch.nan, 1.0]]))
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_points_may_be_outside_by_rounding(shift, periodic, refuses):
+    """As a file may have them: to a millionth of the length of each axis."""
+    box = Domain((shift, 0.0), (shift + 2.0, 1.0), (periodic,) * 2)
+    ends = torch.tensor([[0.0, 0.0], [2.0, 1.0]], dtype=torch.float64)
+    off = torch.tensor([[-1.9e-6, -2.2e-16], [1.9e-6, 9e-7]], dtype=torch.float64)
+    pos = ends + off + torch.tensor([shift, 0.0])
+    box.check_inside(pos)
+    place = box.normalise(pos, torch.float64)
+    assert box.normalised.contains(place).all()
+    assert box.normalised.distance(place, ends / 2).max() < 2e-6
+    assert box.contains(pos).all() or periodic
+    for axis in (0, 1):
+        far = pos.clone()
+        far[1, axis] += 1e-6 * box.lengths[axis]
+        refuses("point 1 at", box.check_inside, far)
+        assert not box.contains(far)[1]
+
+
+def test_graphs_of_points_outside_by_rounding():
+    """Their edges are those of points in the box; on the torus they are wrapped."""
+    random = torch.Generator().manual_seed(0)
+    pos = torch.rand(40, 2, generator=random, dtype=torch.float64)
+    pos[:4, 0], pos[4:8, 1] = 0.0, 1.0
+    moved = pos.clone()
+    moved[:4, 0] -= 2.2e-16
+    moved[4:8, 1] += 2.2e-16
+    for periodic in (False, True):
+        box = Domain.unit(2, periodic=periodic)
+        found, expected = (
+            nearest_neighbour_graph(p, p, 3, box).edge_index for p in (moved, pos)
+        )
+        assert found.equal(expected)
+        edges = radius_edges(moved, moved, 0.3, box)
+        assert edges.equal(radius_edges(pos, pos, 0.3, box))
