@@ -70,7 +70,8 @@ def from_arrays(
         u: Fields, ``[N, n, T, C]``, or one ``[n, T, C]`` for each sample, NaN or masked
             where there is no value. Trailing axes of length one may be left out; a
             warning tells how ``u`` is read if its axes may then be in another order,
-            as those of ``[N, n]`` or of ``[N, n, T]`` with equal sizes.
+            as those of ``[N, n]`` or of ``[N, n, T]`` with equal sizes. With one time
+            step and names of all components also ``[N, n, C]``, or ``[n, C]`` each.
         pos: Points of all samples, ``[n, d]``, or one array for each sample.
         t: Time of each time step, ``[T]``, numbers or dates (``datetime64``, in UTC);
             None where there is one.
@@ -118,6 +119,8 @@ def from_arrays(
                 raise UserError(given, "each name once", "leave out the latter")
         for key, part in by_name.items():
             samples = _by_sample(part, f"{role} {key}".strip(), len(dims))
+            if len(dims) == 3 and not key and (t is None or np.size(t) == 1):
+                samples = _with_one_step(samples, role, names)
             names = numbered(key, samples[0].shape[-1]) if key else names
             about = {"role": role, "components": names}
             variables[f"{role} {key}" if key else short] = dims, samples, about
@@ -365,6 +368,27 @@ def _tell_order(u: Any, points: Sequence[Any], num_times: int) -> None:
         text = "u with as many %s as %s is read in the order %s; give all axes, "
         text += "[samples, points, time steps, components], where that is right"
         logger.warning(text, *order[-2:], ", ".join(order))
+
+
+def _with_one_step(
+    samples: Sequence[np.ndarray], role: str, names: Sequence[str] | None
+) -> list[np.ndarray]:
+    """Return arrays ``[n, 1, C]`` for arrays ``[n, C, 1]`` with names of components.
+
+    Raises:
+        UserError: It is open whether the columns are components or time steps.
+    """
+    shapes = {array.shape[1:] for array in samples}
+    width, last = max(shapes)
+    if last > 1 or width == 1 or len(names or ()) == 1:
+        return [*samples]
+    if len(shapes) > 1 or len(names or ()) != width:
+        what, key = ("u", "component") if role == FIELD else ("forcing", "forcing")
+        given = f"{what} with samples [points, {width}] and {len(names or ()) or 'no'} "
+        expected = "to be told whether its columns are components or time steps"
+        todo = f"give {width} {key}_names for components, or {width} times t for time "
+        raise UserError(f"{given}names", expected, f"{todo}steps")
+    return [array.swapaxes(1, 2) for array in samples]
 
 
 def _by_sample(values: Any, what: str, ndim: int) -> list[np.ndarray]:

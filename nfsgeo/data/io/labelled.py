@@ -228,9 +228,10 @@ def _components(
     names = [*(attrs.pop("components", None) or numbered(key, prod(shape)))]
     if len(names) != prod(shape):
         listed = f"{len(names)} names ({', '.join(names)})"
-        given = f"{path} with {listed} for {attrs['role']} of shape {whole.shape}"
+        given = f"{path} with {listed} for {attrs['role']}"
+        given += f" of {prod(shape)} component" + "s" * (prod(shape) > 1)
         todo = "give as many names, or move the components to the last axis"
-        raise UserError(given, f"{prod(shape)} names, one for each component", todo)
+        raise UserError(given, "one name for each component", todo)
     for index, name in zip(np.ndindex(*shape), names, strict=True):
         component = whole[(..., *index)] if shape else whole
         yield name, Variable(component.dims, component, dict(attrs))
