@@ -208,11 +208,13 @@ class InputStatistics:
             fields[f"{name} at the last time step"] = u[:, -1]
             fields[f"change of {name} in the last step"] = u[:, -1] - u[:, -2:][:, 0]
             fields[f"change of {name} over all time steps"] = u[:, -1] - u[:, 0]
-        values = torch.stack([*fields.values()], dim=1)
+        # There is no column where all inputs are scalars.
+        columns = [u[:, None] for u in fields.values()]
+        values = torch.cat([x.new_empty(len(x), 0), *columns], dim=1)
         parts = values.nan_to_num(), (~values.isnan()).double()
         sums, nums = (self.means @ part.numpy() for part in parts)
         means = torch.from_numpy(np.where(nums > 0, sums, np.nan) / nums.clip(1e-9))
-        means = means.view(len(NEAREST), -1, len(fields))
+        means = means.view(len(NEAREST), len(means) // len(NEAREST), len(fields))
         off = torch.cat([means[:-1] - means[1:], means[-1:]])
         square = (off - off.nanmean(1, keepdim=True)).square().nanmean(1)
         for k, (name, u) in enumerate(fields.items()):

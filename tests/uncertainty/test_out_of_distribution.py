@@ -160,3 +160,14 @@ def test_held_out_stations_are_no_other_place(forecaster_of):
     of = made, TrainingInputs.fit(names, values)
     assert unlike(of, windows(10, slice(None), height))[0]["samples"] == 0
     assert unlike(of, windows(3, slice(None), 4 * height + 4))[0]["samples"] == 3
+
+
+def test_steady_fields_of_scalars_alone_have_statistics_of_their_points(forecaster_of):
+    draw = np.random.default_rng(0)
+    u, pos, speed = draw.random((3, 30)), draw.random((30, 2)), np.arange(3.0)
+    file = nfsgeo.from_arrays(u, pos, scalars={"speed": speed})
+    windows = WindowDataset(file, range(3), 0, 1, MeshOfFile(file))
+    task = {"n_in": 0, "n_out": 1, "num_points": 30, "scalars": ("speed",)}
+    made = forecaster_of(lambda x, graphs: x, **task)
+    names, values = InputStatistics.of(made, windows).table()
+    assert "spacing of points" in names and values.isfinite().all()
