@@ -109,16 +109,17 @@ def _shown_file(facts: Mapping[str, Any], times: Doubles) -> dict[str, Any]:
     some = "1 time step, " if len(empty) == 1 else f"{len(empty)} time steps, from "
     samples, num = facts["samples"], sum(facts["samples"].values())
     by_time = samples["train"] == num < len(samples) and steps > 1  # in training
-    files = facts["files"] or []
+    files, order = facts["files"] or [], facts["split"] == "file order"
+    sizes = "in file order; train --set data.split=[0.8,0.1,0.1] sets the sizes"
     if by_time:
         samples = f"{num} series, split by time"
-    elif not facts["split_in_file"]:
+    elif order:
         parts = " + ".join(f"{n} {part}" for part, n in samples.items())
         samples = f"{num}{f', in training by default {parts}' * (num > 2)}"
     return {
         **facts,
         "samples": samples,
-        "split_in_file": None,
+        "split": sizes if order and not by_time else None,
         "cells": {kind: _ends_text(ends) for kind, ends in facts["cells"].items()},
         "grid": grid and " x ".join(map(str, grid)),
         "points": points if isinstance(points, int) else _ends_text(points),
@@ -281,7 +282,7 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "file": str(file.path),
         "equation": file.equation,
         "samples": {part: len(numbers) for part, numbers in file.split.items()},
-        "split_in_file": "part" in file.dataset,
+        "split": "stored" if "part" in file.dataset else "file order",
         "grid": None if file.shape is None else list(file.shape),
         "points": sizes[0] if len(sizes) == 1 else [sizes[0], sizes[-1]],
         "meshes": len({*file.sample_mesh[[*samples]]}),

@@ -97,6 +97,7 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     from nfsgeo.models import num_parameters
     from nfsgeo.report.text import points_text
     from nfsgeo.training.lightning_setup import device_of
+    from nfsgeo.training.source import in_file_order
 
     config, file, task = experiment.config, experiment.file, experiment.task
     data, count = config.data, num_parameters(experiment.forecaster.model)
@@ -109,11 +110,12 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
         used = experiment.used
         nums = (f"{len(used.samples(part))} {part}" for part in file.split)
         split = f"{' + '.join(nums)} samples"
+        split += " in file order" * in_file_order(data, file)
         total, ahead = file.num_observed(), data.n_out or 0
         window = data.length(task.n_in + ahead)
         # With lead times windows reach to the end.
         if data.window_stride is None and not task.any_time and window < total:
-            split += f", {window} of {total} time steps"
+            split += f", {window} of {total} steps"
     inputs = [*file.input_names, *file.forcing_names]
     scalars = [n for n in file.parameters if file.dataset[n].dims == ("sample",)]
     unused = [name for name in scalars if name not in file.scalar_names]

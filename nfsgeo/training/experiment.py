@@ -12,6 +12,7 @@ from nfsgeo.config import RunConfig
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_kinds, with_boundary
 from nfsgeo.data.copies import warn_of_copies, warn_of_shared_places
+from nfsgeo.data.sample_order import warn_of_order
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.extensions import load_extensions
@@ -34,7 +35,7 @@ from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule, WindowData
 from nfsgeo.training.reading import moments_of_errors, read_as_trained, read_windows
 from nfsgeo.training.run_data import RunData
-from nfsgeo.training.source import files_as_they_are, open_source
+from nfsgeo.training.source import files_as_they_are, in_file_order, open_source
 from nfsgeo.training.trainer import (
     check_logger,
     find_learning_rate,
@@ -120,6 +121,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     file = open_source(config.data, progress)
     config = complete_config(config, file)
     used, boundary = _with_boundary(RunData(config, file))
+    if in_file_order(config.data, file):
+        warn_of_order(file, used.samples("train"))
     if config.data.split_by != "time":
         warn_of_copies(used.file, {part: used.samples(part) for part in SPLITS})
     warn_of_shared_places(used.file, int(used.samples("train")[0]))

@@ -21,8 +21,8 @@ from nfsgeo.data.splits import published_split, split_in_order
 from nfsgeo.errors import UserError, option
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["check_in_place", "files_as_they_are", "open_as", "open_source"]
-__all__ += ["relocated", "with_parts"]
+__all__ = ["check_in_place", "files_as_they_are", "in_file_order", "open_as"]
+__all__ += ["open_source", "relocated", "with_parts"]
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +84,16 @@ def with_parts(data: DataSection, fields: Fields) -> Fields:
     elif split is not None:
         fields = fields.with_split(_parts(split, fields))
     return fields.with_known(data.known) if data.known else fields
+
+
+def in_file_order(data: DataSection, fields: Fields) -> bool:
+    """Return whether samples have the default parts, which follow their order.
+
+    Args:
+        data: The complete settings of the data.
+        fields: The result of :func:`open_source`.
+    """
+    return data.split_by != "time" and "part" not in fields.dataset
 
 
 def relocated(

@@ -71,6 +71,12 @@ def _more_windows(used: RunData, task: Task, part: str = "valid") -> str:
         total = next(n for n in count(enough) if len(split_in_order(n)[part]) >= enough)
     advice = f"use more samples, {total} in all"
     advice += " at the default split" * (total > enough)
+    rest = used.file.num_samples - enough
+    free = data.test_file is None and data.max_valid is None and part == "valid"
+    if free and rest >= 2 * enough:
+        test = min(len(used.file.split["test"]), rest - enough)
+        sizes = f"[{rest - test},{enough},{test}]"
+        advice += f", or validate on more of them, {option('data.split', sizes)}"
     if data.split_by == "time" and usual:
         steps = data.length(length) + later * usual
         advice = f"use a longer series, with {steps} time steps in the {part} part"

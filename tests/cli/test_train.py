@@ -154,7 +154,7 @@ def test_a_run_folder_is_complete(trained):
 
 
 def test_samples_are_told_before_and_errors_beside_baselines_after(training):
-    assert "10 train + 2 valid + 4 test samples" in training.stderr
+    assert "10 train + 2 valid + 4 test samples in file order" in training.stderr
     for name in ("nfs", "persistence", "linear extrapolation", "training mean"):
         assert name in training.stdout
     assert "runs/nfs-waves-1/report.html" in training.stdout

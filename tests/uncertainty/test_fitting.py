@@ -230,3 +230,8 @@ def test_the_advised_number_of_samples_suffices(one_line, tiny):
     num = int(re.search(r"samples, (\d+) in all at the default split", message)[1])
     nfsgeo.prepare(fields(num), settings)
     one_line(nfsgeo.prepare, fields(num - 1), settings)
+    message = one_line(nfsgeo.prepare, fields(60), settings)
+    sizes = re.search(r"validate on more of them, .*data\.split=\[(.*?)\]", message)[1]
+    assert sizes == "39,9,12"
+    split = {"data.split": [*map(int, sizes.split(","))]}
+    assert len(nfsgeo.prepare(fields(60), settings | split).used.samples("valid")) == 9

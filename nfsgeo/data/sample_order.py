@@ -1,0 +1,68 @@
+"""Inputs that follow the order of the samples."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import numpy as np
+
+from nfsgeo.data.conventions import Indices
+from nfsgeo.data.fields import Fields
+
+__all__ = ["warn_of_order"]
+
+logger = logging.getLogger(__name__)
+
+LEAST = 6  # samples; fewer may be in order by chance
+
+
+def warn_of_order(fields: Fields, train: Indices) -> None:
+    """Warn of inputs that only rise or only fall with the number of the sample.
+
+    If the parts follow the order of the samples, training sees a part of the range of
+    such an input alone. Inputs are scalars, or static and constant in each sample.
+
+    Args:
+        fields: The fields.
+        train: Numbers of the training samples.
+    """
+    if fields.num_samples < LEAST:
+        return
+    for name in fields.input_names:
+        if not {"sample", "obs"}.intersection(fields.dataset[name].dims):
+            continue
+        samples = range(fields.num_samples)
+        values = _in_order(_constant(fields, name, sample) for sample in samples)
+        if values is None:
+            continue
+        seen, every = ((v.min(), v.max()) for v in (values[train], values))
+        if seen != every:
+            logger.warning(
+                "%s: %s %s with the sample number, and training sees only %.3g to %.3g "
+                "of %.3g to %.3g; shuffle the samples, or tell their parts",
+                fields.path,
+                name,
+                "rises" if values[-1] > values[0] else "falls",
+                *seen,
+                *every,
+            )
+
+
+def _constant(fields: Fields, name: str, sample: int) -> float:
+    """The value of an input in a sample, NaN where it differs between points."""
+    if name in fields.scalar_names:
+        return float(fields.parameters[name][sample])
+    values = fields.read_values([name], sample)
+    return float(values.flat[0]) if (values == values.flat[0]).all() else np.nan
+
+
+def _in_order(values: Iterable[float]) -> np.ndarray | None:
+    """The values if they never fall or never rise; None otherwise, also of a NaN."""
+    listed, signs = list[float](), set[float]()
+    for value in values:
+        signs |= {float(np.sign(value - last)) for last in listed[-1:]}
+        listed.append(value)
+        if np.isnan(value) or {1.0, -1.0} <= signs:
+            return None
+    return np.array(listed)
