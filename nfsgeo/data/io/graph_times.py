@@ -42,11 +42,13 @@ def in_time(
         UserError: Arrays contradict each other, or can be read in two ways.
     """
     x, y, t = arrays["x"], arrays.get("y"), arrays.get("t")
-    listed = [f"{n} of shape {arrays[n].shape}" for n in MOVED if n in arrays]
+    there = [name for name in MOVED if name in arrays and arrays[name].size]
+    listed = [f"{name} of shape {arrays[name].shape}" for name in there]
     given = f"{what} with {', '.join(listed)} and {'no' if t is None else len(t)} t"
+    axes: tuple[TimeAxis, ...] = (1, 2, None) if x.size else (None,)  # y alone
     readings = {
         axis: reading
-        for axis in ((1, 2, None) if time_axis == ASK else (time_axis,))
+        for axis in (axes if time_axis == ASK else (time_axis,))
         if (reading := _along(arrays, axis)) is not None
     }
     if not readings:
@@ -56,8 +58,8 @@ def in_time(
             f"an axis of {len(arrays['pos'])} points, then one of time steps and "
         )
         expected += "one of components, which x and y share, or either; t and forcing "
-        axes = option("time_axis", 1, 2, "none")
-        todo = f"correct the arrays, or say which axis is time: {axes}"
+        say = option("time_axis", 1, 2, "none")
+        todo = f"correct the arrays, or say which axis is time: {say}"
         raise UserError(given, expected + "at the steps of x and then of y", todo)
     chosen, line = next(iter(readings)), ""
     if {1, 2} <= readings.keys() and x.shape[2] > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import zipfile
 from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,8 @@ def fields_of_graphs(
                    ``time_axis`` tell, (points, components, time steps) and (points,
                    time steps); without an axis of time, one time step, or the
                    coefficient where there is a ``y``
-    ``y``          with an axis of time, the time steps after ``x``; else the solution
+    ``y``          with an axis of time, the time steps after ``x``; else the solution,
+                   which needs no ``x``
     ``forcing``    with an axis of time, that of ``x`` and ``y``: known ahead; optional
     ``t``          (time steps), of ``x`` and ``y``; optional
     ``face``       (3, triangles) or (4, quadrilaterals), optional
@@ -150,7 +152,7 @@ def fields_of_graphs(
     parts, unread, lines = list[Arrays](), set[str](), set[str]()
     graphs, as_steps = graphs_of(path, graphs), series == "time-steps"
     edges, weights = (_edge_tensors(graphs, key, as_steps, unread) for key in EDGES)
-    for number, graph in enumerate(graphs):
+    for number, graph in enumerate(map(_with_coefficient, graphs)):
         arrays = _arrays(path, number, graph, user_names, unread)
         what = f"{path}, graph {number},"
         part, line = in_time(what, arrays, time_axis, series, named)
@@ -191,6 +193,16 @@ def fields_of_graphs(
         parameters={n: [p[n] for p in parts] for n in others if not first[n].ndim},
     )
     return fields if edges is None else with_graph(fields, edges, weights)
+
+
+def _with_coefficient(graph: Data) -> Data:
+    """The graph; with a coefficient ``x`` of no component if it has ``y`` alone."""
+    x, y = graph.get("x"), graph.get("y")
+    if x is not None or not torch.is_tensor(y) or not y.dim():
+        return graph
+    graph = copy(graph)
+    graph.x = y.new_empty(len(y), 0)
+    return graph
 
 
 def _check_series(path: Path, parts: Sequence[Arrays], series: str | None) -> None:
@@ -319,7 +331,7 @@ def _arrays(
             raise _unknown(path, number, key, at_points=at_points)
     if lost := ", ".join({"pos", "x"} - attributes.keys()):
         given = f"{path} with graph {number} without {lost}"
-        todo = "set data.pos, coordinates (points, axes), and data.x"
+        todo = "set data.pos, coordinates (points, axes), and data.x or data.y"
         raise UserError(given, "graphs with pos and x", todo)
     pos = attributes["pos"]
     return attributes | {"pos": pos.reshape(len(pos), -1)}  # on a line, perhaps

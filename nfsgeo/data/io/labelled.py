@@ -229,7 +229,7 @@ def _components(
     if len(names) != prod(shape):
         listed = f"{len(names)} names ({', '.join(names)})"
         given = f"{path} with {listed} for {attrs['role']}"
-        given += f" of {prod(shape)} component" + "s" * (prod(shape) > 1)
+        given += f" of {prod(shape)} component" + "s" * (prod(shape) != 1)
         todo = "give as many names, or move the components to the last axis"
         raise UserError(given, "one name for each component", todo)
     for index, name in zip(np.ndindex(*shape), names, strict=True):

@@ -85,6 +85,36 @@ def test_from_coefficient_to_solution():
     np.testing.assert_array_equal(fields.read(1, slice(None))[:, 0, 0], graphs[1].y)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("width", [0, 1, 2])
+def test_a_solution_without_a_coefficient(shared, width, tmp_path, one_line):
+    """Fields of a steady problem, whose inputs are node types and numbers."""
+    sizes = [5, 5] if shared else [5, 6]
+    graphs = [
+        Data(
+            pos=torch.eye(n, 2, dtype=torch.float64) + torch.arange(n)[:, None],
+            y=torch.rand(n, width) if width else torch.rand(n),
+            node_type=torch.arange(n) % 3,
+            inflow_speed=k / 2,
+        )
+        for k, n in enumerate(sizes)
+    ]
+    fields = nfsgeo.from_pyg(graphs)
+    assert fields.component_names == (["u_0", "u_1"] if width == 2 else ["u"])
+    assert fields.input_names == ["node_type", "inflow_speed"]
+    for sample, graph in enumerate(graphs):
+        expected = graph.y.view(len(graph.y), -1)
+        found = fields.read(sample, slice(None))[:, 0]
+        np.testing.assert_array_equal(found, expected)
+        assert (fields.read_inputs(sample)[:, 1] == sample / 2).all()
+        assert graph.x is None
+    read = nfsgeo.data.open(saved(tmp_path / "a.pt", graphs))
+    assert read.component_names == fields.component_names
+    graphs[1].y = None
+    assert "graph 1 without x" in one_line(nfsgeo.from_pyg, graphs)
+    assert "data.x or data.y" in one_line(nfsgeo.from_pyg, graphs)
+
+
 @FAST
 @given(n=st.integers(2, 6), steps=st.integers(2, 5))
 def test_graphs_that_are_time_steps(tmp_path, n, steps, one_line):
