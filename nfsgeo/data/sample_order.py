@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from nfsgeo.data.constant_inputs import constant_of
 from nfsgeo.data.conventions import Indices
 from nfsgeo.data.fields import Fields
 
@@ -33,7 +34,7 @@ def warn_of_order(fields: Fields, train: Indices) -> None:
         if not {"sample", "obs"}.intersection(fields.dataset[name].dims):
             continue
         samples = range(fields.num_samples)
-        values = _in_order(_constant(fields, name, sample) for sample in samples)
+        values = _in_order(constant_of(fields, name, sample) for sample in samples)
         if values is None:
             continue
         seen, every = ((v.min(), v.max()) for v in (values[train], values))
@@ -47,14 +48,6 @@ def warn_of_order(fields: Fields, train: Indices) -> None:
                 *seen,
                 *every,
             )
-
-
-def _constant(fields: Fields, name: str, sample: int) -> float:
-    """The value of an input in a sample, NaN where it differs between points."""
-    if name in fields.scalar_names:
-        return float(fields.parameters[name][sample])
-    values = fields.read_values([name], sample)
-    return float(values.flat[0]) if (values == values.flat[0]).all() else np.nan
 
 
 def _in_order(values: Iterable[float]) -> np.ndarray | None:

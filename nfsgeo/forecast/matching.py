@@ -12,6 +12,7 @@ import numpy as np
 
 from nfsgeo.data import Fields
 from nfsgeo.data.boundary import boundary_names, with_boundary
+from nfsgeo.data.constant_inputs import as_scalar, as_static
 from nfsgeo.data.conventions import Doubles, listed
 from nfsgeo.data.flat_axes import with_flat_axes
 from nfsgeo.data.io.labelled import numbered
@@ -25,6 +26,10 @@ __all__ = ["check_asked", "check_lead", "check_times", "matched", "same_names"]
 __all__ += ["task_of", "times_of"]
 
 logger = logging.getLogger(__name__)
+
+# What a variable of a file is, or has to be.
+FIELD, FORCING = "a field", "a forcing"
+STATIC, SCALAR = "a static input", "a number for each sample"
 
 
 def task_of(
@@ -91,8 +96,9 @@ def matched(file: Fields, task: Task) -> Fields:
 
     Components, static inputs, forcings and scalars are found by name. If the names of
     the file or of the task are the default ones of formats without names (``u_0``,
-    ``u_1``), only the order counts. A file without a domain gets that of the task if it
-    holds the points.
+    ``u_1``), only the order counts. Inputs that are constant in each sample may be
+    scalars in one and static inputs in the other. A file without a domain gets that of
+    the task if it holds the points.
 
     Args:
         file: The file.
@@ -102,12 +108,21 @@ def matched(file: Fields, task: Task) -> Fields:
         UserError: The file lacks a component or an input, or has another domain or
             other units; everything that differs is named.
     """
-    names = {*file.component_names, *file.forcing_names, *file.parameters}
-    known, wrong = [*task.forcings, *task.scalars], dict[str, tuple[str, str]]()
-    if lacking := ", ".join(name for name in known if name not in names):
+    file = _with_roles_of(task, file)
+    known, roles = [*task.forcings, *task.scalars], _roles(file)
+    wrong: dict[str, tuple[str, str]] = {}
+    if lacking := ", ".join(name for name in known if name not in roles):
         wrong[f"no {lacking}"] = f"{lacking}, known ahead", "add it to the file"
-    else:
-        file = file.with_known(known)
+    for name in (name for name in known if name in roles):
+        asked = SCALAR if name in task.scalars else FORCING
+        if asked != roles[name] and (asked, roles[name]) != (FORCING, FIELD):
+            advice = f"give {name} at each time step, or train without it"
+            if asked == SCALAR:
+                advice = f"give {name} one value in each sample"
+                if roles[name] != STATIC:
+                    advice += f", and say {option('columns', f'static={name}')}"
+            wrong[f"{name} as {roles[name]}"] = f"{name} as {asked}", advice
+    file = file if wrong else file.with_known(known)
     if not file.domain_is_known:
         if len(file.space) < task.domain.dim:  # the samples may all lie in one plane
             file = with_flat_axes(file)
@@ -140,6 +155,9 @@ def matched(file: Fields, task: Task) -> Fields:
             advice = "use data of the kind that the model was trained on"
             if lost := [name for name in asked if name not in came]:
                 advice = f"add {', '.join(lost)} to the file, or rename what it has"
+                if asked is asked_static and roles.keys() >= {*lost}:
+                    columns = ",".join(f"static={name}" for name in lost)
+                    advice = f"say so, {option('columns', columns)}"
             wrong[_counted(kind, came)] = _counted(kind, asked), advice
     for name in sorted(task.units.keys() & file.units.keys()):
         units = (file.units[name], task.units[name])
@@ -169,6 +187,27 @@ def matched(file: Fields, task: Task) -> Fields:
     if task.boundary is not None:
         file = with_boundary(file, task.boundary)
     return file.select([*fields, *static, *made, *known])
+
+
+def _roles(file: Fields) -> dict[str, str]:
+    """What each variable of a file is."""
+    numbers = (n for n, v in file.parameters.items() if v.ndim == 1)
+    return {
+        **dict.fromkeys(numbers, SCALAR),
+        **dict.fromkeys(file.static_names, STATIC),
+        **dict.fromkeys(file.forcing_names, FORCING),
+        **dict.fromkeys(file.component_names, FIELD),
+    }
+
+
+def _with_roles_of(task: Task, file: Fields) -> Fields:
+    """The file with inputs that are constant in each sample as the task has them."""
+    roles = _roles(file)
+    for name in (name for name in task.scalars if roles.get(name) == STATIC):
+        file = as_scalar(file, name) or file
+    for name in (name for name in task.static if roles.get(name) == SCALAR):
+        file = as_static(file, name)
+    return file
 
 
 def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) -> None:

@@ -157,3 +157,65 @@ def test_time_steps_are_those_of_training():
     check_times(ahead, file, [[0, 0.1, 0.7, 2.1]])
     with pytest.raises(UserError, match=r"the last time is 3 after the last input"):
         check_times(ahead, file, [[0, 1, 2, 3], [0, 1, 2, 4]])
+
+
+def steady(role: str, values: Any, *, ragged: bool) -> Fields:
+    """Four samples with ``speed`` in a role, of ``values [4]`` or ``[4, n]``."""
+    rng = np.random.default_rng(0)
+    pos = [rng.random((9 + k * ragged, 2)) for k in range(4)]
+    pos = pos if ragged else pos[:1] * 4
+    u, height = ([rng.random(len(xy)) for xy in pos] for _ in range(2))
+    speed = [np.broadcast_to(v, len(xy)) for v, xy in zip(values, pos, strict=True)]
+    more: dict[str, Any] = {"static": {"height": height}, "domain": BOX}
+    if role == "scalar":
+        more["scalars"] = {"speed": values}
+    elif role == "static":
+        more["static"]["speed"] = speed
+    else:
+        u = [np.stack(pair, -1) for pair in zip(u, speed, strict=True)]
+        more["component_names"] = ["u", "speed"]
+    return nfsgeo.from_arrays(u, pos, **more)
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "scalar": {"static": ["height"], "scalars": ["speed"]},
+    "static": {"static": ["height", "speed"]},
+    "forcing": {"static": ["height"], "forcings": ["speed"]},
+}
+
+
+def steady_task(role: str) -> Task:
+    about = {"components": ["u"], "n_in": 0, "n_out": 1, "times": [0.0]}
+    return task(**about, **ASKED[role])
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("asked", ["scalar", "static"])
+@pytest.mark.parametrize("role", ["scalar", "static"])
+def test_constant_inputs_may_be_scalars_or_static_inputs(role, asked, ragged):
+    values = np.array([2.0, 0.5, 3.0, 1.0])
+    found = matched(steady(role, values, ragged=ragged), steady_task(asked))
+    expected = matched(steady(asked, values, ragged=ragged), steady_task(asked))
+    assert found.input_names == expected.input_names == ["height", "speed"]
+    assert found.scalar_names == expected.scalar_names
+    for sample in range(4):
+        np.testing.assert_array_equal(
+            found.read_inputs(sample), expected.read_inputs(sample)
+        )
+    assert found.fingerprint() == expected.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("role", "asked", "message"),
+    [
+        ("static", "scalar", "as a static input: expected speed as a number for each"),
+        ("field", "scalar", "as a field: expected speed as a number for each sample"),
+        ("field", "static", "inputs (height, speed), as in training; say so, "),
+        ("static", "forcing", "as a static input: expected speed as a forcing"),
+    ],
+)
+def test_inputs_in_another_role_are_named(role, asked, message, one_line):
+    values = np.random.default_rng(1).random((4, 9))
+    file = steady(role, values, ragged=False)
+    text = one_line(matched, file, steady_task(asked))
+    assert message in text and "no speed" not in text

@@ -230,9 +230,9 @@ def from_pyg(
     """Fields in a list of PyTorch Geometric's ``Data``.
 
     Attributes are those of :func:`~nfsgeo.data.io.graphs.fields_of_graphs`: each
-    graph has ``pos`` and ``x``, and ``y``, ``forcing`` or ``t`` where there are such. If
-    the problem is steady, ``y`` are the fields, ``x`` is a coefficient if there is one,
-    and ``node_type``, masks and numbers of each graph are inputs.
+    graph has ``pos`` and ``x``, and ``y``, ``forcing`` or ``t`` where there are such.
+    If the problem is steady, ``y`` are the fields, ``x`` is a coefficient if there is
+    one, and ``node_type``, masks and numbers of each graph are inputs.
 
     Args:
         graphs: The samples, or the time steps of one: a list, a data set, a loader that
