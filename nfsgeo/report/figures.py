@@ -273,7 +273,7 @@ def times_figure(
     steps, same = range(len(example.when)), [example] * len(example.when)
     names = example.when if e.moving else [example.name]
     labels = [f"{names[k]}\n{_mae(example, c, box, k)}" for k in steps]
-    inputs = [_observed(same, c, e.units[c])] * observed
+    inputs = [_observed(same, c, e.units[c])] if observed else []
     return _compared(e, same, c, steps, labels, *inputs, box=box, rows=rows, **look)
 
 

@@ -6,12 +6,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from nfsgeo.errors import UserError
 from nfsgeo.report import write_comparison
+from nfsgeo.report.figures import compared_fields
+from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo_cli import main
 
 MakeRun = Callable[..., Path]
@@ -131,3 +134,16 @@ def test_baselines_are_shown_once_if_runs_have_the_same(make_run, alike):
     text = page.read_text()
     assert text.count(">Persistence<") == (1 if alike else 2)
     assert ("0.0777" in text) != alike
+
+
+def test_steady_runs_may_have_more_fields_than_inputs(make_run):
+    first = make_run(n=50, n_in=0, n_out=1)
+    with np.load(first / "evaluation.npz") as stored:
+        arrays = dict(stored)
+    for name in ("truth", "prediction"):
+        arrays[name] = np.concatenate([arrays[name]] * 2, axis=-1)
+    names = {"component_names": np.array(["p", "T"])}
+    np.savez(first / "evaluation.npz", **arrays | names)
+    pictures = compared_fields({"run": read_run_folder(first)})["run"]
+    assert [picture.name for picture in pictures] == ["fields-0-0", "fields-0-1"]
+    assert len(pictures[1].draw().columns) == 3
