@@ -114,14 +114,14 @@ def matched(file: Fields, task: Task) -> Fields:
     if lacking := ", ".join(name for name in known if name not in roles):
         wrong[f"no {lacking}"] = f"{lacking}, known ahead", "add it to the file"
     for name in (name for name in known if name in roles):
-        asked = SCALAR if name in task.scalars else FORCING
-        if asked != roles[name] and (asked, roles[name]) != (FORCING, FIELD):
+        wanted = SCALAR if name in task.scalars else FORCING
+        if wanted != roles[name] and (wanted, roles[name]) != (FORCING, FIELD):
             advice = f"give {name} at each time step, or train without it"
-            if asked == SCALAR:
+            if wanted == SCALAR:
                 advice = f"give {name} one value in each sample"
                 if roles[name] != STATIC:
                     advice += f", and say {option('columns', f'static={name}')}"
-            wrong[f"{name} as {roles[name]}"] = f"{name} as {asked}", advice
+            wrong[f"{name} as {roles[name]}"] = f"{name} as {wanted}", advice
     file = file if wrong else file.with_known(known)
     if not file.domain_is_known:
         if len(file.space) < task.domain.dim:  # the samples may all lie in one plane
