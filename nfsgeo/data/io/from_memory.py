@@ -23,7 +23,7 @@ from nfsgeo.data.io.edges import with_graph
 from nfsgeo.data.io.flags import with_masks, with_node_types
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.graphs import fields_of_graphs
-from nfsgeo.data.io.labelled import CORNERS, num_nodes, numbered, to_fields
+from nfsgeo.data.io.labelled import check_cell_types, numbered, to_fields
 from nfsgeo.data.io.netcdf import fields_of
 from nfsgeo.data.io.opening import check_path, with_user_answers
 from nfsgeo.data.io.roles import Columns, with_kinds
@@ -135,7 +135,7 @@ def from_arrays(
         _check_axes(variables["u"][1], points, num_times)
     _tell_order(u, points, num_times)
     with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
-        _check_cell_types([cells] if isinstance(cells, Mapping) else cells)
+        check_cell_types([cells] if isinstance(cells, Mapping) else cells)
         types: Any = cells if isinstance(cells, Mapping) else {}
         if any(len(part) and np.ndim(part[0]) > 1 for part in types.values()):
             per_sample = zip(*types.values(), strict=False)
@@ -331,18 +331,6 @@ def _with_units(fields: Fields, units: Mapping[str, str] | None) -> Fields:
         if unit:
             variables[name].attrs.setdefault("units", unit)
     return fields
-
-
-def _check_cell_types(cells: Iterable[Mapping[str, Any]]) -> None:
-    """Raise a UserError if a type of cells is not known."""
-    for kind in dict.fromkeys(kind for part in cells for kind in part):
-        linear = CORNERS.get(str(kind).rstrip("0123456789"))
-        if linear is None or (num_nodes(kind) or 0) < linear:
-            names = ", ".join(CORNERS)
-            expected = (
-                f"{names}, or one of them and its number of nodes, such as triangle6"
-            )
-            raise UserError(f"cells of type {kind!r}", expected, "correct the type")
 
 
 def _check_axes(samples: Sequence[Any], points: Sequence[Any], num_times: int) -> None:

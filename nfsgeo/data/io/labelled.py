@@ -62,7 +62,7 @@ __all__ = [
     "numbered",
     "to_fields",
 ]
-__all__ += ["num_nodes", "plain_name", "whole_numbers"]
+__all__ += ["check_cell_types", "num_nodes", "plain_name", "whole_numbers"]
 
 # Nodes of a linear cell by its type; see :func:`num_nodes`.
 CORNERS = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4, "tetra": 4}
@@ -324,6 +324,18 @@ def num_nodes(kind: str) -> int | None:
     """
     digits = kind[len(kind.rstrip("0123456789")) :]
     return int(digits) if digits else CORNERS.get(kind)
+
+
+def check_cell_types(cells: Iterable[Mapping[str, Any]]) -> None:
+    """Raise a UserError if a type of cells is not known."""
+    for kind in dict.fromkeys(kind for part in cells for kind in part):
+        linear = CORNERS.get(str(kind).rstrip("0123456789"))
+        if linear is None or (num_nodes(kind) or 0) < linear:
+            names = ", ".join(CORNERS)
+            expected = (
+                f"{names}, or one of them and its number of nodes, such as triangle6"
+            )
+            raise UserError(f"cells of type {kind!r}", expected, "correct the type")
 
 
 def _check_name(path: Path, name: str, taken: Mapping[str, Any]) -> None:
