@@ -88,13 +88,13 @@ class SparseRows(NamedTuple):
 def check_edges(edge_index: Tensor, num_source: int, num_target: int) -> None:
     """Check the shape and type of edges ``[2, E]`` and the numbers of their ends.
 
-    The numbers are checked where that costs little: on the CPU, outside of compiled
-    programs.
+    The numbers are checked on the CPU alone, outside of compiled programs.
 
     Raises:
         ValueError: If they do not fit.
     """
-    check_shape("edge_index", edge_index, 2, "E")
+    if edge_index.dim() != 2 or len(edge_index) != 2:
+        check_shape("edge_index", edge_index, 2, "E")
     if edge_index.dtype not in (torch.int32, torch.int64):
         raise ValueError(f"edge_index of type {edge_index.dtype}; expected int64")
     compiling = torch.compiler.is_compiling() or torch.compiler.is_exporting()
@@ -104,10 +104,8 @@ def check_edges(edge_index: Tensor, num_source: int, num_target: int) -> None:
     for row, (name, size) in zip(edge_index, sizes.items(), strict=True):
         low, high = int(row.min()), int(row.max())
         if low < 0 or high >= size:
-            raise ValueError(
-                f"edge_index with {name} from {low} to {high}; expected numbers of the "
-                f"{size} {name}, from 0 to {size - 1}"
-            )
+            given = f"edge_index with {name} from {low} to {high}"
+            raise ValueError(f"{given}; expected numbers of the {size} {name}")
 
 
 def pointers(sorted_index: Tensor, size: int) -> Tensor:
@@ -182,8 +180,10 @@ class BipartiteGraph:
             ValueError: If shapes or the type of ``edge_index`` are wrong or, on the CPU
                 and outside of compiled programs, it has numbers of no point.
         """
-        pos_source = check_shape("pos of the sources", pos[0], "n", "d")
-        pos_target = check_shape("pos of the targets", pos[1], "m", pos_source.size(1))
+        pos_source, pos_target = pos
+        if pos_source.dim() != 2 or pos_target.shape[1:] != pos_source.shape[1:]:
+            check_shape("pos of the sources", pos_source, "n", "d")
+            check_shape("pos of the targets", pos_target, "m", pos_source.size(1))
         num_source, num_target = pos_source.size(0), pos_target.size(0)
         if is_sparse(edge_index):
             edge_index = edges_of(edge_index)[0]

@@ -203,9 +203,10 @@ def occupancy(pos: Tensor, domain: Domain) -> float:
         pos: Points of one sample ``[n, d]`` in the box.
         domain: The box.
     """
-    check_shape("pos", pos, "n", domain.dim)
     num, lengths = len(pos), domain.lengths
-    check_sizes(num_points=num)
+    if pos.shape != (num, domain.dim) or not num:
+        check_shape("pos", pos, "n", domain.dim)
+        check_sizes(num_points=num)
     spacing = (domain.volume / num) ** (1 / domain.dim)
     shape = [max(1, round(length / spacing)) for length in lengths]
     low = pos.new_tensor(domain.lower)

@@ -191,7 +191,8 @@ class Search:
             Numbers of sources ``[m, num]``, int64, padded with -1; more columns if
             places are whole and have several sources.
         """
-        check_sizes(num=num)
+        if num < 1:
+            check_sizes(num=num)
         total = len(self.source)
         num = min(num, total)
         result = torch.full((len(self.target), num), -1)

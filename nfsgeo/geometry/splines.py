@@ -65,7 +65,8 @@ def polyharmonic_spline(displacement: Tensor) -> Tensor:
     Returns:
         Weights ``[m, k]``, float64, which add up to 1 at every target.
     """
-    check_shape("displacement", displacement, "m", "k", "d")
+    if displacement.dim() != 3:
+        check_shape("displacement", displacement, "m", "k", "d")
     # Blocks of targets bound the memory of their systems of equations.
     parts = displacement.split(TARGETS)
     return torch.cat([_weights(part.to(torch.float64)) for part in parts])

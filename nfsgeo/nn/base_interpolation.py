@@ -36,7 +36,8 @@ def interpolate(
     Returns:
         ``[M, T, F]``.
     """
-    check_shape("x", x, pos.size(0), "T", "F")
+    if x.dim() != 3 or len(x) != len(pos):
+        check_shape("x", x, len(pos), "T", "F")
     graph = bipartite_graph(
         pos,
         query_pos,

@@ -74,10 +74,13 @@ class Lift(nn.Module):
             features: inputs ``[N, F]``.
             pos: positions ``[N, d]``.
         """
-        check_shape("features", features, "N", self.space.in_features - self.dim)
-        pos = check_shape("pos", pos, features.size(0), "d")[:, : self.dim]
-        check_shape("pos", pos, "N", self.dim)
-        return self.space(torch.cat([features, pos], dim=-1)), self.time
+        num, size = len(features), self.space.in_features - self.dim
+        if features.shape != (num, size):
+            check_shape("features", features, "N", size)
+        if pos.dim() != 2 or len(pos) != num or pos.size(1) < self.dim:
+            check_shape("pos", pos, num, "d")
+            check_shape("pos", pos, num, self.dim)
+        return self.space(torch.cat([features, pos[:, : self.dim]], dim=-1)), self.time
 
 
 class Projector(nn.Sequential):
@@ -106,7 +109,8 @@ class Projector(nn.Sequential):
     def forward(self, x: Tensor) -> Tensor:
         """Apply the maps at every point and time step."""
         layers = super().forward
-        check_shape("x", x, "...", "N", self.channels)
+        if x.dim() < 2 or x.size(-1) != self.channels:
+            check_shape("x", x, "...", "N", self.channels)
         if torch.compiler.is_compiling():
             # Compilers fuse the layers themselves.
             return layers(x)
