@@ -62,7 +62,8 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
     """The ``file`` with distance and direction to boundaries as further static inputs.
 
     They lead to the nearest point of each of the node types ``kinds``, whether it is
-    observed or not. Without such types they lead to the boundary of the cells, the
+    observed or not, or of the sides of plane cells between such points on the boundary.
+    Without such types they lead to the boundary of the cells, the
     sides that belong to one cell alone: to the nearest point of these in the plane, to
     their nearest corner elsewhere. Both are in the normalised domain. If a sample has
     no points of a kind, the distance is the diagonal of the domain, and the direction
@@ -134,12 +135,17 @@ class _Ways:
             pos = domain.normalise(domain.wrap(points), torch.float64)
         if not self.kinds:
             return _columns(self._to_cells(sample, mesh, pos), pos, domain)
-        types, columns = types_of(self.file, sample), []
-        for kind in self.kinds:
-            ends = mesh[torch.from_numpy(types == kind)]
-            way = way_to_points(pos, ends, domain.normalised) if len(ends) else None
-            columns.append(_columns(way, pos, domain))
+        types, sides = types_of(self.file, sample), self._sides(sample, mesh)
+        ways = (_way_to(types == kind, sides, mesh, pos, domain) for kind in self.kinds)
+        columns = [_columns(way, pos, domain) for way in ways]
         return np.concatenate(columns, axis=1)
+
+    def _sides(self, sample: int, mesh: Tensor) -> Indices:
+        """Both ends ``[m, 2]`` of the sides on the boundary of cells in the plane."""
+        sides = boundary_sides(self.file.cells(sample), mesh)
+        plane = self.file.domain.normalised.dim == 2
+        lines = [side for side in sides if plane and side.shape[1] == 2]
+        return np.concatenate([np.empty((0, 2), np.int64), *lines])
 
     def _to_cells(self, sample: int, mesh: Tensor, pos: Tensor) -> Tensor | None:
         """The way from ``pos`` to the boundary of the cells, whose corners are
@@ -154,6 +160,24 @@ class _Ways:
             return way_to_segments(pos, ends, domain)
         numbers = np.unique(np.concatenate([side.ravel() for side in sides]))
         return way_to_points(pos, mesh[torch.from_numpy(numbers)], domain)
+
+
+def _way_to(
+    chosen: NDArray[np.bool_], sides: Indices, mesh: Tensor, pos: Tensor, domain: Domain
+) -> Tensor | None:
+    """The way from ``pos`` to the ``chosen`` points and sides between them, if any.
+
+    The nearest points alone would make directions depend on how fine the boundary is.
+    """
+    ways, box = [], domain.normalised
+    if chosen.any():
+        ways.append(way_to_points(pos, mesh[torch.from_numpy(chosen)], box))
+    if len(sides := sides[chosen[sides].all(axis=1)]):
+        ways.append(way_to_segments(pos, mesh[torch.from_numpy(sides)], box))
+    if len(ways) < 2:
+        return ways[0] if ways else None
+    nearer = ways[1].norm(dim=1, keepdim=True) < ways[0].norm(dim=1, keepdim=True)
+    return ways[1].where(nearer, ways[0])
 
 
 def _columns(way: Tensor | None, pos: Tensor, domain: Domain) -> Floats:

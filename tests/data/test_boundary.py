@@ -4,11 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo
-from nfsgeo.data.boundary import boundary_kinds, boundary_names, with_boundary
+from nfsgeo.data.boundary import (
+    boundary_at,
+    boundary_kinds,
+    boundary_names,
+    with_boundary,
+)
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -144,3 +150,25 @@ def test_inputs_of_the_mesh_are_no_part_of_the_fingerprint(tmp_path):
     assert made.holds(written)  # as runs of earlier versions have it
     other = nfsgeo.from_arrays(u + 1, pos, static={"node_type": kinds})
     assert not with_boundary(other, (1, 2)).holds(before)
+
+
+@pytest.mark.parametrize("num", [3, 5, 9])
+def test_sides_of_cells_lead_straight_to_a_boundary_of_a_type(num):
+    """However many points the boundary has; a point of a type alone counts as well."""
+    x, y = (axis.ravel() for axis in np.meshgrid(*[np.linspace(0, 1, num)] * 2))
+    number = np.arange(num**2).reshape(num, num)
+    corners = number[:-1, :-1], number[:-1, 1:], number[1:, 1:], number[1:, :-1]
+    cells = {"quad": np.stack(corners, axis=-1).reshape(-1, 4)}
+    pos, types = np.stack([x, y], axis=1), np.zeros((num**2, 1))
+    types[x == 0], types[(x == 1) & (y == 0.5)] = 1, 2
+    data = {"static": np.stack([types] * 2), "static_names": ["node_type"]}
+    box = Domain((0.0, 0.0), (1.0, 1.0), (False, False))
+    data |= {"cells": cells, "domain": box}
+    fields = nfsgeo.from_arrays(np.zeros((2, num**2)), pos, **data)
+    random = np.random.default_rng(0).random((20, 2))
+    inputs = boundary_at(fields, (1, 2), 0, torch.from_numpy(random))
+    distance, *way = ([*inputs.values()][k] for k in range(3))
+    np.testing.assert_allclose(distance, random[:, 0], atol=1e-6)
+    np.testing.assert_allclose(np.stack(way, axis=1), [[-1, 0]] * 20, atol=1e-5)
+    alone = np.linalg.norm(random - [1, 0.5], axis=1)
+    np.testing.assert_allclose(inputs["distance_node_type_2"], alone, atol=1e-6)
