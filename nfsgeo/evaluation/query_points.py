@@ -120,7 +120,8 @@ def query_points_of(
             values[name] = not_infinite(as_real(column, called, gaps=True), called)
             if (shape := values[name].shape) != (len(points),):
                 expected = f"{(len(points),)}, one value for each point"
-                raise UserError(f"{called} of shape {shape}", expected, todo)
+                came = f"{what} with the static input {name} of shape {shape}"
+                raise UserError(came, expected, todo)
     _check_units(what, content.units, units or {})
     wrong = np.flatnonzero(~np.isfinite(points).all(axis=1))
     if len(wrong):
