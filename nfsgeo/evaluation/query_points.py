@@ -171,7 +171,8 @@ def _numpy(path: Path, static: Sequence[str]) -> QueryPoints:
         pos = _array(arrays, name, path)
         for odd in sorted({*names} - {name, *values}):
             if arrays[odd].shape == pos.shape[:1]:  # a value for each point
-                given = f"{path} with the array {odd}, a value for each point"
+                known = " and ".join(["pos", *static])
+                given = f"{path} with the array {odd}, which is none of {known}"
                 raise UserError(given, f"the array {expected}", "rename or remove it")
         return QueryPoints(pos, [], values, array=name)
 

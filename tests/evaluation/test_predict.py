@@ -143,7 +143,7 @@ PLACES = np.full((5, 2), 0.5)
         ({"pos": PLACES.astype(str)}, "array pos of q.npz of type"),
         ({"pos": PLACES.astype(object)}, "array pos of q.npz"),
         ({"pos": PLACES * np.nan}, "array pos of q.npz with 5 of 5 points"),
-        ({"pos": PLACES, "k": np.ones(3)}, r"k of q.npz of shape \(3,\): .* \(5,\)"),
+        ({"pos": PLACES, "k": np.ones(3)}, r"q.npz .* k of shape \(3,\): .* \(5,\)"),
         ({"pos": PLACES, "k": ["a"] * 5}, "k of q.npz of type"),
         ({"pos": PLACES, "k": np.full(5, np.inf)}, "k of q.npz with 5 of 5"),
         ({"pos": PLACES, "K": np.ones(5)}, "q.npz with the array K.* pos and .* k"),
