@@ -63,9 +63,9 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
 
     They lead to the nearest point of each of the node types ``kinds``, whether it is
     observed or not, or of the sides of plane cells between such points on the boundary.
-    Without such types they lead to the boundary of the cells, the
-    sides that belong to one cell alone: to the nearest point of these in the plane, to
-    their nearest corner elsewhere. Both are in the normalised domain. If a sample has
+    Without such types they lead to the boundary of the cells, the sides that belong to
+    one cell alone: to the nearest point of these in the plane, to their nearest corner
+    elsewhere. Both are in the normalised domain. If a sample has
     no points of a kind, the distance is the diagonal of the domain, and the direction
     is 0. They are computed when they are read, once for each mesh.
     """
@@ -142,9 +142,10 @@ class _Ways:
 
     def _sides(self, sample: int, mesh: Tensor) -> Indices:
         """Both ends ``[m, 2]`` of the sides on the boundary of cells in the plane."""
-        sides = boundary_sides(self.file.cells(sample), mesh)
-        plane = self.file.domain.normalised.dim == 2
-        lines = [side for side in sides if plane and side.shape[1] == 2]
+        sides = list[Indices]()
+        if self.file.domain.normalised.dim == 2:
+            sides = boundary_sides(self.file.cells(sample), mesh)
+        lines = [side for side in sides if side.shape[1] == 2]
         return np.concatenate([np.empty((0, 2), np.int64), *lines])
 
     def _to_cells(self, sample: int, mesh: Tensor, pos: Tensor) -> Tensor | None:

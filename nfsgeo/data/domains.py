@@ -29,8 +29,7 @@ __all__ = ["check_within", "domain_of", "is_at", "is_equispaced"]
 __all__ += ["read_region", "with_domain"]
 
 ENDS = ("lower", "upper", "periodic")
-# Largest deviation of a coordinate from an end that counts as rounding, as a fraction
-# of the spacing.
+# A coordinate this far from an end, as a fraction of the spacing, is taken as rounded.
 TOLERANCE = 1e-2
 WHAT = (
     "polygons of GeoJSON (.geojson), a signed distance (.npz: x, y, distance) or a "

@@ -287,7 +287,7 @@ def _write(
         "component_units": [file.units.get(name, "") for name in names],
         "input_names": inputs,
         "input_units": [file.units.get(name, "") for name in inputs],
-        # Of a category the meanings of its numbers as JSON.
+        # A category has the meanings of its numbers, as JSON.
         "input_kinds": [json.dumps(kinds[n]) if n in kinds else "" for n in inputs],
         "axis_units": [file.units.get(axis, "") for axis in file.space],
         "time_unit": file.time_unit,

@@ -27,7 +27,7 @@ __all__ += ["task_of", "times_of"]
 
 logger = logging.getLogger(__name__)
 
-# What a variable of a file is, or has to be.
+# The roles that a variable of a file has, or should have.
 FIELD, FORCING = "a field", "a forcing"
 STATIC, SCALAR = "a static input", "a number for each sample"
 
@@ -190,7 +190,7 @@ def matched(file: Fields, task: Task) -> Fields:
 
 
 def _roles(file: Fields) -> dict[str, str]:
-    """What each variable of a file is."""
+    """Return the role of each variable of a file."""
     numbers = (n for n, v in file.parameters.items() if v.ndim == 1)
     return {
         **dict.fromkeys(numbers, SCALAR),

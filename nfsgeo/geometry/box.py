@@ -14,8 +14,8 @@ from nfsgeo.errors import UserError
 
 __all__ = ["ROUNDING", "Box", "length"]
 
-# Largest deviation of a coordinate from the box that counts as rounding, as a fraction
-# of the length of the axis.
+# A coordinate this far outside the box, as a fraction of the length of the axis, is
+# taken as rounded.
 ROUNDING = 1e-6
 
 

@@ -69,10 +69,12 @@ class LatentCoordinates:
         domain: The box.
         knots: Coordinates, their images and the slopes of the map, ``[3, K + 1]``,
             float64, for each axis.
+        strengths: The strength :math:`w` of each axis; none for the identity.
     """
 
     domain: Domain
     knots: tuple[Tensor, ...] = ()
+    strengths: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -110,7 +112,7 @@ class LatentCoordinates:
                 _knots(x, length, periodic, num, part)
                 for (x, length, periodic), part in zip(axes, parts, strict=True)
             )
-            return cls(domain, tuple(knots))
+            return cls(domain, tuple(knots), tuple(parts))
 
         if strengths is not None:
             return fitted(strengths) if num > 1 and any(strengths) else cls(domain)
@@ -125,21 +127,6 @@ class LatentCoordinates:
         growth = _growth(place, strongest(place), domain)
         share = min(1.0, (growth - WORTH) / (FULL_WORTH - WORTH))
         return fitted([share * part for part in parts]) if share > 0 else cls(domain)
-
-    @property
-    def strengths(self) -> tuple[float, ...]:
-        """Return the strength :math:`w` of the map of each axis, 0 for the identity."""
-        if self.identity:
-            return (0.0,) * self.domain.dim
-        ranks = (
-            length * torch.linspace(0, 1, knots.size(1), dtype=knots.dtype)
-            for length, knots in zip(self.domain.lengths, self.knots, strict=True)
-        )
-        moved = [
-            (image - place, rank - place)
-            for (place, image, _), rank in zip(self.knots, ranks, strict=True)
-        ]
-        return tuple(float(a @ b / (b @ b).clamp_min(1e-30)) for a, b in moved)
 
     @property
     def identity(self) -> bool:
@@ -182,7 +169,8 @@ def shared_strengths(maps: Iterable[LatentCoordinates]) -> tuple[float, ...]:
     the medians of its strengths are not small, they are enlarged to those of the
     strongest map.
     """
-    medians = np.median([each.strengths for each in maps], axis=0)
+    rows = [each.strengths or (0.0,) * each.domain.dim for each in maps]
+    medians = np.median(rows, axis=0)
     largest = max(medians)
     share = (1 - KEPT) / largest if largest >= SHARED else 0.0
     return tuple((share * medians).round(2).tolist())

@@ -81,7 +81,7 @@ class Raster:
         return np.sum(parts, axis=1).reshape(self.shape)
 
     def nearest(self, values: Doubles) -> Doubles:
-        """The same of categories: each pixel has the value of its nearest corner."""
+        """Return the image of categories; a pixel has that of its nearest corner."""
         known = np.isfinite(self.weights.sum(axis=1))
         corner = np.where(known[:, None], self.weights, 0).argmax(axis=1)
         image = values[self.points[np.arange(len(corner)), corner]]
