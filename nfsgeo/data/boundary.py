@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,9 @@ from nfsgeo.geometry.cells import boundary_sides, way_to_points, way_to_segments
 __all__ = ["boundary_at", "boundary_kinds", "boundary_names", "interior_of"]
 __all__ += ["types_of", "with_boundary"]
 
+# Largest distance of points on a boundary over the diagonal of the domain, and the step
+# towards the nearest other point from which their direction is taken.
+ON, INWARD = 1e-9, 1e-3
 # Meanings of the type of points that are on no boundary; else its number is 0.
 INTERIOR = ("interior", "normal", "fluid", "internal", "inner", "inside")
 
@@ -134,10 +137,12 @@ class _Ways:
         if points is not None:
             pos = domain.normalise(domain.wrap(points), torch.float64)
         if not self.kinds:
-            return _columns(self._to_cells(sample, mesh, pos), pos, domain)
+            return _columns(partial(self._to_cells, sample, mesh), mesh, pos, domain)
         types, sides = types_of(self.file, sample), self._sides(sample, mesh)
-        ways = (_way_to(types == kind, sides, mesh, pos, domain) for kind in self.kinds)
-        columns = [_columns(way, pos, domain) for way in ways]
+        columns = []
+        for kind in self.kinds:
+            way_from = partial(_way_to, types == kind, sides, mesh, domain)
+            columns.append(_columns(way_from, mesh, pos, domain))
         return np.concatenate(columns, axis=1)
 
     def _sides(self, sample: int, mesh: Tensor) -> Indices:
@@ -164,7 +169,7 @@ class _Ways:
 
 
 def _way_to(
-    chosen: NDArray[np.bool_], sides: Indices, mesh: Tensor, pos: Tensor, domain: Domain
+    chosen: NDArray[np.bool_], sides: Indices, mesh: Tensor, domain: Domain, pos: Tensor
 ) -> Tensor | None:
     """The way from ``pos`` to the ``chosen`` points and sides between them, if any.
 
@@ -181,14 +186,36 @@ def _way_to(
     return ways[1].where(nearer, ways[0])
 
 
-def _columns(way: Tensor | None, pos: Tensor, domain: Domain) -> Floats:
-    """Distance and direction ``[n, 1 + d]`` of a way."""
-    if way is None:
-        columns = pos.new_zeros(len(pos), 1 + pos.size(1))
-        columns[:, 0] = float(np.linalg.norm(domain.normalised.lengths))
-    else:
-        away = way.norm(dim=1, keepdim=True)
-        columns = torch.cat([away, way / away.where(away > 0, 1)], dim=1)
+def _columns(
+    way_from: Callable[[Tensor], Tensor | None],
+    mesh: Tensor,
+    pos: Tensor,
+    domain: Domain,
+) -> Floats:
+    """Distance and direction ``[n, 1 + d]`` of the way from ``pos`` to a boundary.
+
+    On the boundary the direction is the limit along the line from the nearest point of
+    the ``mesh`` that is off it. A direction of 0 would depend on the spacing as soon as
+    it is interpolated.
+    """
+    box = domain.normalised
+    diagonal = float(np.linalg.norm(box.lengths))
+    columns = pos.new_zeros(len(pos), 1 + pos.size(1))
+    if (way := way_from(pos)) is None:
+        columns[:, 0] = diagonal
+        return columns.float().numpy()
+    columns[:, 0] = away = way.norm(dim=1)
+    if (on := away <= ON * diagonal).any():
+        far = way if mesh is pos else way_from(mesh)
+        assert far is not None
+        inner = mesh[far.norm(dim=1) > ON * diagonal]
+        if len(inner):
+            inward = way_to_points(pos[on], inner, box)
+            near = way_from(pos[on] + INWARD * inward)
+            assert near is not None
+            way = way.index_put((on,), near)
+    length = way.norm(dim=1, keepdim=True)
+    columns[:, 1:] = way / length.where(length > 0, 1)
     return columns.float().numpy()
 
 

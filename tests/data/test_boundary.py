@@ -93,7 +93,8 @@ def test_the_boundary_of_cells_in_the_plane_and_in_space():
     domain = Domain((0.0, 0.0), (4.0, 4.0), (False, False))
     fields = nfsgeo.from_arrays(np.ones((1, 5)), square, cells=cells, domain=domain)
     found = with_boundary(fields, ()).read_static(0)
-    assert not found[:4].any()
+    assert not found[:4, 0].any()
+    np.testing.assert_allclose(np.linalg.norm(found[:4, 1:], axis=1), 1)
     np.testing.assert_allclose(found[4], [0.125, 0, -1])
     corners = np.vstack([np.zeros(3), np.eye(3), [[0.2, 0.1, 0.1]]])
     cells = {"tetra": [[0, 1, 2, 4], [0, 1, 3, 4], [0, 2, 3, 4], [1, 2, 3, 4]]}
@@ -122,7 +123,7 @@ def test_it_is_made_once_for_each_mesh(around_bodies, monkeypatch):
     np.testing.assert_array_equal(again.read_inputs(2), fields.read_inputs(2))
     # From the inflow at the outer ring to the wall, and nowhere on the wall itself.
     values, kinds = fields.read_static(1), fields.read_static(1)[:, 0]
-    assert not values[kinds == 6][:, 4:].any() and (values[kinds != 6][:, 4] > 0).all()
+    np.testing.assert_array_equal(values[:, 4] == 0, kinds == 6)
 
 
 @pytest.mark.parametrize("wrong", [0.5, np.nan, np.inf])
@@ -172,3 +173,41 @@ def test_sides_of_cells_lead_straight_to_a_boundary_of_a_type(num):
     np.testing.assert_allclose(np.stack(way, axis=1), [[-1, 0]] * 20, atol=1e-5)
     alone = np.linalg.norm(random - [1, 0.5], axis=1)
     np.testing.assert_allclose(inputs["distance_node_type_2"], alone, atol=1e-6)
+
+
+def a_ring(layers, around):
+    """A mesh between the unit circle, of type 1, and one of radius 2."""
+    radius, angle = np.linspace(1, 2, layers), np.arange(around) * 2 * np.pi / around
+    ray = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    number = np.arange(layers * around).reshape(layers, around)
+    ends = number[:-1], number[1:]
+    corners = ends[0], ends[1], np.roll(ends[1], -1, 1), np.roll(ends[0], -1, 1)
+    quads = np.stack(corners, axis=-1).reshape(-1, 4)
+    types = np.repeat([1.0] + [0.0] * (layers - 1), around)
+    return radius[:, None, None] * ray, quads, types
+
+
+@pytest.mark.parametrize("with_cells", [True, False])
+def test_the_direction_at_a_boundary_is_the_limit_from_its_neighbours(with_cells):
+    """It is continuous up to the boundary, so that interpolation of it converges."""
+    box = Domain((-2.0, -2.0), (2.0, 2.0), (False, False))
+    for layers, around in ((5, 24), (9, 48)):
+        pos, quads, types = a_ring(layers, around)
+        data = {"cells": {"quad": quads}} if with_cells else {}
+        fields = nfsgeo.from_arrays(
+            np.zeros((1, layers * around)),
+            pos.reshape(-1, 2),
+            static=types[None, :, None],
+            static_names=["node_type"],
+            domain=box,
+            **data,
+        )
+        inputs = with_boundary(fields, (1,)).read_static(0)[:, 1:]
+        distance, way = inputs[:, 0].reshape(layers, around), inputs[:, 1:]
+        assert not distance[0].any() and (distance[1:] > 0).all()
+        inward = -pos / np.linalg.norm(pos, axis=2, keepdims=True)
+        difference = way.reshape(layers, around, 2) - inward
+        assert np.abs(difference).max() < 1e-4
+        on_the_wall = boundary_at(fields, (1,), 0, torch.from_numpy(pos[0, :3]))
+        columns = np.stack([*on_the_wall.values()], axis=1)
+        np.testing.assert_allclose(columns, inputs[:3], atol=1e-6)
