@@ -121,13 +121,18 @@ class MixerOperator(Model):
         if back_width is not None:
             blocks = nn.Sequential(blocks, Pointwise(width, back_width))
         seen = problem.dim if self.sees_positions else 0
-        self.lift = Lift(problem.num_features, seen, width, time=self.time_tokens)
+        self.lift = Lift(self.grid_features, seen, width, time=self.time_tokens)
         self.resampling = resampling
         self.blocks = blocks
         self.path = self.make_path(back_width or width)
         steps = 1 if self.time_tokens else problem.n_out
         channels = self.path.out_channels if self.path else back_width or width
         self.projector = Projector(channels, steps * problem.out_components)
+
+    @property
+    def grid_features(self) -> int:
+        """Number of inputs at each node of the grid."""
+        return self.problem.num_features
 
     @abstractmethod
     def make_blocks(self, problem: Problem, shape: Sequence[int]) -> nn.Module:
@@ -163,9 +168,12 @@ class MixerOperator(Model):
         """Predict at the query points; see :class:`Model`."""
         features, path = x.flatten(1), self.path
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field, encoded = self.resampling(features, graphs, self.lift, times), None
+        types = encoded = None
         if path is not None:
-            encoded = path.encode(features, graphs)
+            features, types = path.split(features)
+        field = self.resampling(features, graphs, self.lift, times)
+        if path is not None:
+            encoded = path.encode(features, graphs, types)
             assert isinstance(self.resampling, InterpolationResampling)
             added = self.resampling.on_grid(path.at_nodes(encoded, graphs), graphs)
             field = field + (added[..., None] if self.time_tokens else added)

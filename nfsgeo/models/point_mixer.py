@@ -141,6 +141,12 @@ class PointMixer(MixerOperator):
         """Return whether graphs are made in float64, as graded meshes need."""
         return self.settings.latent or self.settings.point_channels > 0
 
+    @property
+    def grid_features(self) -> int:
+        """Number of inputs at each node: without node types if they bypass the grid."""
+        left_out = self.problem.type_features if self.settings.point_channels else []
+        return self.problem.num_features - len(left_out)
+
     def max_nodes(self) -> int:
         """Return the largest default number of nodes, up to rounding."""
         return 256
@@ -201,6 +207,7 @@ class PointMixer(MixerOperator):
             settings.point_channels,
             settings.messages if settings.neighbours else None,
             latent=settings.latent,
+            types=problem.type_features,
         )
 
     def _connected(
@@ -241,7 +248,7 @@ class PointMixer(MixerOperator):
             return KernelInterpolation(GaussianKernel(width, dim, scale=radius))
         network = EdgeNetwork(
             dim,
-            problem.num_features,
+            self.grid_features,
             settings.hidden,
             scale=radius,
             absolute_position=settings.absolute_position,

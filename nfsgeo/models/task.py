@@ -31,6 +31,10 @@ class Problem:
         has_time: whether the result depends on time.
         forcings: components of the forcing, which is known at all time steps including
             those of the result; see :meth:`with_forcing`.
+        node_types: numbers of the input components that indicate the type of a point,
+            such as a wall, and that are not interpolated if a model can use them at the
+            points alone. A boundary has no area, so that interpolated indicators would
+            depend on the spacing of the points.
     """
 
     domain: Domain
@@ -42,6 +46,7 @@ class Problem:
     grid_shape: tuple[int, ...] | None = None
     has_time: bool = True
     forcings: int = 0
+    node_types: tuple[int, ...] = ()
 
     @property
     def dim(self) -> int:
@@ -77,6 +82,14 @@ class Problem:
     def num_features(self) -> int:
         """Number of inputs at each point, with those of the forcing."""
         return self.n_in * (self.in_components + self.folds * self.forcings)
+
+    @property
+    def type_features(self) -> list[int]:
+        """Numbers of the inputs at each point that are :attr:`node_types`, by time."""
+        more, fields = self.folds * self.forcings, self.out_components
+        shifted = [k + more * (k >= fields) for k in self.node_types]
+        size = self.in_components + more
+        return [step * size + k for step in range(self.n_in) for k in shifted]
 
 
 def _domain(value: Any) -> Domain:

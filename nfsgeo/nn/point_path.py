@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -24,11 +25,13 @@ class Encoded(NamedTuple):
         inputs: inputs and the logarithm of the relative spacing ``[N, n_t F + 1]``.
         features: :math:`e`, ``[N, channels]``.
         mixed: :math:`e'`, likewise.
+        types: :math:`b`, ``[N, K]``, or ``None``.
     """
 
     inputs: Tensor
     features: Tensor
     mixed: Tensor
+    types: Tensor | None = None
 
 
 class PointPath(nn.Module):
@@ -38,7 +41,8 @@ class PointPath(nn.Module):
         e_i &= \phi(a_i, x_i, \xi_i, \log s_i / \bar s), \qquad
         e_i' = e_i + \mathrm{Messages}(e_k \to e_i) \\
         v(x_j) &\leftarrow v(x_j) + U \sum_i \beta_{ij} \, e_i' \\
-        q_m &= (v(x_m), e_m'), \qquad q_m' = q_m + \mathrm{Messages}(e_k' \to q_m)
+        q_m &= (v(x_m), e_m' + B b_m), \qquad
+        q_m' = q_m + \mathrm{Messages}(e_k' + B b_k \to q_m)
 
     The first line holds at the points :math:`x_i`, with inputs :math:`a_i`, latent
     coordinates :math:`\xi_i` and local spacings :math:`s_i` over their geometric mean
@@ -46,8 +50,9 @@ class PointPath(nn.Module):
     holds at the nodes of the grid, with weights :math:`\beta` of the base
     interpolation. The third holds at the query points: :math:`v` is interpolated from
     the grid, and :math:`e'` computed as at the points, from inputs known there or
-    interpolated. :math:`\phi` is a perceptron with one hidden layer, and messages are
-    those of :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
+    interpolated. Indicators of node types :math:`b`, if there are any, enter here alone
+    and not in :math:`a`. :math:`\phi` is a perceptron with one hidden layer, and
+    messages are those of :class:`~nfsgeo.nn.BipartiteMessages` from the nearest points.
 
     A grid does not resolve scales below its spacing. By this path, inputs of a point
     such as its distance from a wall reach the prediction directly. "Point Cloud Neural
@@ -63,7 +68,11 @@ class PointPath(nn.Module):
         channels: channels of :math:`e`.
         hidden: channels of a message; ``None`` for no messages.
         latent: whether latent coordinates are inputs in addition to positions.
+        types: numbers of the inputs that indicate node types.
     """
+
+    types: Tensor
+    others: Tensor
 
     def __init__(
         self,
@@ -75,11 +84,17 @@ class PointPath(nn.Module):
         channels: int,
         hidden: int | None,
         latent: bool = False,
+        types: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.dim, self.latent = dim, latent
+        others = [number for number in range(num_features) if number not in types]
+        for name, columns in {"types": types, "others": others}.items():
+            numbers = torch.tensor(columns, dtype=torch.int64)
+            self.register_buffer(name, numbers, persistent=False)
+        self.by_type = nn.Linear(len(types), channels, bias=False) if types else None
         self.encoder = nn.Sequential(
-            nn.Linear(num_features + dim * (1 + latent) + 1, channels),
+            nn.Linear(len(others) + dim * (1 + latent) + 1, channels),
             nn.GELU(),
             nn.Linear(channels, channels),
         )
@@ -92,12 +107,21 @@ class PointPath(nn.Module):
                 BipartiteMessages(size, size[1], space, hidden=hidden) for size in sizes
             )
 
-    def encode(self, features: Tensor, graphs: Graphs) -> Encoded:
+    def split(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the inputs ``[N, n_t F]`` without node types, and the node types."""
+        if self.by_type is None:
+            return features, None
+        return features.index_select(1, self.others), features[:, self.types]
+
+    def encode(
+        self, features: Tensor, graphs: Graphs, types: Tensor | None = None
+    ) -> Encoded:
         """Encode the points.
 
         Args:
-            features: inputs at the points ``[N, n_t F]``.
+            features: inputs at the points ``[N, n_t F]``, without node types.
             graphs: graphs with the edges ``near`` from the nearest points.
+            types: node types, see :meth:`split`.
         """
         near = graphs.edges["near"]
         dtype = torch.promote_types(features.dtype, torch.float32)
@@ -108,7 +132,7 @@ class PointPath(nn.Module):
         mixed = plain
         if self.before is not None:
             mixed = plain + self.before(plain, graphs.pos, near)
-        return Encoded(inputs, plain, mixed)
+        return Encoded(inputs, plain, mixed, types)
 
     def at_nodes(self, encoded: Encoded, graphs: Graphs) -> Tensor:
         """Return the term of the field at the nodes of the grid, ``[B m, width]``."""
@@ -129,7 +153,8 @@ class PointPath(nn.Module):
             some: range of query points; ``None`` for all.
         """
         if graphs.query_pos is None:
-            features, near = encoded.mixed, _rows(graphs.edges["near"], some)
+            near = _rows(graphs.edges["near"], some)
+            features = self._typed(encoded.mixed, encoded.types)
             features = features if some is None else features[some]
         else:
             near = _rows(graphs.edges["near_queries"], some)
@@ -139,7 +164,7 @@ class PointPath(nn.Module):
         if self.behind is not None:
             # Messages do not depend on time.
             target = field[:, 0] if field.size(1) == 1 else field.mean(1)
-            ends = encoded.mixed, target
+            ends = self._typed(encoded.mixed, encoded.types), target
             field = field + self.behind(ends, graphs.pos, near)[:, None]
         return field
 
@@ -154,16 +179,30 @@ class PointPath(nn.Module):
             query_x = None if query_x is None else query_x[some]
             latent = None if latent is None else latent[some]
         inputs = interpolate_along(encoded.inputs[:, None], to_queries)[:, 0]
+        types = encoded.types
+        if types is not None:
+            types = interpolate_along(types[:, None], to_queries)[:, 0]
         if query_x is not None:
             near_x, spacing = inputs[:, :-1], inputs[:, -1:]
-            query_x = query_x.repeat(1, near_x.size(1) // query_x.size(1))
+            steps = (len(self.others) + len(self.types)) // query_x.size(1)
+            query_x, known = self.split(query_x.repeat(1, steps))
             query_x = query_x.where(~query_x.isnan(), near_x)
             inputs = torch.cat([query_x, spacing], dim=1)
+            if types is not None and known is not None:
+                types = known.where(~known.isnan(), types)
         features = self._embedded(inputs, pos, latent)
         if self.before is not None:
             ends = encoded.features, features
             features = features + self.before(ends, graphs.pos, near)
-        return features
+        return self._typed(features, types)
+
+    def _typed(self, features: Tensor, types: Tensor | None) -> Tensor:
+        """Add the term of the node types to features ``[n, channels]``."""
+        if self.by_type is None:
+            return features
+        assert types is not None
+        result: Tensor = features + self.by_type(types.to(features))
+        return result
 
     def _embedded(self, inputs: Tensor, pos: Tensor, latent: Tensor | None) -> Tensor:
         """Apply the perceptron to ``inputs [n, n_t F + 1]`` at ``pos [n, d]``."""

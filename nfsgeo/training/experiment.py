@@ -213,6 +213,7 @@ def _forecaster(
         prediction=form,
         gaps=gaps,
         boundary=data.boundary_inputs and task.boundary is None,
+        node_type=used.file.node_types if task.boundary else None,
         training_noise=data.training_noise,
         covariance=covariance,
         base_forecast=base,

@@ -17,10 +17,15 @@ from nfsgeo.testing import without_zeros
 SMALL = {"width": 8, "depth": 1, "modes": 2, "point_channels": 6, "messages": 5}
 
 
-@pytest.fixture(scope="module", params=[0, 2], ids=["static", "in-time"])
+@pytest.fixture(
+    scope="module",
+    params=[(0, None), (2, None), (0, "node_type"), (2, "node_type")],
+    ids=["static", "in-time", "static-past-the-grid", "in-time-past-the-grid"],
+)
 def forecaster(request: pytest.FixtureRequest) -> Forecaster:
     """Of the inputs a and node_type, and a scalar, with or without time."""
-    n_in, timed = request.param, request.param > 0
+    n_in, node_type = request.param
+    timed = n_in > 0
     task = Task(
         domain=Domain.unit(2, periodic=False),
         components=("u",),
@@ -38,7 +43,10 @@ def forecaster(request: pytest.FixtureRequest) -> Forecaster:
     stack = [
         transforms.Normalise(**scale, out_mean=[0.5], out_std=[2.0]),
         transforms.Categories(
-            columns=[1 + timed], names=["node_type"], values=[[0, 4]]
+            columns=[1 + timed],
+            names=["node_type"],
+            values=[[0, 4]],
+            node_type=node_type,
         ),
     ]
     torch.manual_seed(0)

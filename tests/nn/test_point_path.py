@@ -141,3 +141,25 @@ def test_a_margin_keeps_opposite_sides_apart_where_axes_do_not_wrap(domain):
     ):
         assert more == (0 if wraps else pytest.approx(size / 4, abs=1))
     assert made(torch.randn(300, 2, 2), points(domain, 300)).shape == (300, 3, 1)
+
+
+@pytest.mark.parametrize("forcings", [0, 2])
+def test_node_types_change_nothing_on_the_grid(forcings):
+    """They reach their own point and those that receive messages from it."""
+    domain, pos = Domain.unit(2, periodic=False), points(Domain.unit(2), 200)
+    problem = Problem(domain, 4, 1, 2, 3, 200, forcings=forcings, node_types=(2, 3))
+    fields = problem.num_features // 2
+    shifted = [2 + forcings * problem.folds, 3 + forcings * problem.folds]
+    assert problem.type_features == [*shifted, *(fields + k for k in shifted)]
+    torch.manual_seed(0)
+    made = without_zeros(build_model("nfs", problem, {**SMALL, "neighbours": 4})).eval()
+    assert made.grid_features == problem.num_features - 4
+    x = torch.randn(200, 2, 4)
+    forcing = torch.randn(200, 5, forcings) if forcings else None
+    changed = x.clone()
+    changed[7, :, 2:] += 1
+    with torch.no_grad():
+        found, base = (made(each, pos, forcing=forcing) for each in (changed, x))
+    reached = ((found - base).abs().amax((1, 2)) > 0).nonzero().flatten()
+    near = nearest_neighbour_graph(pos.double(), pos.double(), 4, domain).edge_index
+    assert set(reached.tolist()) == set(near[1, near[0] == 7].tolist())

@@ -33,6 +33,8 @@ class Categories(Transform):
         columns: Numbers of the categories among the components of the input.
         names: Their names, for messages.
         values: Increasing values of each category in the training data.
+        node_type: Name of the category whose indicators are
+            :attr:`~nfsgeo.models.Problem.node_types`; None if there is none.
     """
 
     def __init__(
@@ -41,9 +43,13 @@ class Categories(Transform):
         columns: Sequence[int],
         names: Sequence[str],
         values: Sequence[Sequence[int]],
+        node_type: str | None = None,
     ) -> None:
-        super().__init__(columns=columns, names=names, values=values)
+        super().__init__(
+            columns=columns, names=names, values=values, node_type=node_type
+        )
         self.columns, self.names = tuple(columns), tuple(names)
+        self.node_type = node_type
         for number, numbers in enumerate(values):
             seen = torch.tensor(numbers, dtype=torch.float64)
             self.register_buffer(f"values_{number}", seen, persistent=False)
@@ -53,7 +59,12 @@ class Categories(Transform):
         if not (names := statistics.categories):
             return None
         values = [sorted(statistics.values[column]) for column in names]
-        return cls(columns=[*names], names=[*names.values()], values=values)
+        return cls(
+            columns=[*names],
+            names=[*names.values()],
+            values=values,
+            node_type=options.node_type,
+        )
 
     @property
     def values(self) -> list[Tensor]:
@@ -61,8 +72,13 @@ class Categories(Transform):
         return [getattr(self, f"values_{n}") for n in range(len(self.columns))]
 
     def sizes(self, problem: Problem) -> Problem:
-        more = sum(len(values) - 1 for values in self.values)
-        return replace(problem, in_components=problem.in_components + more)
+        first = problem.in_components - len(self.columns)
+        types = list[int]()
+        for name, values in zip(self.names, self.values, strict=True):
+            after = first + len(values)
+            types += range(first, after) if name == self.node_type else ()
+            first = after
+        return replace(problem, in_components=first, node_types=tuple(types))
 
     def inputs(self, batch: ModelInputs) -> ModelInputs:
         others = [n for n in range(batch.x.size(-1)) if n not in self.columns]

@@ -50,6 +50,8 @@ class TransformOptions:
         prediction: Form of the residual prediction, or ``direct``.
         gaps: Whether data have missing values.
         boundary: Whether distance and direction to the boundary are inputs.
+        node_type: Name of the node type if networks see it at the points alone, see
+            :attr:`~nfsgeo.models.Problem.node_types`.
         training_noise: Standard deviation of the noise on the inputs in training, in
             those of the data.
         covariance: Covariance of the fields in the units of the data, where kriging
@@ -62,6 +64,7 @@ class TransformOptions:
     prediction: Prediction = "residual"
     gaps: bool = False
     boundary: bool = False
+    node_type: str | None = None
     training_noise: float = 0.0
     covariance: StationaryCovariance | None = None
     base_forecast: BaseForecast | None = None

@@ -9,7 +9,14 @@ from torch_geometric.data import Data
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Statistics
-from nfsgeo.forecast.transforms import Categories, Normalise, TransformOptions, fitted
+from nfsgeo.forecast.transforms import (
+    Categories,
+    Normalise,
+    TransformOptions,
+    described,
+    fitted,
+    restored,
+)
 
 
 @settings(max_examples=25, deadline=None)
@@ -53,6 +60,25 @@ def test_an_indicator_of_every_value(
         others = [n for n in range(window.x.size(-1)) if n != at]
         scaled = stack[0].fields.normalise(window.x)[..., others].float()
         torch.testing.assert_close(found[..., : -len(seen)], scaled)
+
+
+@pytest.mark.parametrize("n_in", [0, 2])
+def test_the_network_knows_which_inputs_are_node_types(forecaster_of, n_in):
+    first = bool(n_in)
+    kinds = Categories(
+        columns=[first, first + 2],
+        names=["zone", "node_type"],
+        values=[[1, 2], [0, 4, 6]],
+        node_type="node_type",
+    )
+    static = ("zone", "a", "node_type", "b")
+    module = forecaster_of(lambda x, graphs: x, kinds, static=static, n_in=n_in)
+    problem = module.model.problem
+    assert problem.in_components == first + 7
+    assert problem.node_types == tuple(range(first + 4, first + 7))
+    assert len(problem.type_features) == 3 * problem.n_in
+    again = restored(described([kinds]))[0]
+    assert again.settings == kinds.settings
 
 
 def test_a_value_that_training_has_not_seen(forecaster_of):
