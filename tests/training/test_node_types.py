@@ -118,6 +118,8 @@ def test_boundary_inputs_of_meshes_of_their_own(bounded, around_bodies):
     assert forecaster.task.boundary == ((4, 5, 6) if types else ())
     made = 3 * 3 if types else 3
     assert forecaster.task.num_inputs == 2 + types + made
+    problem = forecaster.model.problem
+    assert len(problem.node_types) == types * (problem.in_components - 2 - made)
     assert nfsgeo.evaluate(run)["test"]["mae"] > 0
     found = nfsgeo.predict(run, around_bodies(3, types=types), Path("p.nc"), steps=4)
     assert found.num_samples == 3 and np.isfinite(found.read(0, slice(None))).all()
