@@ -10,7 +10,7 @@ import torch
 
 from nfsgeo.config import RunConfig
 from nfsgeo.data import Fields
-from nfsgeo.data.boundary import boundary_kinds, with_boundary
+from nfsgeo.data.boundary import boundary_kinds, boundary_names, with_boundary
 from nfsgeo.data.copies import warn_of_copies, warn_of_shared_places
 from nfsgeo.data.sample_order import warn_of_order
 from nfsgeo.data.splits import SPLITS
@@ -209,11 +209,17 @@ def _forecaster(
     if task.has_time and form != "direct" and base is None:
         mean = statistics.inputs.mean[: len(task.components)]
         covariance = fitted_covariance(used, mean, statistics.changes.scale, progress)
+    made = [] if task.boundary is None else boundary_names(task.domain, task.boundary)
     options = TransformOptions(
         prediction=form,
         gaps=gaps,
         boundary=data.boundary_inputs and task.boundary is None,
         node_type=used.file.node_types if task.boundary else None,
+        ranked={
+            number: name.startswith("distance")
+            for number, name in enumerate(task.static)
+            if name in made
+        },
         training_noise=data.training_noise,
         covariance=covariance,
         base_forecast=base,

@@ -15,7 +15,7 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.export import program_inputs
 from nfsgeo.forecast import matched, rollout
-from nfsgeo.forecast.transforms import Categories
+from nfsgeo.forecast.transforms import Categories, Ranks
 from nfsgeo.geometry.cells import cell_edges
 from nfsgeo.training import RunPaths
 
@@ -118,8 +118,12 @@ def test_boundary_inputs_of_meshes_of_their_own(bounded, around_bodies):
     assert forecaster.task.boundary == ((4, 5, 6) if types else ())
     made = 3 * 3 if types else 3
     assert forecaster.task.num_inputs == 2 + types + made
-    problem = forecaster.model.problem
-    assert len(problem.node_types) == types * (problem.in_components - 2 - made)
+    ranks, first = forecaster.find(Ranks), 2 + types  # fields, node_type
+    columns = ranks.columns if ranks is not None else ()
+    assert all((number - first) % 3 == 0 for number in columns)  # distances
+    assert columns or not types
+    problem, inputs = forecaster.model.problem, 2 + made + len(columns)
+    assert len(problem.node_types) == types * (problem.in_components - inputs)
     assert nfsgeo.evaluate(run)["test"]["mae"] > 0
     found = nfsgeo.predict(run, around_bodies(3, types=types), Path("p.nc"), steps=4)
     assert found.num_samples == 3 and np.isfinite(found.read(0, slice(None))).all()

@@ -37,7 +37,7 @@ class Ranks(Transform):
     :math:`r` has mean zero and standard deviation one. On a mesh graded towards a wall
     most distances from it are a small fraction of their standard deviation, and
     networks hardly distinguish them. An input has a rank if its quartiles are closer
-    than 0.75 standard deviations.
+    than 0.75 standard deviations, and a distance from a boundary always.
 
     Args:
         columns: Numbers of these inputs among the components of the normalised input.
@@ -62,7 +62,8 @@ class Ranks(Transform):
             if number in statistics.categories or len(values.unique()) < FEWEST:
                 continue
             low, high = np.quantile(values, [0.25, 0.75])
-            if high - low < NARROW * scale[number]:
+            narrow = bool(high - low < NARROW * scale[number])
+            if options.ranked.get(number - first, narrow):
                 quantiles = np.quantile(values, np.linspace(0, 1, KNOTS))
                 quantiles -= float(statistics.inputs.mean[number])
                 columns.append(number)

@@ -52,6 +52,8 @@ class TransformOptions:
         boundary: Whether distance and direction to the boundary are inputs.
         node_type: Name of the node type if networks see it at the points alone, see
             :attr:`~nfsgeo.models.Problem.node_types`.
+        ranked: Whether static inputs have a rank, by their number; those that are not
+            named have one where their values differ by orders of magnitude.
         training_noise: Standard deviation of the noise on the inputs in training, in
             those of the data.
         covariance: Covariance of the fields in the units of the data, where kriging
@@ -65,6 +67,7 @@ class TransformOptions:
     gaps: bool = False
     boundary: bool = False
     node_type: str | None = None
+    ranked: Mapping[int, bool] = field(default_factory=dict)
     training_noise: float = 0.0
     covariance: StationaryCovariance | None = None
     base_forecast: BaseForecast | None = None

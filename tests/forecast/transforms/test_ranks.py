@@ -53,6 +53,18 @@ def test_graded_inputs_alone_have_ranks(n_in, offset):
     np.testing.assert_allclose(rank[:, -1, 0], expected, atol=0.06)
 
 
+@pytest.mark.parametrize("n_in", [0, 2])
+def test_some_inputs_have_ranks_or_none_whatever_their_values(n_in):
+    random = np.random.default_rng(0)
+    even, wide, one = random.random(999), random.lognormal(0, 2, 999), np.ones(999)
+    statistics = Statistics(n_in, 1, False, {})
+    columns = np.stack([even, wide, wide, one], axis=1)
+    statistics.add(window(torch.from_numpy(columns), n_in))
+    made = Ranks.fit(statistics, TransformOptions(ranked={0: True, 1: False, 3: True}))
+    assert made is not None
+    assert made.columns == ((n_in > 0), 2 + (n_in > 0))  # a constant has none
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-5, 5))
 def test_a_rank_increases_with_its_input(seed, shift):
