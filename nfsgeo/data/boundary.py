@@ -17,14 +17,19 @@ from nfsgeo.data.conventions import DERIVED, NODE_TYPE, SPACE, STATIC, Floats, I
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.geometry import Domain
-from nfsgeo.geometry.cells import boundary_sides, way_to_points, way_to_segments
+from nfsgeo.geometry.cells import (
+    boundary_sides,
+    cell_edges,
+    way_to_points,
+    way_to_segments,
+)
 
 __all__ = ["boundary_at", "boundary_kinds", "boundary_names", "interior_of"]
 __all__ += ["types_of", "with_boundary"]
 
 # Largest distance of points on a boundary over the diagonal of the domain, and the step
 # towards the nearest other point from which their direction is taken.
-ON, INWARD = 1e-9, 1e-3
+ON, INWARD = 1e-6, 0.1
 # Meanings of the type of points that are on no boundary; else its number is 0.
 INTERIOR = ("interior", "normal", "fluid", "internal", "inner", "inside")
 
@@ -133,16 +138,17 @@ class _Ways:
         domain = self.file.domain
         mesh = torch.from_numpy(self.file.coordinates(sample))
         mesh = domain.normalise(domain.wrap(mesh), torch.float64)
-        pos = mesh
+        pos, edges = mesh, cell_edges(self.file.cells(sample))
         if points is not None:
             pos = domain.normalise(domain.wrap(points), torch.float64)
         if not self.kinds:
-            return _columns(partial(self._to_cells, sample, mesh), mesh, pos, domain)
+            to_cells = partial(self._to_cells, sample, mesh)
+            return _columns(to_cells, mesh, pos, domain, edges)
         types, sides = types_of(self.file, sample), self._sides(sample, mesh)
         columns = []
         for kind in self.kinds:
             way_from = partial(_way_to, types == kind, sides, mesh, domain)
-            columns.append(_columns(way_from, mesh, pos, domain))
+            columns.append(_columns(way_from, mesh, pos, domain, edges))
         return np.concatenate(columns, axis=1)
 
     def _sides(self, sample: int, mesh: Tensor) -> Indices:
@@ -191,12 +197,14 @@ def _columns(
     mesh: Tensor,
     pos: Tensor,
     domain: Domain,
+    edges: Indices,
 ) -> Floats:
     """Distance and direction ``[n, 1 + d]`` of the way from ``pos`` to a boundary.
 
     On the boundary the direction is the limit along the line from the nearest point of
-    the ``mesh`` that is off it. A direction of 0 would depend on the spacing as soon as
-    it is interpolated.
+    the ``mesh`` that is off it, for points of the mesh with such a neighbour along the
+    ``edges`` of cells from the nearest of these, on their side of a thin body. A
+    direction of 0 would depend on the spacing as soon as it is interpolated.
     """
     box = domain.normalised
     diagonal = float(np.linalg.norm(box.lengths))
@@ -208,15 +216,32 @@ def _columns(
     if (on := away <= ON * diagonal).any():
         far = way if mesh is pos else way_from(mesh)
         assert far is not None
-        inner = mesh[far.norm(dim=1) > ON * diagonal]
-        if len(inner):
-            inward = way_to_points(pos[on], inner, box)
-            near = way_from(pos[on] + INWARD * inward)
+        off = far.norm(dim=1) > ON * diagonal
+        if off.any():
+            inward = way_to_points(pos, mesh[off], box)
+            if mesh is pos:
+                inward = _along_edges(inward, on, edges, mesh, box)
+            near = way_from(pos[on] + INWARD * inward[on])
             assert near is not None
             way = way.index_put((on,), near)
     length = way.norm(dim=1, keepdim=True)
     columns[:, 1:] = way / length.where(length > 0, 1)
     return columns.float().numpy()
+
+
+def _along_edges(
+    inward: Tensor, on: Tensor, edges: Indices, mesh: Tensor, box: Domain
+) -> Tensor:
+    """``inward [n, d]``, to the nearest neighbour by an edge that is not ``on``."""
+    source, target = torch.from_numpy(edges)
+    use = on[target] & ~on[source]
+    source, target = source[use], target[use]
+    step = box.displacement(mesh[target], mesh[source])
+    order = step.norm(dim=1).argsort(descending=True, stable=True)
+    inward = inward.clone()
+    # Of several entries of a target NumPy keeps the last one, the nearest.
+    inward.numpy()[target[order].numpy()] = step[order].numpy()
+    return inward
 
 
 def types_of(file: Fields, sample: int, name: str | None = None) -> Indices:

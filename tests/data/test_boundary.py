@@ -211,3 +211,32 @@ def test_the_direction_at_a_boundary_is_the_limit_from_its_neighbours(with_cells
         on_the_wall = boundary_at(fields, (1,), 0, torch.from_numpy(pos[0, :3]))
         columns = np.stack([*on_the_wall.values()], axis=1)
         np.testing.assert_allclose(columns, inputs[:3], atol=1e-6)
+
+
+def test_directions_hold_at_rounded_queries_and_at_thin_bodies():
+    """On a slanted wall in single precision, and at two sides of a narrow gap."""
+    num = 9
+    x, y = np.meshgrid(*[np.linspace(0, 1, num)] * 2, indexing="ij")
+    number = np.arange(num**2).reshape(num, num)
+    corners = number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]
+    quads = np.stack(corners, axis=-1).reshape(-1, 4)
+    slanted = np.stack([x, y + 0.37 * x], axis=-1).reshape(-1, 2)
+    box = Domain((0.0, -2.0), (2.0, 2.0), (False, False))
+    data = {"cells": {"quad": quads}, "domain": box}
+    fields = nfsgeo.from_arrays(np.zeros((1, num**2)), slanted, **data)
+    along = np.linspace(0.05, 0.95, 40)
+    query = np.stack([along, 0.37 * along], axis=1).astype(np.float32)
+    inputs = boundary_at(fields, (), 0, torch.from_numpy(query.astype(float)))
+    normal = np.array([0.37, -1]) / np.hypot(0.37, 1)
+    found = [inputs[f"direction_boundary_{axis}"] for axis in "xy"]
+    np.testing.assert_allclose(np.stack(found, axis=1), [normal] * 40, atol=1e-3)
+    # The points below the gap are nearer to its upper side than those above it.
+    upper = np.stack([x, 0.01 + 0.8 * y], axis=-1).reshape(-1, 2)
+    lower = np.stack([x, -0.16 * y], axis=-1).reshape(-1, 2)
+    both = {"cells": {"quad": np.concatenate([quads, quads + num**2])}, "domain": box}
+    pos = np.concatenate([upper, lower])
+    fields = nfsgeo.from_arrays(np.zeros((1, 2 * num**2)), pos, **both)
+    up = with_boundary(fields, ()).read_static(0)[:, 2]
+    inside = (pos[:, 0] > 0.2) & (pos[:, 0] < 0.8)
+    np.testing.assert_allclose(up[inside & (pos[:, 1] == 0.01)], -1, atol=1e-6)
+    np.testing.assert_allclose(up[inside & (pos[:, 1] == 0)], 1, atol=1e-6)
