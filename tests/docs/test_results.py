@@ -211,7 +211,7 @@ NOISE = "navier-stokes-10-to-10 burgers-10-to-10"
     [
         ("accuracy", "nfs", RIVALS, "mae", 0.9, ""),
         ("accuracy", "nfs", BASELINES, "mae", 0.25, "ellipsoids euler"),
-        ("accuracy", "nfs", "nfs-paper", "mae", 0.5, ""),
+        ("accuracy", "nfs", "nfs-paper", "mae", 0.5, "euler"),
         ("ablations", "nfs", RIVALS, "mae", 0.9, "wake"),
         ("ablations", "nfs", "fno-spline", "mae", 0.9, "elasticity wake"),
         ("ablations", "nfs", "fno-spline nfs-mean nfs-norm", "mae", 1, ""),
