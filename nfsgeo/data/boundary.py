@@ -27,8 +27,9 @@ from nfsgeo.geometry.cells import (
 __all__ = ["boundary_at", "boundary_kinds", "boundary_names", "interior_of"]
 __all__ += ["types_of", "with_boundary"]
 
-# Largest distance of points on a boundary over the diagonal of the domain, and the step
-# towards the nearest other point from which their direction is taken.
+# Largest distance of points on a boundary over the diagonal of the domain, above the
+# rounding of single precision, and the part of the way to the nearest other point at
+# which their direction is taken.
 ON, INWARD = 1e-6, 0.1
 # Meanings of the type of points that are on no boundary; else its number is 0.
 INTERIOR = ("interior", "normal", "fluid", "internal", "inner", "inside")
@@ -138,43 +139,47 @@ class _Ways:
         domain = self.file.domain
         mesh = torch.from_numpy(self.file.coordinates(sample))
         mesh = domain.normalise(domain.wrap(mesh), torch.float64)
-        pos, edges = mesh, cell_edges(self.file.cells(sample))
+        cells = self.file.cells(sample)
+        pos, edges = mesh, cell_edges(cells)
         if points is not None:
             pos = domain.normalise(domain.wrap(points), torch.float64)
         if not self.kinds:
-            to_cells = partial(self._to_cells, sample, mesh)
+            sides = boundary_sides(cells, mesh)
+            to_cells = partial(_way_to_cells, sides, mesh, domain)
             return _columns(to_cells, mesh, pos, domain, edges)
-        types, sides = types_of(self.file, sample), self._sides(sample, mesh)
-        columns = []
+        flat = domain.normalised.dim == 2
+        lines = _lines(boundary_sides(cells, mesh) if flat else ())
+        types, columns = types_of(self.file, sample), []
         for kind in self.kinds:
-            way_from = partial(_way_to, types == kind, sides, mesh, domain)
+            way_from = partial(_way_to_type, types == kind, lines, mesh, domain)
             columns.append(_columns(way_from, mesh, pos, domain, edges))
         return np.concatenate(columns, axis=1)
 
-    def _sides(self, sample: int, mesh: Tensor) -> Indices:
-        """Both ends ``[m, 2]`` of the sides on the boundary of cells in the plane."""
-        sides = list[Indices]()
-        if self.file.domain.normalised.dim == 2:
-            sides = boundary_sides(self.file.cells(sample), mesh)
-        lines = [side for side in sides if side.shape[1] == 2]
-        return np.concatenate([np.empty((0, 2), np.int64), *lines])
 
-    def _to_cells(self, sample: int, mesh: Tensor, pos: Tensor) -> Tensor | None:
-        """The way from ``pos`` to the boundary of the cells, whose corners are
-        ``mesh``; None where they have none.
-        """
-        domain = self.file.domain.normalised
-        sides = boundary_sides(self.file.cells(sample), mesh)
-        if not sides:
-            return None
-        if domain.dim == 2 and all(side.shape[1] == 2 for side in sides):
-            ends = torch.cat([mesh[torch.from_numpy(side)] for side in sides])
-            return way_to_segments(pos, ends, domain)
-        numbers = np.unique(np.concatenate([side.ravel() for side in sides]))
-        return way_to_points(pos, mesh[torch.from_numpy(numbers)], domain)
+def _lines(sides: Sequence[Indices]) -> Indices:
+    """Both ends ``[m, 2]`` of the sides that are lines."""
+    lines = [side for side in sides if side.shape[1] == 2]
+    return np.concatenate([np.empty((0, 2), np.int64), *lines])
 
 
-def _way_to(
+def _way_to_cells(
+    sides: Sequence[Indices], mesh: Tensor, domain: Domain, pos: Tensor
+) -> Tensor | None:
+    """The way from ``pos`` to the ``sides`` of cells whose corners are ``mesh``.
+
+    It is None where there are no sides.
+    """
+    if not sides:
+        return None
+    box = domain.normalised
+    if box.dim == 2 and all(side.shape[1] == 2 for side in sides):
+        ends = torch.cat([mesh[torch.from_numpy(side)] for side in sides])
+        return way_to_segments(pos, ends, box)
+    numbers = np.unique(np.concatenate([side.ravel() for side in sides]))
+    return way_to_points(pos, mesh[torch.from_numpy(numbers)], box)
+
+
+def _way_to_type(
     chosen: NDArray[np.bool_], sides: Indices, mesh: Tensor, domain: Domain, pos: Tensor
 ) -> Tensor | None:
     """The way from ``pos`` to the ``chosen`` points and sides between them, if any.
@@ -218,10 +223,11 @@ def _columns(
         assert far is not None
         off = far.norm(dim=1) > ON * diagonal
         if off.any():
-            inward = way_to_points(pos, mesh[off], box)
+            inward = torch.zeros_like(pos)
+            inward[on] = way_to_points(pos[on], mesh[off], box)
             if mesh is pos:
-                inward = _along_edges(inward, on, edges, mesh, box)
-            near = way_from(pos[on] + INWARD * inward[on])
+                _follow_edges(inward, on, edges, mesh, box)
+            near = way_from(box.wrap(pos[on] + INWARD * inward[on]))
             assert near is not None
             way = way.index_put((on,), near)
     length = way.norm(dim=1, keepdim=True)
@@ -229,19 +235,20 @@ def _columns(
     return columns.float().numpy()
 
 
-def _along_edges(
+def _follow_edges(
     inward: Tensor, on: Tensor, edges: Indices, mesh: Tensor, box: Domain
-) -> Tensor:
-    """``inward [n, d]``, to the nearest neighbour by an edge that is not ``on``."""
+) -> None:
+    """Lead ``inward [n, d]`` to the nearest neighbour along an edge that is not ``on``.
+
+    Points without such a neighbour keep their entry.
+    """
     source, target = torch.from_numpy(edges)
     use = on[target] & ~on[source]
     source, target = source[use], target[use]
     step = box.displacement(mesh[target], mesh[source])
     order = step.norm(dim=1).argsort(descending=True, stable=True)
-    inward = inward.clone()
-    # Of several entries of a target NumPy keeps the last one, the nearest.
+    # NumPy keeps the last of several entries of a target, which is the nearest.
     inward.numpy()[target[order].numpy()] = step[order].numpy()
-    return inward
 
 
 def types_of(file: Fields, sample: int, name: str | None = None) -> Indices:

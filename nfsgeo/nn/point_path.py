@@ -152,10 +152,10 @@ class PointPath(nn.Module):
                 ``near_queries`` from the points to them.
             some: range of query points; ``None`` for all.
         """
+        points = self._typed(encoded.mixed, encoded.types)
         if graphs.query_pos is None:
             near = _rows(graphs.edges["near"], some)
-            features = self._typed(encoded.mixed, encoded.types)
-            features = features if some is None else features[some]
+            features = points if some is None else points[some]
         else:
             near = _rows(graphs.edges["near_queries"], some)
             features = self._at_queries(encoded, graphs, near, some)
@@ -164,7 +164,7 @@ class PointPath(nn.Module):
         if self.behind is not None:
             # Messages do not depend on time.
             target = field[:, 0] if field.size(1) == 1 else field.mean(1)
-            ends = self._typed(encoded.mixed, encoded.types), target
+            ends = points, target
             field = field + self.behind(ends, graphs.pos, near)[:, None]
         return field
 
