@@ -216,7 +216,9 @@ class _AtScale:
             )
         self.choices: list[dict[str, Any]] = []
         if suite.search is not None and suite.path is not None:
-            self.choices = read_table(shipped_results(suite.path.stem, name) / CHOICES)
+            searched = suite.search.scales.get(name, name)
+            results = shipped_results(suite.path.stem, searched)
+            self.choices = read_table(results / CHOICES)
 
     def data(
         self, problem: str, seed: int = 0, folder: Path | None = None

@@ -109,6 +109,7 @@ class Search(Part):
     epochs: PositiveFloat = 1 / 3  # over those of a run without a budget of time
     variants: tuple[str, ...]
     same: dict[str, str] = {}  # variants that take the choice of another
+    scales: dict[str, str] = {}  # scales that take the choices at another
     trials: dict[str, Settings]
     models: dict[str, dict[str, Settings]] = {}  # further trials
 
