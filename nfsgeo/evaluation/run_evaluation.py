@@ -28,7 +28,13 @@ from nfsgeo.evaluation.scored_model import (
     predictions,
 )
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
-from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
+from nfsgeo.evaluation.unseen import (
+    COLUMNS,
+    UnseenAt,
+    check_unseen,
+    evaluate_unseen,
+    spread,
+)
 from nfsgeo.files import only_here
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
@@ -159,6 +165,21 @@ def evaluate_run(
     )
     scored = ScoredModel(forecaster, used)
     references = References(scored, boosting=boosting)
+    if factors:
+        check_unseen(scored, factors, unseen_at)
+    ahead = None if steps is None else References(scored, steps=steps)
+    added = {
+        name: kind.of_run(
+            scored, paths, references, own_data=own_data, calibrate=calibrate
+        )
+        for name, kind in ADDITIONS.items()
+    }
+    if calibrate and added.get("error bands") is None:
+        raise UserError(
+            f"{paths.root} to calibrate",
+            "a run with error bands",
+            f"train it again, {option('bands')}, or evaluate it if it has them",
+        )
     scores = score(scored, references, progress=progress)
     summary = _costs(paths, scored) | {"weights": forecaster.digest}
     if own_data:
@@ -169,21 +190,11 @@ def evaluate_run(
     )
     summary |= scores.summary()
     summary |= unobserved_errors(scored, references)
-    if steps is not None:
-        ahead = References(scored, steps=steps)
+    if ahead is not None:
         further = score(scored, ahead, steps=steps, progress=progress)
         summary["rollout"] = further.rollout()
-    for kind in ADDITIONS.values():
-        added = kind.of_run(
-            scored, paths, references, own_data=own_data, calibrate=calibrate
-        )
-        summary |= {} if added is None else added.scores(scored, references)
-    if calibrate and "bands" not in summary:
-        raise UserError(
-            f"{paths.root} to calibrate",
-            "a run with error bands",
-            f"train it again, {option('bands')}, or evaluate it if it has them",
-        )
+    for part_of_run in filter(None, added.values()):
+        summary |= part_of_run.scores(scored, references)
     rows: list[dict[str, Any]] = []
     if factors:
         rows, points = evaluate_unseen(

@@ -153,6 +153,16 @@ def test_points_of_own_meshes_are_called_observed_and_not_trained(
     assert points is None or unseen(e, [2])[1]["trained"] == 0
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"factors": [1]}, {"steps": 1000}, {"calibrate": True}]
+)
+def test_what_cannot_be_evaluated_is_refused_before_anything_is_scored(run, wrong):
+    done = list[tuple[str, int, int]]()
+    with pytest.raises(UserError):
+        evaluate_run(run.root, progress=lambda *step: done.append(step), **wrong)
+    assert not done
+
+
 def test_a_model_of_grids_is_refused(waves, refuses):
     overrides = {"data.file": str(waves), "model.name": "fno"}
     e = prepare(load_config(overrides=overrides | {"model.settings.width": 4}))
