@@ -284,7 +284,10 @@ def _taken(forecaster: Forecaster, run: Path) -> list[str]:
 
 
 def _take_scales(forecaster: Forecaster, other: Forecaster) -> None:
-    """Scale fields as another forecaster of the same components does."""
+    """Scale fields as another forecaster of the same components does.
+
+    Factors that a transform learned are taken with its scales.
+    """
     for number, transform in enumerate(forecaster.transforms):
         theirs, settings = other.find(type(transform)), dict(transform.settings)
         form = settings.get("form")
@@ -297,3 +300,7 @@ def _take_scales(forecaster: Forecaster, other: Forecaster) -> None:
             settings[key] = [std or here for std, here in pairs]
         forecaster.transforms[number] = made = type(transform)(**settings)
         made.sizes(forecaster.model.problem)
+        learned = dict(theirs.named_parameters())
+        for name, weight in made.named_parameters():
+            if name in learned and learned[name].shape == weight.shape:
+                weight.data.copy_(learned[name].data)

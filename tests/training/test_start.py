@@ -56,6 +56,16 @@ def test_weights_and_scales_are_taken_for_other_points_and_times(run, tiny, othe
     assert any(not torch.equal(best[name], value) for name, value in weights)
 
 
+def test_learned_factors_are_taken_with_the_weights(train, waves, tiny):
+    damped = {"model.prediction": "damped"}
+    trained = train("run", damped | {"trainer.epochs": 1}).paths
+    mine = nfsgeo.prepare(waves, tiny | damped | {"model.start_from": trained.root})
+    found, theirs = mine.forecaster.find(Residual), nfsgeo.load(trained).find(Residual)
+    assert found is not None and theirs is not None
+    assert theirs.change.abs().max() > 0
+    assert torch.equal(found.change, theirs.change)
+
+
 def test_what_does_not_fit_is_new(run, waves, tiny):
     more = {"model.settings.depth": 2, "model.start_from": str(run.root)}
     found = nfsgeo.prepare(waves, tiny | more)
