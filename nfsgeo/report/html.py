@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +127,9 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> pd.DataFrame:
         )
     if target.suffix.lower() != ".html":
         raise UserError(f"{target} to write", "a name that ends in .html", "rename it")
-    apart = len({path.name for path in folders}) == len(folders)
-    names = [path.resolve().name if apart else str(path) for path in folders]
+    names = [path.resolve().name for path in folders]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in folders]
     runs = dict(zip(names, map(read_run_folder, folders), strict=True))
     summaries = {name: run.summary for name, run in runs.items()}
     kinds = {
@@ -244,7 +246,7 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, str]:
 def _charts(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
     """Validation error over epochs, and test error over the horizon."""
     charts: dict[tuple[str, str, str], dict[str, Curve]] = {}
-    for look, (name, run) in zip(RUNS, runs.items(), strict=False):
+    for look, (name, run) in zip(cycle(RUNS), runs.items(), strict=False):
         if {"epoch", "valid_mae"} <= set(run.metrics):
             caption = "The curves show the validation error after each epoch."
             key = caption, "epoch", "validation MAE"

@@ -69,6 +69,15 @@ def test_a_comparison_of_one_run_is_refused(make_run):
 
 
 @pytest.mark.slow
+def test_runs_in_folders_of_the_same_name_are_told_apart(make_two, monkeypatch):
+    other = shutil.copytree(make_two[1], make_two[1].parent / "x" / make_two[0].name)
+    monkeypatch.chdir(make_two[0])
+    errors = write_comparison([Path(), other], page := Path("a.html"))
+    assert [*errors.index] == [".", str(other)]
+    assert str(other) in page.read_text()
+
+
+@pytest.mark.slow
 def test_a_comparison_takes_runs_of_which_parts_are_missing(make_two):
     (make_two[0] / "evaluation.npz").unlink()
     (make_two[1] / "metrics.csv").unlink()
