@@ -63,8 +63,7 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
 
     with progress_bar() as progress:
         summary = evaluate_run(run, progress=progress, **options)
-    moved = summary["scored"].get("data_of_run") and options["part"] != "all"
-    if options["data"] is None or moved:
+    if "dataset" in summary:  # the run's own data, whose results are in its folder
         write_report(run)
     lines = [error_table(summary)]
     if options["steps"]:

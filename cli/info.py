@@ -239,14 +239,15 @@ def _run_facts(source: Path) -> dict[str, Any]:
     from nfsgeo.training import RunPaths, read_config
 
     config, run = read_config(RunPaths.existing(source).config), read_run_folder(source)
-    card = source / "card.md"
+    card, data = source / "card.md", config.data
+    grid = data.grid and run.summary.get("n_s", f"{data.grid} along each axis")
     facts = {
         "run": str(source),
         "model": config.model.name,
         "settings": config.model.settings,
-        "data": str(config.data.file or run.summary.get("data")),
-        "points": config.data.points or config.data.grid or "all",
-        "records": [config.data.n_in, config.data.n_out],
+        "data": str(data.file or run.summary.get("data")),
+        "points": data.points or grid or "all",
+        "records": [data.n_in, data.n_out],
         "epochs": [len(run.metrics), config.trainer.epochs],
         "seed": config.seed,
         "summary": run.summary,

@@ -14,6 +14,8 @@ from pandas import json_normalize
 
 from nfsgeo.config import RunConfig
 from nfsgeo.config.errors import unknown
+from nfsgeo.data.io.opening import matches
+from nfsgeo.errors import UserError
 from nfsgeo.training import load_config, read_config
 from nfsgeo_benchmarks.suites.data import DataFiles, Settings
 from nfsgeo_benchmarks.suites.runs import Run
@@ -45,7 +47,10 @@ class Tuning:
             made = (load_config(overrides=self.settings | {key: v}) for v in values)
             fixed[key] = [by_key(config)[key] for config in made]
         self.values, file = fixed, Path(self.settings["data.file"])
-        self.problem = f"{file.stem}-{file.stat().st_mtime:.0f}"  # of this version
+        if not (found := matches(file)):
+            raise UserError(f"{file}", "an existing file", "check the name")
+        newest = max(path.stat().st_mtime for path in found)
+        self.problem = f"{file.stem}-{newest:.0f}"  # of this version
 
     def batches(self) -> Iterator[list[Run]]:
         """Yield trials: the defaults, then changes of one setting of the best one."""

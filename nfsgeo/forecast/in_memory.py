@@ -160,7 +160,7 @@ def _predicted(
     edges = None
     if isinstance(sample, Data):
         came = {name: sample.get(name, value) for name, value in shared.items()}
-        came |= {"x": sample.x, "pos": sample.pos}
+        came |= {"x": sample.x, "pos": pos if sample.pos is None else sample.pos}
         edges = sample.get("edge_index")
     # The samples of a data set have times for every model.
     if forecaster.ignores_times or (isinstance(sample, Data) and not task.needs_times):

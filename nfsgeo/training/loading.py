@@ -75,7 +75,8 @@ def load_config(
         raise UserError(what, f"settings of {name}", todo)
     if settings.get("preset") == "paper":
         preset = _paper_preset(name)
-        if "budget" in settings.get("trainer", {}):
+        trainer = settings.get("trainer")
+        if isinstance(trainer, dict) and "budget" in trainer:
             preset["trainer"].pop("epochs")
         settings = merged(preset, settings)
     fields = MODELS[name].Settings.model_fields if name in MODELS else ()

@@ -152,7 +152,7 @@ def fit(
     callbacks = [History(paths.metrics), *stopping, *callbacks]
     lock = only_here(paths.root, "a run") if is_first() else nullcontext()
     with lock, quiet_lightning():
-        for stale in (paths.bands, paths.inputs, paths.unseen):  # of other weights
+        for stale in (paths.bands, paths.inputs, paths.unseen, paths.meshes):
             stale.unlink(missing_ok=True)
         for partial in paths.root.rglob("*.partial") if is_first() else ():  # of a kill
             partial.unlink(missing_ok=True)

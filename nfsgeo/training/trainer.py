@@ -276,6 +276,12 @@ def with_epochs_in_budget(
     device = device_of(section)
     trial.to(device, torch.float64 if section.precision == "64" else None)
     clock = time.process_time if device.type == "cpu" else time.monotonic
+    half = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
+    mixed = torch.autocast(
+        device.type,
+        dtype=half.get(section.precision),
+        enabled=section.precision in half,
+    )
     optimiser = make_optimiser(trial.parameters(), config.optimiser)
 
     def seconds(part: str, samples: Sequence[int]) -> float:
@@ -283,12 +289,13 @@ def with_epochs_in_budget(
         batch = data.collate[part]([windows[i] for i in samples]).to(device)
         if part == "train":
             optimiser.zero_grad()
-            loss = trial.training_step(batch, 0)
+            with mixed:
+                loss = trial.training_step(batch, 0)
             loss.backward()
             optimiser.step()
             loss.item()  # waits for the device
         else:
-            with torch.no_grad():
+            with torch.no_grad(), mixed:
                 trial.validation_step(batch, 0)
         return clock() - began
 

@@ -93,6 +93,20 @@ def test_each_setting_is_changed_at_the_best_of_the_others(tmp_path, num):
     assert len(others) == min(num, 10) - 1
 
 
+def test_files_of_a_pattern_are_one_data_set(tmp_path):
+    for name in ("d_0.nc", "d_1.nc"):
+        (tmp_path / name).touch()
+    settings = {"data.file": str(tmp_path / "d_*.nc"), "model.name": "dse"}
+
+    def problem() -> str:
+        return Tuning(settings, {}, 1, tmp_path).problem
+
+    before = problem()
+    assert problem() == before
+    os.utime(tmp_path / "d_1.nc", (0, 9e9))  # a later version of one of them
+    assert problem() != before
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -252,6 +252,8 @@ def test_predicts_in_memory_what_it_was_given(everything, refuses):
     (copied,) = module.predict([graph])
     assert torch.equal(copied.y, expected) and copied.name == "here"
     assert "y" not in graph
+    shared = Data(x=x, forcing=forcing)
+    assert torch.equal(module.predict(shared, pos, query_pos=queries).y, expected)
     for wrong in (lambda: module.predict(x), lambda: module.predict(Data(pos=pos))):
         refuses(r"forecaster.predict\(x, pos\)", wrong)
     half = module.predict(x.bfloat16(), pos, **known)

@@ -19,6 +19,12 @@ def test_single_values_win_over_the_file_and_the_file_over_the_preset():
     assert config.optimiser.schedule == "step"  # of the preset
 
 
+@pytest.mark.parametrize("section", ["", " 3"])
+def test_a_section_beside_a_preset_that_is_no_section(refuses, section):
+    (file := Path("c.yaml")).write_text(f"preset: paper\ntrainer:{section}\n")
+    refuses("trainer=", load_config, file)
+
+
 @pytest.mark.parametrize(
     ("model", "equation", "rate"),
     [
