@@ -26,6 +26,10 @@ class Cache:
     def __reduce__(self) -> tuple[type[Cache], tuple[int, int]]:
         return Cache, (self.max_bytes, self.at_least)
 
+    def holds(self, num: int) -> bool:
+        """Return whether as many objects as large as those kept would be kept."""
+        return num * self._used <= self.max_bytes * len(self._made)
+
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the object of a key, which ``make`` returns where there is none."""
         if key in self._made:

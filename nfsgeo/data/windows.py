@@ -150,7 +150,11 @@ class WindowDataset(Dataset[Data]):
         return len(self.samples)
 
     def __getitem__(self, number: int) -> Data:
-        sample, mesh, n_in = self.samples[number], self._mesh_number(number), self.n_in
+        sample, mesh, n_in = (
+            self.samples[number],
+            self.mesh_number(number, self.epoch),
+            self.n_in,
+        )
         numbers = self._pair(number) if self.pairs else self._numbers
         numbers = self._starts[number] + numbers
         read = self._read(number, mesh)
@@ -246,19 +250,19 @@ class WindowDataset(Dataset[Data]):
     def _read(self, number: int, mesh: int) -> Sample:
         """Read the sample of a window in all of its windows, or in this one alone."""
         sample, start = self.samples[number], int(self._starts[number])
-        key = sample, mesh, -1 if self._whole else start
+        key = sample, mesh, -1 if self.whole else start
         read: Sample = self.cache.get(key, partial(self._load, number))
         return read
 
     def _load(self, number: int) -> Sample:
         sample = self.samples[number]
-        alike = np.array(self.samples) == sample if self._whole else [number]
+        alike = np.array(self.samples) == sample if self.whole else [number]
         steps = np.unique(self._starts[alike][:, None] + self._numbers)
         mesh = self._mesh_of(number)
         return read_sample(self.file, sample, mesh, steps, volumes=self.volumes)
 
     @cached_property
-    def _whole(self) -> bool:
+    def whole(self) -> bool:
         """Return whether windows of all samples on all meshes fit into the cache."""
         points = len(self._mesh_of(0).with_queries_joined())
         steps = len(np.unique(self._starts[:, None] + self._numbers))
@@ -269,9 +273,14 @@ class WindowDataset(Dataset[Data]):
     def _mesh_of(self, number: int) -> Mesh:
         return self.mesh(self.samples[number], self.epoch + self._ranks[number])
 
-    def _mesh_number(self, number: int) -> int:
-        """Return a number that only equal points, and edges if any, share."""
-        sample, epoch = self.samples[number], self.epoch + self._ranks[number]
+    def mesh_number(self, number: int, epoch: int) -> int:
+        """Return a number that only equal points, and edges if any, share.
+
+        Args:
+            number: Number of the window.
+            epoch: The epoch.
+        """
+        sample, epoch = self.samples[number], epoch + self._ranks[number]
         mesh, edges = self.mesh.number(sample, epoch), self.file.sample_geometry
         if not (self.cells or self.graph):
             return mesh

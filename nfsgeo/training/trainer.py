@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import csv
+import math
 import os
 import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 from lightning.pytorch import Callback, Trainer, loggers
 from lightning.pytorch.callbacks import ProgressBar, RichProgressBar
@@ -39,7 +42,7 @@ MEASURED = ("train_loss", "valid_loss", "valid_mae", "valid_rmse", "valid_rel_l2
 COLUMNS = ("epoch", *MEASURED, "learning_rate", "seconds")
 
 LOWEST, HIGHEST, STEPS = 1e-5, 1e-1, 100
-TIMED = 6  # batches
+TIMED = 12  # batches
 
 # Loggers by name; they write into the folder of the run unless their own environment
 # variables say otherwise.
@@ -260,9 +263,10 @@ def with_epochs_in_budget(
 ) -> RunConfig:
     """Replace a budget of time by the number of epochs that take as long.
 
-    The first steps of training and of validation are timed on copies of the weights.
-    Each batch comes twice: its graphs are made the first time, and in every epoch but
-    the first it takes the time of the second.
+    Some steps of training and of validation are timed on copies of the weights, in two
+    epochs if the meshes of samples change. All batches come a second time: the
+    difference is what takes time in the first epochs only, until the windows and the
+    graphs of all meshes are cached.
 
     Args:
         config: The complete configuration, with ``trainer.budget``.
@@ -284,9 +288,13 @@ def with_epochs_in_budget(
     )
     optimiser = make_optimiser(trial.parameters(), config.optimiser)
 
-    def seconds(part: str, samples: Sequence[int]) -> float:
+    def seconds(part: str, epoch: int, samples: Sequence[int]) -> tuple[float, float]:
+        """Time of reading windows, and of the rest of a step."""
         began, windows = clock(), data.parts[part]
-        batch = data.collate[part]([windows[i] for i in samples]).to(device)
+        windows.epoch = epoch
+        items = [windows[i] for i in samples]
+        read = clock()
+        batch = data.collate[part](items).to(device)
         if part == "train":
             optimiser.zero_grad()
             with mixed:
@@ -297,20 +305,45 @@ def with_epochs_in_budget(
         else:
             with torch.no_grad(), mixed:
                 trial.validation_step(batch, 0)
-        return clock() - began
+        return read - began, clock() - read
 
-    first = steady = 0.0  # seconds of an epoch
+    steady = reading = making = 0.0  # of an epoch, of one of the first, in all
     with quiet_lightning(), torch.random.fork_rng():
         for part, windows in data.parts.items():
             trial.train(part == "train")
-            size, num = data.batch_size, len(windows)
-            batches = [range(i, min(i + size, num)) for i in range(0, num, size)]
-            some = batches[:TIMED]
-            seconds(part, some[-1])  # without what the first step of all takes
-            made = [seconds(part, batch) for batch in some]
-            again = [min(seconds(part, batch) for _ in range(2)) for batch in some]
-            first += sum(made) * len(batches) / len(some)
-            steady += sum(again) * len(batches) / len(some)
-    left = 60 * (section.budget or 0) - first
-    epochs = max(1, 1 + round(left / steady))
+            size, num, period = data.batch_size, len(windows), windows.mesh.period
+            batches = [
+                (epoch, range(i, min(i + size, num)))
+                for epoch in range(1, 1 + min(period, 2))
+                for i in range(0, num, size)
+            ]
+            some = batches[:: max(1, len(batches) // TIMED)]
+            seconds(part, *some[-1])  # without what the first step of all takes
+            cold, warm = (
+                np.sum([seconds(part, *batch) for batch in some], axis=0)
+                for _ in range(2)
+            )
+            steps = math.ceil(num / size) / len(some)  # of an epoch over those timed
+            steady += warm.sum() * steps
+            once_read, once_made = (cold - warm).clip(0)
+            met = {windows.mesh_number(i, epoch) for epoch, b in some for i in b}
+            meshes = {
+                windows.mesh_number(*window)
+                for window in product(range(num), range(period))
+            }
+            if windows.whole:
+                reading += once_read * steps
+            else:
+                steady += once_read * steps
+            if data.collate[part].cache.holds(len(meshes)):
+                making += once_made / len(met) * len(meshes - met)
+            else:
+                steady += once_made * steps
+            windows.epoch = 0
+    period = data.parts["train"].mesh.period
+    left = 60 * (section.budget or 0) - making
+    epochs = left / (steady + reading)
+    if epochs > period:
+        epochs = (left - period * reading) / steady
+    epochs = max(1, round(epochs))
     return config.changed(trainer=section.changed(epochs=epochs, budget=None))
