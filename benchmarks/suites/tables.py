@@ -35,7 +35,7 @@ RESULT, STATES = "result.json", "states"
 
 OF_SUMMARY = (
     *("n_s", "n_t", "n_t_out", "epochs"),
-    *("parameters", "seconds_per_epoch", "peak_memory_bytes"),
+    *("parameters", "seconds_per_epoch", "cpu_seconds", "peak_memory_bytes"),
 )
 COLUMNS = (
     *("problem", "variant", "model", "equation", *OF_SUMMARY[:4], "seed"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -107,19 +108,20 @@ def accuracy_table(problems: Mapping[str, str]) -> str:
 
 
 def cost_table(problems: Mapping[str, str]) -> str:
-    """One row per model: its parameters, and its epochs in the time of a run."""
-    keys, models = ["parameters", "epochs"], _models(problems)
+    """One row per model: its parameters, epochs and, where known, seconds of CPU time."""
+    keys, models = ["parameters", "epochs", "cpu_seconds"], _models(problems)
     table = _results("accuracy").astype(dict.fromkeys(keys, float))
     cost = table.groupby(["variant", "problem"])[keys].mean()
     texts = {
         place: f"{one.parameters / 1e6:.2g} M, {one.epochs:.0f}"
+        + ("" if math.isnan(one.cpu_seconds) else f", {one.cpu_seconds:.0f} s")
         for place, one in cost.iterrows()
     }
     rows = [
         [f"`{model}`", *(texts.get((model, each), "–") for each in problems.values())]
         for model in models
     ]
-    return markdown_table(["parameters, epochs", *problems], rows, numbers=True)
+    return markdown_table(["parameters, epochs, time", *problems], rows, numbers=True)
 
 
 def error_table(suite: str, problems: Mapping[str, str], variants: str) -> str:

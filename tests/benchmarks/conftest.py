@@ -81,7 +81,8 @@ def table() -> Callable[[list[Run], Path], list[dict[str, Any]]]:
     def rows(runs: list[Run], out: Path) -> list[dict[str, Any]]:
         found = suites.collect(runs, out)
         for row in found:
-            del row["seconds_per_epoch"], row["peak_memory_bytes"]
+            for name in ("seconds_per_epoch", "cpu_seconds", "peak_memory_bytes"):
+                del row[name]
         return found
 
     return rows
