@@ -165,7 +165,7 @@ def ablation_table() -> str:
 def readme_table() -> str:
     """Errors of ``nfs``, of it without learned layers, and of the best of others."""
     heads = ["relative L2 error", "`nfs`", "`fno-spline`", "best other model"]
-    heads, rows = [*heads, "best trivial baseline"], []
+    heads, rows = [*heads, "best baseline"], []
     for title, problem in README.items():
         mean, texts = _errors("accuracy", problem)
         others = [_best_other(mean, trained=t) for t in (True, False)]
