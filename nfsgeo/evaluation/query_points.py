@@ -28,7 +28,7 @@ from nfsgeo.data.flat_axes import HEIGHTS, has_extent
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.meshes import is_mesh, points_and_arrays
 from nfsgeo.data.io.table_heads import SPACES, first_lines, is_number
-from nfsgeo.data.io.table_layouts import point_table
+from nfsgeo.data.io.table_wide import point_table
 from nfsgeo.data.other_files import check_source
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain

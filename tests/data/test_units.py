@@ -1,5 +1,6 @@
 """Units in names of columns and in attributes of arrays."""
 
+import re
 from pathlib import Path
 
 import h5py
@@ -113,6 +114,42 @@ def test_columns_are_called_with_and_without_their_unit(tmp_path):
         assert fields.forcing_names == ["rain"]
         fields = nfsgeo.open(path, columns={"ignore": [name]})
         assert fields.component_names == ["temperature", "u (mean)"]
+
+
+ROWS = "".join(f"{t},{x},{x * x},{t + x}.5\n" for t in range(3) for x in range(4))
+
+
+@pytest.mark.parametrize("form", ["{}", "[{}]", "({})", "<{}>", "[ {} ]"])
+@pytest.mark.parametrize("above", ["time,x,y,T\n", "% time,x,y,T\n% "])
+def test_a_row_of_units_is_read_as_units_in_names(above, form, tmp_path, one_line):
+    path = tmp_path / "a.csv"
+    for x in ("m", "mm"):
+        units = ",".join(map(form.format, ("s", x, "mm", "degC")))
+        path.write_text(f"{above}{units}\n{ROWS}")
+        if x == "m":
+            assert "x in m and y in mm" in one_line(nfsgeo.open, path)
+    read = nfsgeo.open(path).units
+    assert read == {"time": "s", "x": "mm", "y": "mm", "T": "degC"}
+
+
+def test_a_row_of_units_of_stations_and_of_dates(tmp_path, one_line):
+    path, sites = tmp_path / "level.csv", tmp_path / "sites.csv"
+    sites.write_text("station;lat;lon\nA;47;8\nB;48;9\nC;47;9\n")
+    days = "".join(f"2026-01-0{d};{d};2.5;3\n" for d in (1, 2, 3))
+    for units in (";cm;cm;cm", ";[cm];[cm];[cm]", "UTC;cm;cm;cm"):
+        path.write_text(f"time;A;B;C\n{units}\n{days}")
+        assert nfsgeo.open(path, columns={"points": sites}).units["level"] == "cm"
+    for units, words in ((";cm;m;cm", "cm, m"), ("CET;cm;cm;cm", "dates in CET")):
+        path.write_text(f"time;A;B;C\n{units}\n{days}")
+        assert words in one_line(nfsgeo.open, path, columns={"points": sites})
+
+
+def test_advice_on_decimal_commas_keeps_a_row_of_units(tmp_path, one_line):
+    path = tmp_path / "a.csv"
+    path.write_text(f"time,x,y,T\ns,m,m,K\n{ROWS}".replace(",", ";").replace(".", ","))
+    call = re.search(r"pandas\.read_csv.*index=False\)", one_line(nfsgeo.open, path))[0]
+    exec(call.replace("NAME.csv", str(path)), {"pandas": pandas})
+    assert nfsgeo.open(path).units == {"time": "s", "x": "m", "y": "m", "T": "K"}
 
 
 def test_units_that_tell_columns_apart_stay_in_their_names(tmp_path):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import shlex
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 from nfsgeo.data.checks import check_distinct
 from nfsgeo.data.conventions import STATIONS, bare_name, role_of
 from nfsgeo.data.io.format import FileProbe, left_out
+from nfsgeo.data.io.json_tables import json_table
 from nfsgeo.data.io.packed_files import (
     BROKEN,
     CUT_OFF,
@@ -119,7 +118,7 @@ def _parsed(path: Path, dtype: Any, missing: Sequence[str]) -> pandas.DataFrame:
     try:
         head = first_lines(path)
         if head.separator == "json":
-            return _json_table(path, head.encoding)
+            return json_table(path, head.encoding)
         _check_head(path, head)
         names = [name or f"Unnamed: {k}" * (k > 0) for k, name in enumerate(head.names)]
         check_distinct(path, names)
@@ -280,7 +279,9 @@ def _by_pandas(path: Path, *, to: str = "NAME.csv", **how: Any) -> str:
     if not head.names and "skiprows" not in how:
         return "a program that knows its format, with numbers in the column"
     if head.above > 1 and not {"header", "skiprows"} & how.keys():
-        how |= {"skiprows": head.above, "names": head.names}
+        units = dict(head.units)
+        names = [f"{n} [{units[n]}]" if units.get(n) else n for n in head.names]
+        how |= {"skiprows": head.above, "names": names}
     how = {"sep": head.separator, "compression": packing(path)} | how
     how.setdefault("encoding", head.encoding)
     usual = {"sep": ",", "compression": "", "encoding": "utf-8-sig"}
@@ -339,38 +340,6 @@ def _without_index(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
         left_out(path, ["the numbers of the rows"])
         frame = frame.drop(columns=name)
     return frame
-
-
-def _json_table(path: Path, encoding: str) -> pandas.DataFrame:
-    """A table of JSON: a list of rows, columns by name, a row a line, or points of
-    GeoJSON.
-    """
-    text = whole_text(path, encoding)
-    try:
-        content: Any = json.loads(text)
-    except ValueError:
-        content = [json.loads(line) for line in text.splitlines() if line.strip()]
-    if isinstance(content, dict) and isinstance(content.get("features"), list):
-        features, content = content["features"], []
-        for number, feature in enumerate(features, 1):
-            place = feature.get("geometry") or {}
-            if place.get("type") != "Point":
-                given = f"{path} with feature {number}, which is no point"
-                raise UserError(given, "points", "remove it, or give its centre")
-            axes = zip(("lon", "lat", "z"), place["coordinates"], strict=False)
-            content.append((feature["properties"] or {}) | dict(axes))
-    rows = content.values() if isinstance(content, dict) else content
-    if rows and all(isinstance(row, (list, dict)) for row in rows):
-        by_row = isinstance(content, dict) and all(map(str.isdigit, content))
-        with suppress(ValueError, TypeError):  # lists that differ in length
-            frame = pandas.DataFrame([*rows] if by_row else content).rename(columns=str)
-            nested = frame.map(lambda cell: isinstance(cell, (list, dict)))
-            if not nested.to_numpy().any():
-                return frame
-    expected = "JSON of a list of rows, [{'time': ..., 'x': ..., 'u': ...}, ...]"
-    todo = "write a table of the part that is one, as by pandas.json_normalize(content"
-    todo += "['PART']).to_csv('NAME.csv', index=False)"
-    raise UserError(f"{path}, JSON that is no table", expected, todo)
 
 
 def _columnar(probe: FileProbe) -> Any:

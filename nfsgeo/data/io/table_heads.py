@@ -116,7 +116,7 @@ def _in_comments(lines: list[str], row: str) -> Head | None:
     # The last line that fits has the names, or has units below them.
     above = fits[-1] - (fits[-1] - 1 in fits)
     names, separator = _named(lines[above], row)
-    units = cells_of(lines[fits[-1]].lstrip("#% "), separator)
+    units = _bare(cells_of(lines[fits[-1]].lstrip("#% "), separator))
     named = dict(zip(names, units, strict=False)) if above < fits[-1] else {}
     if length := LENGTH_UNIT.search("\n".join(lines[:above])):
         named |= dict.fromkeys((n for n in names if n.lower() in SPACE), length[1])
@@ -174,13 +174,13 @@ def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
     """Units of the columns, if a line has those of the numbers and dates of a row; or
     empty ones, if it has the formats of its cells, as in RDB files.
     """
-    units, cells = cells_of(line, separator), cells_of(row, separator)
+    units, cells = _bare(cells_of(line, separator)), cells_of(row, separator)
     if not len(units) == len(cells) == len(names):
         return []
     if all(re.fullmatch(r"\d+[sdn]", unit) for unit in units):
         return [""] * len(units)
     dated = re.compile(r"\d{4}-\d\d")
-    data = [dated.match(cell) or is_number(cell) for cell in cells]
+    data = [re.match(r"[-+−]?[.,]?\d", cell) or is_number(cell) for cell in cells]
     data_units = [unit for unit, fine in zip(units, data, strict=True) if unit and fine]
     words = [unit for unit in data_units if unit in ("-", "--") or not is_number(unit)]
     plain = {*data_units} - {*words} <= {"1", "1e-3", "1E-3"}
@@ -192,3 +192,10 @@ def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
     alike = len({*data_units}) == 1 < len(data_units) == sum(map(bool, units)) and plain
     other = sum(not re.fullmatch(r"[+-]?\d+", cell) for cell in cells)
     return units if alike and (words or 2 * other >= len(cells)) else []
+
+
+def _bare(units: list[str]) -> list[str]:
+    """Units without the brackets around them."""
+    return [
+        re.sub(r"^\[(.*)\]$|^\((.*)\)$|^<(.*)>$", r"\1\2\3", u).strip() for u in units
+    ]

@@ -1,7 +1,7 @@
 """Tables of other layouts, as one with a row for each point, time step and sample.
 
-They have a column for each station, names of stations whose coordinates are in another
-table, names of quantities in a column, or dates and clocks in several columns.
+They have names of quantities in a column, dates and clocks in several columns, or time
+zones. See :mod:`nfsgeo.data.io.table_wide` for columns of stations or times.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ import pandas
 
 from nfsgeo.data.checks import check_distinct
 from nfsgeo.data.conventions import (
-    STATIONS,
     Indices,
     bare_name,
     listed,
     role_of,
 )
-from nfsgeo.data.io.frames import frame_of, values_of
-from nfsgeo.data.io.roles import ask, chosen, likely_columns
+from nfsgeo.data.io.frames import values_of
+from nfsgeo.data.io.roles import ask, chosen
 from nfsgeo.data.io.table_texts import OFFSET, add_century
-from nfsgeo.errors import UserError, option
+from nfsgeo.errors import UserError
 
-__all__ = ["calendar", "joined", "point_table", "with_places", "with_quantities"]
-__all__ += ["with_rows_for_times", "with_zone"]
+__all__ = ["calendar", "joined", "with_quantities", "with_zone"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +41,6 @@ CALENDAR = {
 }
 DAY_OF_YEAR = ("doy", "yday", "jday", "julian_day", "dayofyear", "day_of_year")
 VALUES = ("value", "val", "values", "reading", "result", "measurement", "data_value")
-SWEPT = re.compile(r"(.*?) *@ *(?:\d+: *)?(\w+)=(\S+)")  # as COMSOL names columns
 UNITS = ("unit", "units", "uom", "unit_name")
 ZONE = re.compile(
     "(.*_)?(tz|tzone|time_?zone|zone|(utc|gmt)_?offset)(_?(cd|code|id|name|abbr))?"
@@ -128,28 +125,6 @@ def _hours_from_utc(zones: pandas.Series) -> Any:
         return None
     spans = pandas.to_timedelta(np.array(hours)[codes], unit="h")
     return pandas.Series(spans, zones.index)
-
-
-def with_rows_for_times(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
-    """Give ``u @ t=0``, ``u @ t=1``, columns of COMSOL, rows of their own for each t.
-
-    Raises:
-        UserError: They are of several parameters.
-    """
-    parts = {name: SWEPT.fullmatch(name) for name in frame if " @ " in name}
-    swept = {name: part.groups() for name, part in parts.items() if part}
-    parameters = {parameter for _, parameter, _ in swept.values()}
-    if len(swept) < len(parts) or len(parameters) > 1:
-        odd = next((name for name in parts if name not in swept), "several parameters")
-        todo = "export the solutions for the times alone, of one set of parameters"
-        raise UserError(f"{path} with {odd}", "columns such as u @ t=0.5", todo)
-    if not swept:
-        return frame
-    wide = frame[[*swept]]
-    names = [(name, value) for name, _, value in swept.values()]
-    wide.columns = pandas.MultiIndex.from_tuples(names, names=[None, *parameters])
-    long = wide.stack(future_stack=True).reset_index(level=1)
-    return frame.drop(columns=[*swept]).join(long)
 
 
 def calendar(names: Sequence[str]) -> dict[str, str]:
@@ -280,119 +255,3 @@ def with_quantities(
     frame = pandas.concat([frame, pandas.DataFrame(columns)], axis=1)
     frame.attrs["units"] = units
     return frame, codes
-
-
-def with_places(
-    path: Path, frame: pandas.DataFrame, answers: dict[str, Any]
-) -> tuple[pandas.DataFrame, dict[str, Any]]:
-    """Join a table with the coordinates in another one, ``points``.
-
-    The table has a column of the names of stations, ``station``, or else a column for
-    each station, and a row for each time. Then all columns but time, sample and ignored
-    ones are stations, and ``field`` is the name of the values in them. ``x``, ``y`` and
-    ``z`` are columns of the other table.
-
-    Returns:
-        The table with a row for each station and time, and the roles of its columns.
-    """
-    source, space = Path(str(answers["points"])), ("x", "y", "z", "station")
-    about = {role: str(answers[role]) for role in space if answers.get(role)}
-    others = {n: v for n, v in answers.items() if n not in ("points", *space)}
-    ignored = [*np.ravel(others.get("ignore", []))]
-    named = [about.get("station", "")] if about.get("station") in frame else []
-    for name in named or [n for n in frame if bare_name(n) in STATIONS]:
-        if name not in ignored:
-            frame[name] = [str(cell).strip() for cell in frame[name]]
-            names = sorted({*frame[name]})
-            at = {role: n for role, n in about.items() if n not in named}
-            places = _positions(source, names, at)
-            frame = frame.drop(columns=[n for n in places if n in frame]).join(
-                places, on=name
-            )
-            roles = {**others, **dict(zip("xyz", places, strict=False))}
-            return frame, roles | {"station": name}
-    for role in others.keys() - {"time", "sample", "ignore", "field"}:
-        expected = "one of time, sample, ignore and field: other columns are stations"
-        raise UserError(f"{role}= beside points=", expected, f"leave out {role}=")
-    called = str(np.ravel(others.pop("field", path.stem))[0])
-    _, roles = chosen(path, list(frame), others)
-    left = [name for name in frame if name not in (*ignored, *roles.values())]
-    for role in {"time", "sample"} - roles.keys():
-        roles[role] = next((n for n in left if role_of(n) == role), "")
-    stations = [name for name in left if name not in roles.values()]
-    if not stations:
-        todo = "leave out points=, or correct time= and ignore="
-        raise UserError(f"{path} with columns {listed(left)}", "stations", todo)
-    places = _positions(source, stations, about)
-    field = called if called not in (*frame, *places) else "field"
-    ids, sample = [name for name in roles.values() if name], roles["sample"]
-    table = {n: values_of(path, frame[n], names=n == sample) for n in [*ids, *stations]}
-    long = pandas.DataFrame(table).melt(ids, stations, "station", field)
-    long = long.join(places, on="station")
-    long["station"] = pandas.Categorical(long["station"], stations)
-    axes = dict(zip("xyz", places, strict=False))
-    return long, {**roles, **axes, "field": field}
-
-
-def _positions(
-    path: Path, stations: list[str], about: Mapping[str, str]
-) -> pandas.DataFrame:
-    """Coordinates, x first, by the names of stations."""
-    if not path.is_file():
-        expected = "a table with the name and the coordinates of each station"
-        raise UserError(f"points={path}", expected, "check the name")
-    places, table = point_table(path, about)
-    table = table.apply(lambda column: column.str.strip())
-    lacking = {name: sorted({*stations} - {*table[name]}) for name in table}
-    num = table.isin(stations).sum()
-    fits = [name for name in table if not lacking[name] and num[name] == len(stations)]
-    fits = [about["station"]] if about.get("station") in fits else fits
-    if len(fits) != 1:
-        best = min(lacking, key=lambda name: len(lacking[name]), default="")
-        twice = table[best][table[best].duplicated()] if best else ()
-        odd = listed(lacking.get(best) or [*twice] or stations)
-        todo = "add or remove rows or columns, or tell by time=, sample= or ignore= "
-        todo += "which column is no station"
-        if len(fits) > 1:
-            todo = f"say which one is meant, station={fits[0]}"
-        raise UserError(
-            f"{path} with columns {listed([*places, *table])}, not once with {odd}",
-            "each station once, by the name of its column, in one of them",
-            todo,
-        )
-    return places.set_axis(table[fits[0]], axis=0)
-
-
-def point_table(
-    path: Path, about: Mapping[str, str] | None = None
-) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Read a table with a row for each point.
-
-    Args:
-        path: The file.
-        about: Columns of coordinates ``x``, ``y`` and ``z``, and of names, ``station``,
-            where their names do not tell.
-
-    Returns:
-        Coordinates, x first, and the other columns as text.
-
-    Raises:
-        UserError: It has not one column for each of x, y and z, in this order.
-    """
-    table, about = frame_of(path, str), about or {}
-    user_roles = {role: name for role, name in about.items() if name}
-    chosen(path, list(table), {"ignore": [*user_roles.values()]})
-    axes = [
-        [user_roles[a]] if a in user_roles else [n for n in table if role_of(n) == a]
-        for a in "xyz"
-    ]
-    dim = sum(map(bool, axes))
-    if not dim or [len(names) for names in axes] != [1] * dim + [0] * (3 - dim):
-        given = f"{path} with columns {', '.join(table)}"
-        expected = "coordinates x[, y[, z]] in one column each"
-        say = ",".join(f"{r}={n}" for r, n in likely_columns(list(table), "xy").items())
-        todo = f"rename columns, or say {option('columns', f'points={path},{say}')}"
-        raise UserError(given, expected, todo)
-    space = [name for names in axes for name in names]
-    places = {name: values_of(path, table[name]) for name in space}
-    return pandas.DataFrame(places), table.drop(columns=space)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,15 +106,16 @@ def with_z(cell: str) -> str:
     return re.sub(r"^(\d{4}-\d\d-\d\d) ?(Z|UTC|GMT)$", r"\1T00:00Z", cell)
 
 
-def has_zone(path: Path, column: pandas.Series) -> bool:
-    """Return whether the dates of a column, or its name, tell their time zone.
+def has_zone(path: Path, column: pandas.Series, units: Mapping[str, str]) -> bool:
+    """Return whether the dates of a column, its name or unit, tell their time zone.
 
     Args:
         path: The file, for messages.
         column: The column of the times.
+        units: Units in a row of their own, by name.
 
     Raises:
-        UserError: Its name tells a zone other than UTC, which the dates do not.
+        UserError: Its name or unit tells a zone other than UTC, which the dates do not.
     """
     if isinstance(column.dtype, pandas.DatetimeTZDtype):
         return True
@@ -122,12 +123,10 @@ def has_zone(path: Path, column: pandas.Series) -> bool:
     if not re.match(r"\d{4}-\d", first) or OFFSET.search(with_z(first)[-40:]):
         return bool(re.match(r"\d{4}-\d", first))
     inside = re.fullmatch(r".*\S\s*[\[(](.*)[\])]", str(column.name))
-    zone = inside[1].strip() if inside else ""
+    zone = inside[1].strip() if inside else units.get(str(column.name), "")
     if ZONE.fullmatch(zone):
-        given = f"{path} with {column.name} of dates without an offset"
-        todo = (
-            "write the offset behind each, such as 2026-01-31T12:00+01:00, or convert "
-        )
-        todo += f"them to UTC and rename {column.name} to time (UTC)"
+        given = f"{path} with {column.name} of dates in {zone} without an offset"
+        todo = "write the offset behind each, such as 2026-01-31T12:00+01:00, or "
+        todo += f"convert them to UTC and write UTC in place of {zone}"
         raise UserError(given, "dates in UTC, or with their offset from it", todo)
     return zone.upper() in ("UTC", "GMT", "Z")

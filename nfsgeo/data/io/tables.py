@@ -5,7 +5,8 @@ Points stay where they are, in the order of the names of stations, or else of th
 coordinates. All samples have the same times; dates that a regular series lacks, such as
 a day without any row, are time steps without values. See
 :mod:`nfsgeo.data.io.roles` for what names tell, and
-:mod:`nfsgeo.data.io.table_layouts` for tables of other layouts.
+:mod:`nfsgeo.data.io.table_layouts` and :mod:`nfsgeo.data.io.table_wide` for tables of
+other layouts.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from nfsgeo.data.conventions import (
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io import table_layouts as layouts
 from nfsgeo.data.io import table_questions as questions
+from nfsgeo.data.io import table_wide as wide
 from nfsgeo.data.io.format import Format, left_out
 from nfsgeo.data.io.frames import NoNumbers, frame_of, is_table, values_of
 from nfsgeo.data.io.labelled import field_names, to_fields
@@ -71,7 +73,7 @@ def _read(
         axis: axis_unit(roles[axis]) or axis_unit(units.get(roles[axis], ""))
         for axis in named
     }
-    zoned = "time" in roles and has_zone(path, frame[roles["time"]])
+    zoned = "time" in roles and has_zone(path, frame[roles["time"]], units)
     steps = Steps.of(path, frame, roles)
     places = Places.of(path, frame, roles, kinds, steps, station, marks)
     cells = Cells.of(steps, places)
@@ -176,15 +178,13 @@ def _arranged(
     """
     missing = [str(mark) for mark in np.ravel(answers.pop("missing", []))]
     quantity, kind = str(answers.pop("quantity", "")), None
-    frame = layouts.with_rows_for_times(path, frame_of(path, missing=missing))
+    frame = wide.with_rows_for_times(path, frame_of(path, missing=missing))
     frame = layouts.with_zone(path, layouts.joined(path, frame, answers), answers)
     if quantity:
         roles = [str(name) for names in answers.values() for name in np.ravel(names)]
         frame, kind = layouts.with_quantities(path, frame, quantity, roles)
     if "points" in answers:
-        attrs = frame.attrs
-        frame, answers = layouts.with_places(path, frame, answers)
-        frame.attrs = attrs
+        frame, answers = wide.with_places(path, frame, answers)
     elif answers.get(STATION):
         chosen(path, list(frame), {"field": answers[STATION]})
     return frame, answers, kind
