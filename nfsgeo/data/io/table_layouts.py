@@ -24,7 +24,7 @@ from nfsgeo.data.conventions import (
 )
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.roles import ask, chosen
-from nfsgeo.data.io.table_texts import OFFSET, add_century
+from nfsgeo.data.io.table_texts import OFFSET, add_century, is_date
 from nfsgeo.errors import UserError
 
 __all__ = ["calendar", "joined", "with_quantities", "with_zone"]
@@ -166,7 +166,8 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
         at = pandas.Series(values_of(path, frame[names[0]]))
         if at.dtype.kind != "M":
             given = f"{path} with numbers in column {names[0]}"
-            todo = "write them so, or name year, month and day"
+            todo = f"write it by pandas.to_datetime(table[{names[0]!r}], "
+            todo += "format='%Y%m%d'), or name year, month and day"
             raise UserError(given, "dates such as 2026-01-31", todo)
         at = at.where(at == at.dt.normalize())  # of which it is not the time as well
     for name in (name for name in names if name not in first):
@@ -228,6 +229,9 @@ def with_quantities(
         (quantity, "", "") if quantity in frame else quantity.partition(":")
     )
     chosen(path, list(frame), {"field": [n for n in (name, value) if n]})
+    if is_date(frame[name]):
+        given, todo = f"quantity={name} of {path}, dates", f"say time={name}"
+        raise UserError(given, "names of quantities", todo)
     others = [n for n in frame if n not in (name, *roles) and not role_of(n)]
     numbers = [n for n in others if frame[n].dtype.kind in "iuf"]
     fits = [n for n in others if bare_name(n) in VALUES] or numbers

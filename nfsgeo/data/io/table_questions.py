@@ -23,7 +23,8 @@ from nfsgeo.data.io.roles import ask
 from nfsgeo.data.io.table_codes import codes_of
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_layouts import UNITS, ZONE, calendar
-from nfsgeo.data.io.table_times import DST, FIRST, WHEN, forecast_columns, is_date
+from nfsgeo.data.io.table_texts import is_clock, is_date
+from nfsgeo.data.io.table_times import DST, FIRST, WHEN, forecast_columns
 from nfsgeo.errors import UserError, option
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool
     whether both have names that tell so.
     """
     column, bare = frame[name], bare_name(name)
-    if ZONE.fullmatch(bare) or is_date(column):
+    if ZONE.fullmatch(bare) or is_date(column) or is_clock(column):
         return "", False
     sure, text = QUANTITIES.fullmatch(bare), column.dtype.kind not in "biufmM"
     if not sure and (SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)):
@@ -187,10 +188,13 @@ def rows_apart(
     for name in sorted(answers, key=lambda name: answers[name]):
         _, say = answers[name]
         role = say.partition("=")[0]
-        if role == "time" and role in said:  # as of the beginning of a forecast
+        joins = role == "time" and role in said and is_clock(frame[name])
+        if joins:
+            say = f"{said[role]}+{name}"
+        elif role == "time" and role in said:  # as of the beginning of a forecast
             role, say = "sample", f"sample={name}"
         finer, more = codes_of(now, frame[name].fillna(""))
-        if not say or more == num or role in said:
+        if not say or more == num or (role in said and not joins):
             continue
         names, said[role], now, num = [*names, name], say, finer, more
         if num == len(now):
@@ -205,10 +209,12 @@ def _answer(
     first, and what to say that it is, empty if it tells none apart.
     """
     column, bare, time = frame[name], bare_name(name), roles.get("time", "")
-    zone, lead, when = (kind.fullmatch(bare) for kind in (ZONE, LEADS, WHEN))
+    zone, lead = ZONE.fullmatch(bare), LEADS.fullmatch(bare)
+    when = WHEN.fullmatch(bare) or is_date(column)
     copies = SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)
     quantity = _values_of_quantities(frame, name)[0] or QUANTITIES.fullmatch(bare)
-    clock = {*calendar([name])} - {"year", "month"} or bare in ("time", "clock")
+    clock = {*calendar([name])} - {"year", "month"} or is_clock(column)
+    clock = clock or bare in ("time", "clock")
     both = {*calendar([time, name])}
     joins = time and (clock or (len(both) == 2 and "year" in both))
     numeric = [n for n, dtype in frame.dtypes.items() if dtype.kind in "biuf"]
@@ -223,6 +229,7 @@ def _answer(
         (quantity, 1, f"quantity={name}"),
         (copies, 2, f"sample={name}"),
         (joins, 3, f"time={time}+{name}"),
+        (is_clock(column), 3, f"time={name}"),
         (time and lead and "sample" not in roles, 3, f"sample={time},time={name}"),
         (when, 4, f"sample={name}"),
         (axis and name in numeric and LEVELS.fullmatch(bare), 5, f"{axis}={name}"),
@@ -261,6 +268,7 @@ def check_simulations(
     for name in sorted(frame, key=lambda n: not SAMPLES.fullmatch(bare_name(n))):
         surely = named = bool(SAMPLES.fullmatch(bare_name(name)))
         many = not named and frame[name].head(1000).nunique() > 500
+        many |= is_date(frame[name])
         quantity = QUANTITIES.fullmatch(bare_name(name))
         if is_static(name) or quantity or many or (measured and not named):
             continue

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError, option
 
-__all__ = ["ISO", "NAMED_ZONE", "OFFSET", "add_century", "advice", "has_zone", "with_z"]
+__all__ = ["ISO", "NAMED_ZONE", "OFFSET", "add_century", "advice", "has_zone"]
+__all__ += ["is_clock", "is_date", "with_z"]
 
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 NAMED_ZONE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d.*\d ?[A-Za-z]{2,5}")  # such as CET
@@ -25,6 +26,14 @@ ZONE = re.compile(
 CLOCKS = ("", *(f"{s}{c}" for s in " T" for c in ("%H:%M", "%H:%M:%S", "%I:%M %p")))
 MONTH = "(jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)"
 MONTH += r"(\.|r?uary|ch|il|ust|t?ember|ober)?"
+DATE = re.compile(  # in any order of its parts, or a number such as 20260131
+    r"\d{4}([-/.])\d\d?\1\d\d?(?!\d)|\d\d?([-/.])\d\d?\2(\d{4}|\d\d)(?!\d)|"
+    r"(18|19|20|21)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?![\d.])|"
+    rf"\d\d?[-/. ]+[^\W\d_]{{3,10}}[-/. ,]+(18|19|20|21)\d\d|"
+    rf"(?i:\d\d?[-/. ]+{MONTH}[-/. ]*\d\d|{MONTH}[-. ]+\d\d?\W)"
+)
+CLOCK = re.compile(r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?$")
+FEW = 1000  # cells, which tell what those of a column are
 HINTS = {  # todo for cells of a kind
     r"(?s).*\n.*": "remove the quote that opens in this row",
     r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
@@ -36,6 +45,7 @@ HINTS = {  # todo for cells of a kind
     "[{0!r}], format={3})",
     rf"(?i)(.*[^a-z])?{MONTH}[^a-z](.*\D)?\d\d.*": "write it by "
     "pandas.to_datetime(table[{0!r}])",
+    r"\d\d?\W+[^\W\d_]{3,10}\W+\d{4}.*": "write it such as 2026-01-31",
     r"\d{4}-\d\d-\d\d_\d\d:.*": "write it by pandas.to_datetime(table[{0!r}].str"
     ".replace('_', 'T'))",
     r"\d{4}-\d\d-\d\d.*:\d\d,\d+": "write it by pandas.to_datetime(table[{0!r}].str"
@@ -98,6 +108,21 @@ def _formats(cell: str, cells: Iterable[str]) -> str:
     }
     fits = [repr(form) for form, at in read.items() if at.notna().all()]
     return " or ".join(fits) or "..., and write all of them alike"
+
+
+def is_date(column: pandas.Series) -> bool:
+    """Return whether a column begins with dates, in any form."""
+    return _has(column, DATE)
+
+
+def is_clock(column: pandas.Series) -> bool:
+    """Return whether a column begins with clocks such as 13:00."""
+    return _has(column, CLOCK)
+
+
+def _has(column: pandas.Series, form: re.Pattern[str]) -> bool:
+    cells = column.head(FEW).dropna().astype(str).str.strip()
+    return bool(len(cells) and 2 * cells.map(form.match).notna().sum() > len(cells))
 
 
 def with_z(cell: str) -> str:

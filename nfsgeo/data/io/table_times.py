@@ -13,9 +13,10 @@ from nfsgeo.data.conventions import bare_name, role_of
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.roles import ask
 from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, calendar
+from nfsgeo.data.io.table_texts import is_clock, is_date
 from nfsgeo.errors import UserError, option
 
-__all__ = ["DST", "FIRST", "WHEN", "check_times", "forecast_columns", "is_date"]
+__all__ = ["DST", "FIRST", "WHEN", "check_times", "forecast_columns"]
 
 FIRST = re.compile(".*(init|issue|ref|run|cycle|analysis|base).*")  # of a forecast
 UTC = re.compile(".*(utc|gmt|zulu).*")
@@ -23,8 +24,6 @@ TWO_TIMES = re.compile(
     FIRST.pattern + "|" + UTC.pattern + "|.*(valid|local|target|forecast|issue).*"
 )
 DST = re.compile("(is_?)?(dst|daylight.*|summer_?time)")
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?")
-CLOCK = re.compile(r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?$")
 WHEN = re.compile(
     ".*(time|date|step|frame|iter|year|month|week|quarter|season|day|hour|lead).*|t"
 )
@@ -36,9 +35,9 @@ def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -
         return
     parts, first = calendar([*frame]), {n: str(frame[n].iloc[0]).strip() for n in frame}
     named = [n for n in frame if role_of(n) == "time"]
-    dates = [n for n in frame if DATE.match(first[n])]
-    clocks = [n for n in frame if CLOCK.match(first[n])]
-    days = [n for n in dates if ":" not in first[n] and WHEN.fullmatch(bare_name(n))]
+    dates = [n for n in frame if is_date(frame[n])]
+    clocks = [n for n in frame if is_clock(frame[n])]
+    days = [n for n in dates if ":" not in first[n]]
     hours = [parts[unit] for unit in ("hour", "minute", "second") if unit in parts]
     hours = hours if "hour" in parts and parts.get("day") not in days else []
     day_of_year = [n for n in frame if bare_name(n) in DAY_OF_YEAR]
@@ -59,11 +58,6 @@ def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -
         raise ask(path, [*say, *others], which, what, answer)
 
 
-def is_date(column: pandas.Series) -> bool:
-    """Return whether a column begins with a date."""
-    return bool(len(column) and DATE.match(str(column.iloc[0]).strip()))
-
-
 def _tells_a_time(name: str) -> bool:
     return bool(TWO_TIMES.fullmatch(bare_name(name)))
 
@@ -71,6 +65,8 @@ def _tells_a_time(name: str) -> bool:
 def _which_time(path: Path, frame: pandas.DataFrame, names: list[str]) -> UserError:
     """Return the error that asks which of several columns of dates is the time."""
     dates = [n for n in names if is_date(frame[n])]
+    for name in dates:
+        values_of(path, frame[name])  # asks about the order of days and months
     if say := forecast_columns(path, frame, {n: frame[n] for n in dates}):
         return ask(path, names, "each of which may be the time", "which is", say)
     utc = [n for n in dates if UTC.fullmatch(bare_name(n))]

@@ -42,7 +42,7 @@ from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
 from nfsgeo.data.io.table_cells import Cells
 from nfsgeo.data.io.table_marks import check_marks, check_percentages
 from nfsgeo.data.io.table_rows import Places, Steps
-from nfsgeo.data.io.table_texts import has_zone
+from nfsgeo.data.io.table_texts import has_zone, is_date
 from nfsgeo.data.io.table_times import check_times
 from nfsgeo.data.times import EPOCH
 from nfsgeo.errors import UserError, option
@@ -199,7 +199,8 @@ def _values(
         what = f"{path}: column {name}"
         try:
             numbers = values_of(path, frame[name])
-            if numbers.dtype.kind in "mM":
+            dated = name not in kinds and is_date(frame[name])  # such as 20260131
+            if dated or numbers.dtype.kind in "mM":
                 choices = [f"{role}={name}" for role in ("ignore", "time")]
                 todo = f"say {option('columns', *choices)}"
                 raise NoNumbers(f"{what} with dates", "numbers", todo)

@@ -221,3 +221,38 @@ def test_numbers_that_count_until_a_date_are_told(kind, tmp_path, caplog, one_li
     assert not caplog.messages
     table.rename(columns={"time": "date"}).to_csv(tmp_path / "b.csv", index=False)
     assert kind in one_line(nfsgeo.open, tmp_path / "b.csv")
+
+
+FORMS = ["%Y-%m-%d", "%Y-%m-%d 00:00", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%m/%d/%Y"]
+FORMS += ["%d.%m.%y %H:%M", "%d-%b-%Y", "%b %d %Y"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["Zeit", "fecha", "when"])
+def test_dates_are_the_time_whatever_their_column_is_called(
+    name, form, tmp_path, one_line
+):
+    """They are no samples, quantities, names of points or fields."""
+    days = [day.strftime(form) for day in pandas.date_range("2026-01-01", periods=5)]
+    text = f"{name},x,y,u\n" + "".join(
+        f"{day},{x},{y},{k + x}\n" for k, day in enumerate(days) for x, y in P
+    )
+    (tmp_path / "a.csv").write_text(text)
+    assert answer(one_line(nfsgeo.open, tmp_path / "a.csv")) == {"time": name}
+    assert "sample=" not in one_line(nfsgeo.open, tmp_path / "a.csv")
+    message = one_line(nfsgeo.open, tmp_path / "a.csv", columns={"quantity": name})
+    assert f"time={name}" in message
+    if form[1] in "dm":
+        message = one_line(nfsgeo.open, tmp_path / "a.csv", columns={"time": name})
+        assert "pandas.to_datetime" in message
+    once = "".join(f"{day},{x},{y},1\n" for day, (x, y) in zip(days, P, strict=True))
+    (tmp_path / "a.csv").write_text(f"{name},x,y,u\n{once}")
+    assert f"column {name}" in one_line(nfsgeo.open, tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("day", ["2026-01-0{0}", "0{0}.01.2026", "2026-01-0{0} 00:00"])
+def test_dates_and_clocks_of_any_names_make_a_time(day, tmp_path, one_line):
+    rows = lines(day + ",{1}:00,{2},{3},{u}", [1, 2], [10, 11])
+    (tmp_path / "a.csv").write_text(f"Datum,Uhrzeit,x,y,u\n{rows}")
+    message = one_line(nfsgeo.open, tmp_path / "a.csv")
+    assert answer(message) == {"time": "Datum+Uhrzeit"}
