@@ -12,8 +12,8 @@ import numpy as np
 import pandas
 
 from nfsgeo.data.conventions import Doubles, Floats, Indices
-from nfsgeo.data.io import table_questions as questions
 from nfsgeo.data.io.table_codes import codes_of
+from nfsgeo.data.io.table_repeats import rows_apart
 from nfsgeo.data.io.table_rows import Places, Steps
 from nfsgeo.data.times import EPOCH, filled, time_texts
 from nfsgeo.errors import UserError, option
@@ -105,14 +105,14 @@ class Cells:
         first = int(cell[np.argmax(code == rows_of_code.argmax())])
         step, where = divmod(first, len(points))
         at = pandas.Series(times[cell // len(points)] if dated else np.nan)
-        names, say = questions.rows_apart(others, codes_of(code)[0], roles, at)
+        names, say = rows_apart(path, others, codes_of(code)[0], roles, at)
         given = f"{path} with {num} rows for the point {points[where].tolist()} at "
         given += time_texts(times, self.steps.unit)[step]
         todo = "leave the others out, as in pandas by table.drop_duplicates("
         todo += f"{[*roles.values()]})"
         if names:
             given += f", told apart by {' and '.join(names)}"
-            todo = f"say it: {option('columns', say)}"
+            todo = f"say it: {option('columns', *say)}"
         raise UserError(given, "one row for each point and time step of a sample", todo)
 
     def arranged(

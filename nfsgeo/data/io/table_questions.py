@@ -23,15 +23,15 @@ from nfsgeo.data.io.roles import ask
 from nfsgeo.data.io.table_codes import codes_of
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_layouts import UNITS, ZONE, calendar
-from nfsgeo.data.io.table_texts import is_clock, is_date
-from nfsgeo.data.io.table_times import DST, FIRST, WHEN, forecast_columns
+from nfsgeo.data.io.table_texts import is_clock, is_date, is_unread
+from nfsgeo.data.io.table_times import WHEN
 from nfsgeo.errors import UserError, option
 
 if TYPE_CHECKING:
     from nfsgeo.data.io.table_rows import Places, Steps
 
 __all__ = ["check_numbers", "check_quantities", "check_sample", "check_simulations"]
-__all__ += ["rows_apart"]
+__all__ += ["values_of_quantities"]
 
 NUMBER = r"s?([ _-]?(id|ids|no|nr|num|number|numbers|index|idx|name|code|cd))?"
 SAMPLES = re.compile(
@@ -49,16 +49,11 @@ QUANTITIES = re.compile(
     "element|data_?type|metric|measure|measurand|analyte|observed_?property|substance|"
     f"characteristic|attribute|feature|signal|channel|gas|component|property){NUMBER}"
 )
-LEVELS = re.compile(
-    "(sensor_?|pressure_?|sample_?|model_?|water_?)?(depth|level|lev|plev|height|layer|"
-    "altitude|alt|elevation|elev|sigma|isobaric.*|z([ _-].*|lev.*|coord.*|[0-9]*))"
-)
 ROWS = re.compile(
     "unnamed: .*|index|idx|row|record|fid|oid|"
     "((vtk)?(global|original))?[ _]?(node|cell|point|element|vertex|object|row|record|"
     f"elem)({NUMBER}|s)"
 )
-LEADS = re.compile("(forecast_?)?(lead|step|hour|fhour|lead_?time|lead_?hours?)")
 VALUE = re.compile(
     "_*(mean_?|avg_?|obs_?|data_?|sample_?|measured_?|result_?)?(val|values?|valor|"
     "valore|valeurs?|wert|messwert|waarde|readings?|results?|measurements?|data|obs|"
@@ -72,12 +67,12 @@ MANY = 1000  # more names than there are quantities
 FEW = 20  # rows, in which numbers may rise or be the same by chance
 
 
-def _values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool]:
-    """The column of the values of what another one names, empty if there is none, and
-    whether both have names that tell so.
+def values_of_quantities(frame: pandas.DataFrame, name: str) -> tuple[str, bool]:
+    """Return the column of the values of what another one names, empty if there is
+    none, and whether both have names that tell so.
     """
     column, bare = frame[name], bare_name(name)
-    if ZONE.fullmatch(bare) or is_date(column) or is_clock(column):
+    if ZONE.fullmatch(bare) or any(f(column) for f in (is_date, is_clock, is_unread)):
         return "", False
     sure, text = QUANTITIES.fullmatch(bare), column.dtype.kind not in "biufmM"
     if not sure and (SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)):
@@ -117,7 +112,7 @@ def check_quantities(
     """
     texts = [n for n in frame if frame[n].dtype.kind not in "biufmM"]
     for name in frame:
-        values, sure = _values_of_quantities(frame, name)
+        values, sure = values_of_quantities(frame, name)
         if not values or frame[name].nunique() < 2:
             continue
         called = VALUE.fullmatch(bare_name(values))
@@ -148,7 +143,7 @@ def check_sample(
     Text that has values at the same points is the name of a sample only if the column
     has a name that tells so.
     """
-    if not name or not _values_of_quantities(frame, name)[0]:
+    if not name or not values_of_quantities(frame, name)[0]:
         return
     groups, num = frame[name].nunique(), codes_of(point)[1]
     disjoint = codes_of(frame[name], point)[1] == num >= 2 * groups
@@ -157,85 +152,6 @@ def check_sample(
         given = f"sample={name} of {path}, which seems to name quantities ({some})"
         todo = f"say {option('columns', f'quantity={name}')}, or call the column sample"
         raise UserError(given, "a column that tells samples apart", todo)
-
-
-def rows_apart(
-    frame: pandas.DataFrame,
-    cells: Indices,
-    roles: Mapping[str, str],
-    at: pandas.Series,
-) -> tuple[list[str], str]:
-    """Find columns that tell rows apart which are at one point and time of a sample.
-
-    Args:
-        frame: Columns without a role.
-        cells: The number of the sample, time and point of each row.
-        roles: The column of each role.
-        at: The date of each row in seconds, NaN if times are no dates.
-
-    Returns:
-        The columns, and what to say they are, empty if none do.
-    """
-    dates = {n: frame[n] for n in frame if is_date(frame[n])}
-    if "time" in roles and at.notna().all():
-        dates[roles["time"]] = at.astype("datetime64[s]")
-    if len(dates) > 1 and (say := forecast_columns(Path(), frame, dates)):
-        return [part.partition("=")[2] for part in say.split(",")[:2]], say
-    several = int(np.bincount(cells).max())
-    answers = {name: _answer(frame, name, roles, several) for name in frame}
-    names, said, now = list[str](), dict[str, str](), cells
-    num = len(pandas.unique(cells))
-    for name in sorted(answers, key=lambda name: answers[name]):
-        _, say = answers[name]
-        role = say.partition("=")[0]
-        joins = role == "time" and role in said and is_clock(frame[name])
-        if joins:
-            say = f"{said[role]}+{name}"
-        elif role == "time" and role in said:  # as of the beginning of a forecast
-            role, say = "sample", f"sample={name}"
-        finer, more = codes_of(now, frame[name].fillna(""))
-        if not say or more == num or (role in said and not joins):
-            continue
-        names, said[role], now, num = [*names, name], say, finer, more
-        if num == len(now):
-            return names, ",".join(said.values())
-    return [], ""
-
-
-def _answer(
-    frame: pandas.DataFrame, name: str, roles: Mapping[str, str], several: int
-) -> tuple[int, str]:
-    """The rank of a column among those that may tell ``several`` rows apart, the lowest
-    first, and what to say that it is, empty if it tells none apart.
-    """
-    column, bare, time = frame[name], bare_name(name), roles.get("time", "")
-    zone, lead = ZONE.fullmatch(bare), LEADS.fullmatch(bare)
-    when = WHEN.fullmatch(bare) or is_date(column)
-    copies = SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)
-    quantity = _values_of_quantities(frame, name)[0] or QUANTITIES.fullmatch(bare)
-    clock = {*calendar([name])} - {"year", "month"} or is_clock(column)
-    clock = clock or bare in ("time", "clock")
-    both = {*calendar([time, name])}
-    joins = time and (clock or (len(both) == 2 and "year" in both))
-    numeric = [n for n, dtype in frame.dtypes.items() if dtype.kind in "biuf"]
-    whole = name not in numeric or (column % 1 == 0).all()
-    few = column.nunique() <= 2 * several and [name] != numeric  # the field
-    axis = next((axis for axis in "xyz" if axis not in roles), "")
-    answers = (
-        (DST.fullmatch(bare) or (zone and not time), 9, ""),
-        (zone, 0, f"time={time}+{name}"),
-        (lead and not time, -1, f"time={name}"),
-        (when and not time, 4 if FIRST.fullmatch(bare) else 0, f"time={name}"),
-        (quantity, 1, f"quantity={name}"),
-        (copies, 2, f"sample={name}"),
-        (joins, 3, f"time={time}+{name}"),
-        (is_clock(column), 3, f"time={name}"),
-        (time and lead and "sample" not in roles, 3, f"sample={time},time={name}"),
-        (when, 4, f"sample={name}"),
-        (axis and name in numeric and LEVELS.fullmatch(bare), 5, f"{axis}={name}"),
-        (few and whole, 6, f"sample={name}"),
-    )
-    return next(((rank, say) for fits, rank, say in answers if fits), (9, ""))
 
 
 def check_simulations(

@@ -26,7 +26,7 @@ from nfsgeo.data.io.near_points import NEAR, rounded
 from nfsgeo.data.io.table_codes import codes_of, numbered
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_marks import check_marks
-from nfsgeo.data.io.table_texts import is_date
+from nfsgeo.data.io.table_texts import is_date, is_unread
 from nfsgeo.data.times import as_times, counted, unit_of_times
 from nfsgeo.errors import UserError, option
 
@@ -219,6 +219,7 @@ class Places:
             texts = np.array([str(cell).strip() for cell in names])
             sure = sure or isinstance(column.dtype, pandas.CategoricalDtype)
             numbers |= any(map(is_number, texts)) or is_date(column)
+            numbers |= is_unread(column)
             if sure or not numbers:
                 order = pairs[np.argsort(pairs // num)] % num
                 point = np.argsort(order)[self.point]

@@ -10,10 +10,11 @@ from typing import Any
 import pandas
 from numpy.typing import NDArray
 
+from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.errors import UserError, option
 
 __all__ = ["ISO", "NAMED_ZONE", "OFFSET", "add_century", "advice", "has_zone"]
-__all__ += ["is_clock", "is_date", "with_z"]
+__all__ += ["is_clock", "is_date", "is_unread", "with_z"]
 
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
 NAMED_ZONE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d.*\d ?[A-Za-z]{2,5}")  # such as CET
@@ -33,6 +34,8 @@ DATE = re.compile(  # in any order of its parts, or a number such as 20260131
     rf"(?i:\d\d?[-/. ]+{MONTH}[-/. ]*\d\d|{MONTH}[-. ]+\d\d?\W)"
 )
 CLOCK = re.compile(r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?$")
+# Numbers that are not read, such as those with decimal commas.
+NUMBER = re.compile(r"[-+−]?[.,]?\d[\d.,'’\s]*([eEdD][-+]?\d+)?\s*%?$")
 FEW = 1000  # cells, which tell what those of a column are
 HINTS = {  # todo for cells of a kind
     r"(?s).*\n.*": "remove the quote that opens in this row",
@@ -118,6 +121,13 @@ def is_date(column: pandas.Series) -> bool:
 def is_clock(column: pandas.Series) -> bool:
     """Return whether a column begins with clocks such as 13:00."""
     return _has(column, CLOCK)
+
+
+def is_unread(column: pandas.Series) -> bool:
+    """Return whether a column is text that begins with numbers which are not read."""
+    if column.dtype.kind in "biufmM" or is_date(column):
+        return False
+    return _has(column, NUMBER) and not all(map(is_number, column.dropna().map(str)))
 
 
 def _has(column: pandas.Series, form: re.Pattern[str]) -> bool:

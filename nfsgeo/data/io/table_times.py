@@ -25,7 +25,7 @@ TWO_TIMES = re.compile(
 )
 DST = re.compile("(is_?)?(dst|daylight.*|summer_?time)")
 WHEN = re.compile(
-    ".*(time|date|step|frame|iter|year|month|week|quarter|season|day|hour|lead).*|t"
+    ".*(time|date|step|frame|iter|year|month|week|quarter|season|day|hour|lead).*"
 )
 
 

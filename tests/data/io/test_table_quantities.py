@@ -1,10 +1,13 @@
 """Numbers and text of tables: quantities, or names of quantities."""
 
+import re
+
 import numpy as np
 import pytest
 from small_tables import DAY, P, answer, lines, stations
 
 import nfsgeo
+from nfsgeo.data.io.table_heads import is_number
 
 
 @pytest.mark.parametrize(
@@ -91,3 +94,32 @@ def test_one_quantity_at_each_of_two_stations(tmp_path, one_line):
     assert answer(message) == {"quantity": "parameter"}
     fields = nfsgeo.open(tmp_path / "a.csv", columns={"station": "parameter"})
     assert fields.stations() == ["co", "pm"]
+
+
+@pytest.mark.parametrize("name", ["T", "T [K]", "temp", "p"])
+@pytest.mark.parametrize(
+    "values", ["{0:.1f}", "{0:.0f}", "1.0{0:.0f}.000", "{0:.0f},5"]
+)
+def test_a_field_never_tells_rows_apart(name, values, tmp_path, one_line):
+    """Not as a time, a sample or a quantity; numbers that are not read are named."""
+    cells = [values.format(50 + t * t + k) for t in range(5) for k in range(5)]
+    rows = [f"{n // 5};{x};{y};" for n, (x, y) in enumerate([*P] * 5)]
+    texts = [row + cell for row, cell in zip(rows, cells, strict=True)]
+    for head, lines_of in (
+        (f"time;x;y;{name}", [*texts, rows[7] + values.format(99)]),
+        (
+            f"x;y;{name};u",
+            [f"{text[2:]};{k % 3 + 0.5}" for k, text in enumerate(texts)],
+        ),
+    ):
+        (tmp_path / "a.csv").write_text("\n".join([head, *lines_of]))
+        message = one_line(nfsgeo.open, tmp_path / "a.csv")
+        assert not re.search("(sample|time|quantity)=", message)
+        assert ("column " + name in message) == (not is_number(cells[0]))
+
+
+@pytest.mark.parametrize("name", ["T", "step_of_it", "Zeit", "foo"])
+def test_equal_steps_may_be_times(name, tmp_path, one_line):
+    rows = "".join(f"{k / 4},{x},{y},{k * x}\n" for k in range(5) for x, y in P)
+    (tmp_path / "a.csv").write_text(f"{name},x,y,u\n{rows}")
+    assert answer(one_line(nfsgeo.open, tmp_path / "a.csv")) == {"time": name}
