@@ -27,7 +27,8 @@ from nfsgeo.data.io.roles import ask, chosen
 from nfsgeo.data.io.table_texts import OFFSET, add_century, is_date
 from nfsgeo.errors import UserError
 
-__all__ = ["calendar", "joined", "with_quantities", "with_zone"]
+__all__ = ["CLOCKS", "calendar", "digits_of_clocks", "joined", "since_midnight"]
+__all__ += ["with_quantities", "with_zone"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,10 @@ HOURS = {  # from UTC
     **{"pst": -8, "akdt": -8, "akst": -9, "hst": -10},
 }
 CLOCK = r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?"
+CLOCKS = re.compile(  # names
+    "((utc|gmt|local|obs)[ _]?)?(time|clock|hour|hr|hh|hhmm|hhmmss|zeit|uhrzeit|heure|"
+    "hora)([ _](utc|gmt|local|lst))?"
+)
 HALVES = ("%I:%M %p", "%I:%M:%S %p")  # of days
 
 
@@ -176,8 +181,14 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
             span = pandas.to_timedelta(day.where(day.between(1, 366)) - 1, unit="D")
             at = at + span
             continue
-        at = at + _since_midnight(path, frame[name], units.get(name, "")).to_numpy()
-        if not units.get(name) and frame[name].dtype.kind == "f":
+        unit, digits = units.get(name, ""), digits_of_clocks(frame[name])
+        at = at + since_midnight(path, frame[name], unit).to_numpy()
+        if digits > 2 or (digits and not unit):
+            text = "%s: numbers in column %s are read as clocks, %s"
+            logger.warning(text, path, name, "hhmmss"[:digits])
+        if not digits and frame[name].astype(str).str.fullmatch(r"\d+").all():
+            todo = f"rename {name} to time if these are clocks such as 0930, or {todo}"
+        if not unit and frame[name].dtype.kind == "f":
             todo = "add fractions of days in pandas, table[DATE] + "
             todo += "pandas.to_timedelta(table[FRACTION], unit='D')"
     if at.isna().any():
@@ -188,13 +199,21 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
     return at
 
 
-def _since_midnight(path: Path, column: pandas.Series, unit: str) -> pandas.Series:
+def since_midnight(path: Path, column: pandas.Series, unit: str) -> pandas.Series:
     """Times of day, of numbers of hours, minutes or seconds, or of clocks; NaT where a
     cell is not surely one.
+
+    Args:
+        path: The file, for messages.
+        column: The column.
+        unit: The unit of its numbers as its name tells it, empty if it tells none.
     """
     text = column.astype(str).str.strip().str.upper()
     text = text.str.replace(r"\s*([AP])\.?M\.?$", r" \1M", regex=True)
-    if unit and not text.str.contains(":").any():
+    if digits := digits_of_clocks(column):
+        text = text.str.zfill(digits).str.ljust(4, "0")
+        text = text.str.replace(r"(\d\d)(?=\d)", r"\1:", regex=True)
+    elif unit and not text.str.contains(":").any():
         values = pandas.Series(values_of(path, column))
         most = {"hour": 24, "minute": 59}.get(unit, 60)
         return pandas.to_timedelta(values.where(values.between(0, most)), unit=unit)
@@ -205,6 +224,20 @@ def _since_midnight(path: Path, column: pandas.Series, unit: str) -> pandas.Seri
     whole = text.where(text.str.count(":") > 1, text + ":00")
     span = pandas.to_timedelta(whole.where(text.str.fullmatch(CLOCK)), errors="coerce")
     return span.where(span <= pandas.Timedelta(days=1))
+
+
+def digits_of_clocks(column: pandas.Series) -> int:
+    """Return the number of digits of clocks such as 0930, 930 or 093000, 2 of whole
+    hours up to 24; 0 if a column has others, or no name of a time.
+    """
+    text = column.astype(str).str.strip()
+    if not CLOCKS.fullmatch(bare_name(str(column.name))):
+        return 0
+    if not text.str.fullmatch(r"\d{1,6}").all():
+        return 0
+    digits = 2 * int((text.str.len().max() + 1) // 2)
+    clocks = text.str.zfill(digits).str.fullmatch(r"([01]\d|2[0-4])([0-5]\d){0,2}")
+    return digits if clocks.all() else 0
 
 
 def with_quantities(

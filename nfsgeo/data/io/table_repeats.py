@@ -13,7 +13,7 @@ import pandas
 from nfsgeo.data.conventions import Indices, bare_name, role_of
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.table_codes import codes_of
-from nfsgeo.data.io.table_layouts import ZONE, calendar
+from nfsgeo.data.io.table_layouts import CLOCKS, ZONE, calendar, since_midnight
 from nfsgeo.data.io.table_questions import (
     COPIES,
     QUANTITIES,
@@ -59,10 +59,13 @@ def rows_apart(
         dates[roles["time"]] = at.astype("datetime64[s]")
     if len(dates) > 1 and (say := forecast_columns(path, frame, dates)):
         return [part.partition("=")[2] for part in say.split(",")[:2]], [say]
+    days = bool((at % 86400 == 0).all())
     several = int(np.bincount(cells).max())
     unread = [name for name in frame if is_unread(frame[name])]
     told = [name for name in frame if name not in unread]
-    answers = {name: _answer(frame, name, roles, several) for name in told}
+    answers = {
+        name: _answer(path, frame, name, roles, several, days=days) for name in told
+    }
     names, said, now = list[str](), dict[str, str](), cells
     num = len(pandas.unique(cells))
     for name in sorted(answers, key=lambda name: answers[name]):
@@ -88,7 +91,13 @@ def rows_apart(
 
 
 def _answer(
-    frame: pandas.DataFrame, name: str, roles: Mapping[str, str], several: int
+    path: Path,
+    frame: pandas.DataFrame,
+    name: str,
+    roles: Mapping[str, str],
+    several: int,
+    *,
+    days: bool,
 ) -> tuple[Any, ...]:
     """The rank of a column among those that may tell ``several`` rows apart, the lowest
     first, and what to say that it is, in one or two ways; empty if it tells none apart.
@@ -102,9 +111,10 @@ def _answer(
     when = WHEN.fullmatch(bare) or role_of(name) == "time" or is_date(column)
     copies = SAMPLES.fullmatch(bare) or COPIES.fullmatch(bare)
     quantity = values_of_quantities(frame, name)[0] or QUANTITIES.fullmatch(bare)
-    clock = {*calendar([name])} - {"year", "month"} or is_clock(column)
-    clock = clock or bare in ("time", "clock")
-    both = {*calendar([time, name])}
+    part, both = next(iter(calendar([name])), ""), {*calendar([time, name])}
+    clock = part not in ("", "year", "month") or is_clock(column)
+    if clock := days and (clock or CLOCKS.fullmatch(bare) is not None):
+        clock = since_midnight(path, column, part).notna().all()
     joins = time and (clock or (len(both) == 2 and "year" in both))
     numeric = [n for n in frame if frame[n].dtype.kind in "biuf" or is_unread(frame[n])]
     counts, maybe = column.value_counts(), [f"sample={name}"]

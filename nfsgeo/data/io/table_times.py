@@ -12,7 +12,7 @@ import pandas
 from nfsgeo.data.conventions import bare_name, role_of
 from nfsgeo.data.io.frames import values_of
 from nfsgeo.data.io.roles import ask
-from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, calendar
+from nfsgeo.data.io.table_layouts import DAY_OF_YEAR, calendar, digits_of_clocks
 from nfsgeo.data.io.table_texts import is_clock, is_date
 from nfsgeo.errors import UserError, option
 
@@ -36,12 +36,15 @@ def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -
     parts, first = calendar([*frame]), {n: str(frame[n].iloc[0]).strip() for n in frame}
     named = [n for n in frame if role_of(n) == "time"]
     dates = [n for n in frame if is_date(frame[n])]
-    clocks = [n for n in frame if is_clock(frame[n])]
     days = [n for n in dates if ":" not in first[n]]
+    clocks = [n for n in frame if is_clock(frame[n])]
     hours = [parts[unit] for unit in ("hour", "minute", "second") if unit in parts]
     hours = hours if "hour" in parts and parts.get("day") not in days else []
+    if len(days) == 1 and not (clocks or hours):  # as numbers, several of a day
+        clocks = [n for n in frame if n not in dates and digits_of_clocks(frame[n])]
+        clocks = [n for n in clocks if _several(frame, days[0], n)]
     day_of_year = [n for n in frame if bare_name(n) in DAY_OF_YEAR]
-    say, others = list[str](), list[str]()
+    say, answer = list[str](), ""
     if len(days) == 1 and len(dates) == 1 and (len(clocks) == 1 or hours):
         say = [*days, *(clocks or hours)]
     elif {"year", "month"} <= parts.keys() and not named:
@@ -51,11 +54,19 @@ def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -
     elif len(dates) > 1 and (len(named) != 1 or any(map(_tells_a_time, dates))):
         raise _which_time(path, frame, [*dict.fromkeys([*dates, *named])])
     elif len(named) > 1 and dates:
-        say, others = dates[:1], [n for n in named if n not in dates]
+        day, other = dates[0], next(n for n in named if n not in dates)
+        say, answer = [day, other], f"time={day},ignore={other}"
+        if _several(frame, day, other):
+            again = len(frame[[day, other]].drop_duplicates()) > frame[other].nunique()
+            answer = f"{'sample' if again else 'ignore'}={day},time={other}"
     if say:
         which, what = "each with a part of the time", "how they make one"
-        answer = ",".join([f"time={'+'.join(say)}", *(f"ignore={n}" for n in others)])
-        raise ask(path, [*say, *others], which, what, answer)
+        raise ask(path, say, which, what, answer or f"time={'+'.join(say)}")
+
+
+def _several(frame: pandas.DataFrame, day: str, other: str) -> bool:
+    """Return whether a day has several values in another column."""
+    return len(frame[[day, other]].drop_duplicates()) > frame[day].nunique()
 
 
 def _tells_a_time(name: str) -> bool:

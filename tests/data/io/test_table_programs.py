@@ -227,7 +227,7 @@ def clocks(date: str, *times: str) -> str:
         (clocks("d", "2026-01-01,1:00 PM", "2026-01-01,2:00"), "d+time", None),
         (clocks("d", "2026-01-01,13:00 PM", "2026-01-01,2:00 PM"), "d+time", None),
         (clocks("d", "2026-01-01,25:00"), "d+time", None),
-        (clocks("d", "2026-01-01,1300"), "d+time", None),
+        (clocks("d", "2026-01-01,1300"), "d+time", [13]),
         (clocks("d", "2026-01-01T06:00,06:00"), "d+time", None),
         (clocks("YY,MM,DD", "97,11,15,01:00"), "YY+MM+DD+time", None),
     ],

@@ -256,3 +256,40 @@ def test_dates_and_clocks_of_any_names_make_a_time(day, tmp_path, one_line):
     (tmp_path / "a.csv").write_text(f"Datum,Uhrzeit,x,y,u\n{rows}")
     message = one_line(nfsgeo.open, tmp_path / "a.csv")
     assert answer(message) == {"time": "Datum+Uhrzeit"}
+
+
+@pytest.mark.parametrize("name", ["time", "hour", "HHMM", "Uhrzeit", "Time UTC"])
+@pytest.mark.parametrize("form", ["%H%M", "%-H%M", "%H%M%S", "%-H", "%H:%M"])
+def test_clocks_without_colons(form, name, tmp_path, one_line, caplog):
+    times = pandas.date_range("2026-01-01", periods=16, freq="3h")
+    rows = "".join(
+        f"{t:%Y-%m-%d},{t.strftime(form)},{x},{y},{x + t.hour}\n"
+        for t in times
+        for x, y in P
+    )
+    (tmp_path / "a.csv").write_text(f"date,{name},x,y,u\n{rows}")
+    told = answer(one_line(nfsgeo.open, tmp_path / "a.csv"))
+    assert told == {"time": f"date+{name}"}
+    fields = nfsgeo.open(tmp_path / "a.csv", columns=told)
+    assert fields.times.tolist() == as_times(times.to_numpy(), "t").tolist()
+    assert form == "%H:%M" or name == "hour" or "are read as clocks" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (range(0, 80, 10), {"time": "time", "ignore": "date"}),
+        ([0.5, 70, 71, 99] * 2, {"sample": "date", "time": "time"}),
+    ],
+)
+def test_numbers_beside_dates_that_are_no_clocks(cells, told, tmp_path, one_line):
+    """What is advised works."""
+    rows = "".join(
+        f"2026-01-0{1 + k // 4},{cell},{x},{y},{k}\n"
+        for k, cell in enumerate(cells)
+        for x, y in P
+    )
+    (tmp_path / "a.csv").write_text(f"date,time,x,y,u\n{rows}")
+    found = answer(one_line(nfsgeo.open, tmp_path / "a.csv"))
+    assert {k: "".join(v) for k, v in found.items()} == told
+    assert nfsgeo.open(tmp_path / "a.csv", columns=found).component_names == ["u"]
