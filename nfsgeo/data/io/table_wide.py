@@ -6,28 +6,36 @@ The coordinates of stations are in another table.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
 
-from nfsgeo.data.conventions import STATIONS, bare_name, listed, role_of
+from nfsgeo.data.conventions import STATIONS, bare_name, is_static, listed, role_of
 from nfsgeo.data.io.frames import frame_of, values_of
-from nfsgeo.data.io.roles import chosen, likely_columns
+from nfsgeo.data.io.roles import ask, chosen, likely_columns
+from nfsgeo.data.io.table_heads import is_number
+from nfsgeo.data.io.timed_names import COMPACT, TIMED, matching
 from nfsgeo.errors import UserError, option
 
-__all__ = ["point_table", "with_places", "with_rows_for_times"]
+__all__ = ["check_times_in_names", "point_table", "with_places"]
+__all__ += ["with_rows_for_times"]
 
 SWEPT = re.compile(r"(.*?) *@ *(?:\d+: *)?(\w+)=(\S+)")  # as COMSOL names columns
 
 
-def with_rows_for_times(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame:
-    """Give ``u @ t=0``, ``u @ t=1``, columns of COMSOL, rows of their own for each t.
+def with_rows_for_times(
+    path: Path, frame: pandas.DataFrame, answers: Mapping[str, Any]
+) -> pandas.DataFrame:
+    """Give columns for several times rows of their own for each of them.
+
+    Those are ``u @ t=0`` and ``u @ t=1`` of COMSOL, or ``u_0`` and ``u_1`` where users
+    say ``time=u_*``. The column of the times has the name of what users say.
 
     Raises:
-        UserError: They are of several parameters.
+        UserError: They are of several parameters, or there are none.
     """
     parts = {name: SWEPT.fullmatch(name) for name in frame if " @ " in name}
     swept = {name: part.groups() for name, part in parts.items() if part}
@@ -36,13 +44,70 @@ def with_rows_for_times(path: Path, frame: pandas.DataFrame) -> pandas.DataFrame
         odd = next((name for name in parts if name not in swept), "several parameters")
         todo = "export the solutions for the times alone, of one set of parameters"
         raise UserError(f"{path} with {odd}", "columns such as u @ t=0.5", todo)
+    whole, units = str(answers.get("time", "")), frame.attrs.get("units") or {}
+    if "*" in whole and whole not in frame:
+        for form in whole.split("+"):
+            names = matching(path, [*frame], form)
+            _check_order_of_dates(path, [*names.values()])
+            tries = re.sub(r"[-_=@. ]*\*", "", form), path.stem, "field"
+            free = (n for n in tries if n and not (role_of(n) or is_static(n)))
+            field = next(n for n in free if n not in frame)
+            swept |= {name: (field, whole, time) for name, time in names.items()}
+            units = {**units, field: _one_unit(path, units, [*names])}
+            parameters = {whole}
     if not swept:
         return frame
     wide = frame[[*swept]]
-    names = [(name, value) for name, _, value in swept.values()]
-    wide.columns = pandas.MultiIndex.from_tuples(names, names=[None, *parameters])
+    levels = [(name, value) for name, _, value in swept.values()]
+    wide.columns = pandas.MultiIndex.from_tuples(levels, names=[None, *parameters])
     long = wide.stack(future_stack=True).reset_index(level=1)
-    return frame.drop(columns=[*swept]).join(long)
+    frame = frame.drop(columns=[*swept]).join(long)
+    frame.attrs["units"] = units
+    return frame
+
+
+def _check_order_of_dates(path: Path, texts: Sequence[str]) -> None:
+    """Raise a UserError if dates may begin with the day or the month."""
+    for text in texts:
+        if re.search("[./].*[./]", text):
+            given = f"{path} with the date {text} in a name"
+            todo = (
+                "rename the columns, as in pandas by table.rename(columns={n: pandas."
+            )
+            todo += "to_datetime(n, dayfirst=True).isoformat() for n in table if "
+            todo += "n[0].isdigit()}), or dayfirst=False where the month is first"
+            raise UserError(given, "dates such as 2026-01-31", todo)
+
+
+def check_times_in_names(path: Path, names: Sequence[str]) -> None:
+    """Ask about fields whose names differ in a date or a number, which may be a time.
+
+    These are three dates, years or numbers with decimals, or four numbers, in equal
+    steps. Fewer numbers are those of components.
+
+    Raises:
+        UserError: There are such fields.
+    """
+    forms = dict[str, list[str]]()
+    for name in names:
+        if part := TIMED.fullmatch(name):
+            forms.setdefault(f"{part[1]}*{part[4] or ''}", []).append(part[2])
+    for form, texts in [*forms.items()]:
+        dates = [text for text in texts if not is_number(text) or COMPACT.match(text)]
+        steps = np.diff([] if dates else np.array(texts, float))
+        years = all(re.fullmatch("(18|19|20|21)\\d\\d", text) for text in texts)
+        sure = years or "=" in form or any("." in text for text in texts)
+        few = len(texts) < (3 if dates or sure else 4)
+        if few or (len(steps) and not (steps[0] > 0 and np.allclose(steps, steps[0]))):
+            del forms[form]
+    if forms:
+        found = [name for form in forms for name in matching(path, names, form)]
+        which, times = (
+            "which may be fields, or fields at several times",
+            "+".join(forms),
+        )
+        fields = ",".join(f"field={form}" for form in forms)
+        raise ask(path, found, which, "what they are", fields, f"time={times}")
 
 
 def with_places(
@@ -100,12 +165,12 @@ def with_places(
     return long, {**roles, **axes, "field": field}
 
 
-def _one_unit(path: Path, units: Mapping[str, str], stations: list[str]) -> str:
-    """The unit in the row of units of all stations, empty if there is none."""
-    found = sorted({units.get(name, "") for name in stations} - {""})
+def _one_unit(path: Path, units: Mapping[str, str], names: list[str]) -> str:
+    """The unit of all columns in the row of units, empty if there is none."""
+    found = sorted({units.get(name, "") for name in names} - {""})
     if len(found) > 1:
-        given = f"{path} with stations in {listed(found)}"
-        raise UserError(given, "one unit for all stations", "convert the values")
+        given = f"{path} with columns in {listed(found)}"
+        raise UserError(given, "one unit of all", "convert the values")
     return "".join(found)
 
 

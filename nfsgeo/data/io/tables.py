@@ -44,6 +44,7 @@ from nfsgeo.data.io.table_marks import check_marks, check_percentages
 from nfsgeo.data.io.table_rows import Places, Steps
 from nfsgeo.data.io.table_texts import has_zone, is_date
 from nfsgeo.data.io.table_times import check_times
+from nfsgeo.data.io.timed_names import matching
 from nfsgeo.data.times import EPOCH
 from nfsgeo.errors import UserError, option
 
@@ -61,7 +62,7 @@ def _read(
     frame, answers, quantity = _arranged(path, dict(columns or {}))
     units = frame.attrs.get("units") or {}
     called = field_names([*frame])
-    station, answers = str(answers.pop(STATION, "")), _columns_of(answers, called)
+    station, answers = str(answers.pop(STATION, "")), _columns_of(path, answers, called)
     kinds, user_roles = chosen(path, list(frame), answers)
     free = [name for name in frame if name not in kinds and name != station]
     check_times(path, frame[free], user_roles)
@@ -81,6 +82,8 @@ def _read(
     _check_meaning(path, frame, roles, kinds, cells, places, station, quantity)
     ignored = [name for name in kinds if kinds[name] == "ignore"]
     frame = frame.drop(columns=[*ignored, *filter(None, [places.column])])
+    if "time" not in roles and "field" not in kinds.values():
+        wide.check_times_in_names(path, [n for n in frame if n not in kinds])
     values = _values(path, frame, kinds)
     for field in () if "" in marks else values:
         if "field" not in kinds.values() or field in kinds or is_static(field):
@@ -106,13 +109,16 @@ def _read(
 
 
 def _columns_of(
-    answers: Mapping[str, Any], called: Mapping[str, tuple[str, str]]
+    path: Path, answers: Mapping[str, Any], called: Mapping[str, tuple[str, str]]
 ) -> dict[str, Any]:
     """Return the answers of users with whole names of columns, units included."""
     columns = {short: name for name, (short, _) in called.items()}
     whole = dict(answers)
     for kind in (kind for kind in KINDS if kind in answers):
         names = np.ravel(answers[kind]).tolist()
+        forms = [n for n in names if "*" in n and n not in called]
+        matches = [n for form in forms for n in matching(path, [*called], form)]
+        names = [n for n in names if n not in forms] + matches
         whole[kind] = [n if n in called else columns.get(n, n) for n in names]
     return whole
 
@@ -178,7 +184,7 @@ def _arranged(
     """
     missing = [str(mark) for mark in np.ravel(answers.pop("missing", []))]
     quantity, kind = str(answers.pop("quantity", "")), None
-    frame = wide.with_rows_for_times(path, frame_of(path, missing=missing))
+    frame = wide.with_rows_for_times(path, frame_of(path, missing=missing), answers)
     frame = layouts.with_zone(path, layouts.joined(path, frame, answers), answers)
     if quantity:
         roles = [str(name) for names in answers.values() for name in np.ravel(names)]
