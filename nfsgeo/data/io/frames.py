@@ -8,6 +8,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -34,14 +35,16 @@ from nfsgeo.data.io.packed_files import (
 )
 from nfsgeo.data.io.table_heads import (
     ABSENT,
+    FALSE,
     SPACES,
+    TRUE,
     Head,
     cells_of,
     first_lines,
     is_number,
 )
 from nfsgeo.data.io.table_marks import without_marks
-from nfsgeo.data.io.table_texts import ISO, NAMED_ZONE, OFFSET, advice, with_z
+from nfsgeo.data.io.table_texts import GROUPED, ISO, NAMED_ZONE, OFFSET, advice, with_z
 from nfsgeo.errors import UserError, option, require
 
 __all__ = ["NoNumbers", "frame_of", "is_table", "values_of"]
@@ -55,6 +58,9 @@ COLUMNAR = {
     b"ARROW1": pandas.read_feather,
     b"ORC": pandas.read_orc,
 }
+
+
+MINUS = re.compile("(?<![^eE])−(?=[.\\d])")
 
 
 class NoNumbers(UserError):
@@ -190,6 +196,8 @@ def _rows(
         na_values=[*MISSING, *missing],
         keep_default_na=False,
         compression=None,
+        true_values=TRUE,
+        false_values=FALSE,
     )
     with warnings.catch_warnings(), _source(path, head, tell=True) as source:
         warnings.simplefilter("error", pandas.errors.ParserWarning)
@@ -202,9 +210,23 @@ def _rows(
         except (pandas.errors.ParserError, pandas.errors.ParserWarning):
             _check_cells(path, head)
             raise
+    if dtype is None:
+        frame = frame.apply(_with_minus)
     if frame[names[-1]].isna().any():  # perhaps filled by pandas
         _check_cells(path, head)
     return frame
+
+
+def _with_minus(column: pandas.Series) -> pandas.Series:
+    """A column of numbers if it is text that has the sign U+2212 for minus in them."""
+    if (
+        column.dtype.kind in "biufmM"
+        or not column.astype(str).str.contains(MINUS).any()
+    ):
+        return column
+    with suppress(ValueError, TypeError):
+        return pandas.to_numeric(column.str.replace(MINUS, "-", regex=True))
+    return column
 
 
 def values_of(
@@ -254,7 +276,9 @@ def values_of(
     row = int(np.flatnonzero(odd[codes])[0])
     cell, name = cells[codes[row]], str(column.name)
     given = f"{path} with {cell!r} in column {name}, row {row + 1} under the names"
-    by_pandas = (_by_pandas(path, **{how: ","}) for how in ("thousands", "decimal"))
+    mark = next(iter(re.findall(r"\d([\s'’])\d", cell)), ",")
+    ways = {"thousands": ","}, {"decimal": ","}, {"thousands": mark}
+    by_pandas = (_by_pandas(path, **how) for how in ways)
     todo = advice(name, cell, cells[odd], *by_pandas)
     if not gaps:
         num = int(odd[codes].sum())
@@ -282,6 +306,9 @@ def _by_pandas(path: Path, *, to: str = "NAME.csv", **how: Any) -> str:
         units = dict(head.units)
         names = [f"{n} [{units[n]}]" if units.get(n) else n for n in head.names]
         how |= {"skiprows": head.above, "names": names}
+    if "decimal" in how and head.separator not in (",", SPACES):
+        grouped = GROUPED.search(whole_text(path, head.encoding))
+        how |= {"thousands": grouped[1]} if grouped else {}  # also of other columns
     how = {"sep": head.separator, "compression": packing(path)} | how
     how.setdefault("encoding", head.encoding)
     usual = {"sep": ",", "compression": "", "encoding": "utf-8-sig"}

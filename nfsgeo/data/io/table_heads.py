@@ -13,12 +13,26 @@ from typing import Any, NamedTuple
 from nfsgeo.data.conventions import SPACE
 from nfsgeo.data.io.packed_files import BEGINNING, opened
 
-__all__ = ["ABSENT", "SPACES", "Head", "cells_of", "first_lines", "is_number"]
+__all__ = ["ABSENT", "FALSE", "SPACES", "TRUE", "Head", "cells_of", "first_lines"]
+__all__ += ["is_number"]
 
 COMMENTS = 100  # lines of comments above the names, at most
 SPACES, WIDE = r"\s+", r"\s{2,}"  # what separates columns, and names with spaces
 LENGTH_UNIT = re.compile(r"(?m)^% *Length unit *[:,]\s*(\S+)")  # of COMSOL
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
+
+TRUE, FALSE = (  # in other languages than English; NO is nitric oxide
+    [
+        f(w)
+        for w in words.split()
+        for f in (str.lower, str.title, str.upper)
+        if f(w) != "NO"
+    ]
+    for words in (
+        "yes wahr ja vrai oui vero verdadero verdadeiro waar prawda sant sì sí",
+        "no falsch nein faux non falso onwaar fałsz falskt nee não",
+    )
+)
 
 
 class Head(NamedTuple):

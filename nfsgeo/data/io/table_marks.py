@@ -119,7 +119,8 @@ def check_percentages(
         cells = frame[name].dropna().astype(str)
         if len(cells) and cells.str.fullmatch(PERCENT).all():
             given = f"{path} with percentages in column {name}, such as {cells.iloc[0]}"
-            raise UserError(given, "numbers", f"remove the sign %, call it {name} [%]")
+            call = "" if "%" in str(name) else f", call it {name} [%]"
+            raise UserError(given, "numbers", f"remove the sign %{call}")
 
 
 def _text_of(number: np.floating[Any]) -> str:

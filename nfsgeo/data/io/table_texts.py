@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.errors import UserError, option
 
-__all__ = ["ISO", "NAMED_ZONE", "OFFSET", "add_century", "advice", "has_zone"]
+__all__ = [
+    "GROUPED",
+    "ISO",
+    "NAMED_ZONE",
+    "OFFSET",
+    "add_century",
+    "advice",
+    "has_zone",
+]
 __all__ += ["is_clock", "is_date", "is_unread", "with_z"]
 
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
@@ -36,16 +44,20 @@ DATE = re.compile(  # in any order of its parts, or a number such as 20260131
 CLOCK = re.compile(r"\d?\d:[0-5]\d(:[0-5]\d(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?$")
 # Numbers that are not read, such as those with decimal commas.
 NUMBER = re.compile(r"[-+−]?[.,]?\d[\d.,'’\s]*([eEdD][-+]?\d+)?\s*%?$")
+# Numbers with decimal commas, or of two thousands, and what marks thousands in them.
+GROUPED = re.compile(r"(?<![\d.])\d{1,3}([.'’\xa0\u202f ])\d{3}(?:,\d|\1\d{3}(?!\d))")
 FEW = 1000  # cells, which tell what those of a column are
 HINTS = {  # todo for cells of a kind
     r"(?s).*\n.*": "remove the quote that opens in this row",
     r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?": "are these thousands? Write it by {1}; if "
     "they are decimal commas, decimal=',' in place of thousands=','",
-    r"[+-]?(0|[1-9]\d*),\d+": "decimal commas: write it by {2}",
+    r"[+-]?\d[\d.\s'’]*,\d+|[+-]?\d{1,3}(\.\d{3}){2,}": "decimal commas: write it by "
+    "{2}",
+    r"[+-]?\d{1,3}([\s'’]\d{3})+(\.\d*)?": "thousands: write it by {3}",
     r"\d{1,2}[./-]\d{1,2}[./-]\d{4}.*": "write it by pandas.to_datetime(table"
     "[{0!r}], dayfirst=True), or dayfirst=False where the month is first",
     r"\d{1,2}([./-])\d{1,2}\1\d\d(\D.*)?": "write it by pandas.to_datetime(table"
-    "[{0!r}], format={3})",
+    "[{0!r}], format={4})",
     rf"(?i)(.*[^a-z])?{MONTH}[^a-z](.*\D)?\d\d.*": "write it by "
     "pandas.to_datetime(table[{0!r}])",
     r"\d\d?\W+[^\W\d_]{3,10}\W+\d{4}.*": "write it such as 2026-01-31",
@@ -90,7 +102,8 @@ def advice(name: str, cell: str, cells: Iterable[str], *by_pandas: str) -> str:
         name: The column.
         cell: The text.
         cells: All such texts of the column.
-        by_pandas: Calls of pandas that read thousands, and decimal commas.
+        by_pandas: Calls of pandas that read thousands with commas, decimal commas, and
+            thousands with other marks.
     """
     forms = (todo for form, todo in HINTS.items() if re.fullmatch(form, cell))
     formats = _formats(cell, cells)

@@ -42,7 +42,7 @@ from nfsgeo.data.io.roles import Columns, ask, chosen, mark_longitude, roles_of
 from nfsgeo.data.io.table_cells import Cells
 from nfsgeo.data.io.table_marks import check_marks, check_percentages
 from nfsgeo.data.io.table_rows import Places, Steps
-from nfsgeo.data.io.table_texts import has_zone, is_date
+from nfsgeo.data.io.table_texts import has_zone, is_date, is_unread
 from nfsgeo.data.io.table_times import check_times
 from nfsgeo.data.io.timed_names import matching
 from nfsgeo.data.times import EPOCH
@@ -222,6 +222,7 @@ def _values(
         left_out(path, [*left])
     elif left:
         texts = [n for n, error in left.items() if isinstance(error, NoNumbers)]
+        texts = [n for n in texts if not is_unread(frame[n])]
         if len(left) == 1 or len(texts) < len(left):
             raise next(left[n] for n in left if len(left) == 1 or n not in texts)
         say = ",".join(f"ignore={name}" for name in texts), "field=NAME"
