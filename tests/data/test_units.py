@@ -144,6 +144,15 @@ def test_a_row_of_units_of_stations_and_of_dates(tmp_path, one_line):
         assert words in one_line(nfsgeo.open, path, columns={"points": sites})
 
 
+@pytest.mark.parametrize("first", ["0", "0{}.03.2026 00:00", "1{}:00", "2026-03-0{}"])
+def test_a_row_with_decimal_commas_has_no_units(first, tmp_path, one_line):
+    rows = "".join(
+        f"{first};0,{k};1,{k};2,5\n".replace("{}", str(k)) for k in (1, 2, 3)
+    )
+    (tmp_path / "a.csv").write_text(f"when;x [m];y [m];T\n{rows}")
+    assert "'0,1' in column x [m], row 1" in one_line(nfsgeo.open, tmp_path / "a.csv")
+
+
 def test_advice_on_decimal_commas_keeps_a_row_of_units(tmp_path, one_line):
     path = tmp_path / "a.csv"
     path.write_text(f"time,x,y,T\ns,m,m,K\n{ROWS}".replace(",", ";").replace(".", ","))

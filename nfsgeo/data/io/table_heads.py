@@ -193,10 +193,12 @@ def _units(names: list[str], separator: str, line: str, row: str) -> list[str]:
         return []
     if all(re.fullmatch(r"\d+[sdn]", unit) for unit in units):
         return [""] * len(units)
-    dated = re.compile(r"\d{4}-\d\d")
-    data = [re.match(r"[-+−]?[.,]?\d", cell) or is_number(cell) for cell in cells]
+    dated = re.compile(r"\d+[-./]\d+[-./]\d|\d?\d:\d\d|\d{4}-\d\d")
+    number = re.compile(r"[-+−]?[\d.,'’\s]*\d([eE][-+−]?\d+)?")
+    data = [dated.match(c) or number.fullmatch(c) or is_number(c) for c in cells]
     data_units = [unit for unit, fine in zip(units, data, strict=True) if unit and fine]
-    words = [unit for unit in data_units if unit in ("-", "--") or not is_number(unit)]
+    words = [unit for unit in data_units if not number.fullmatch(unit)]
+    words = [unit for unit in words if unit in ("-", "--") or not is_number(unit)]
     plain = {*data_units} - {*words} <= {"1", "1e-3", "1E-3"}
     none = not any(dated.match(unit) for unit in units)
     some = any(not is_number(unit) for unit in words)
