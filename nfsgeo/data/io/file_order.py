@@ -20,7 +20,7 @@ from typing import Any
 
 from nfsgeo.errors import UserError
 
-__all__ = ["FileOrder", "as_listed"]
+__all__ = ["FileOrder", "as_listed", "have_numbers"]
 
 # A sign behind a letter or a digit separates, as in run-10; behind a single letter, as
 # in z-10, it may be a sign.
@@ -131,12 +131,7 @@ class FileOrder:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.doubt: tuple[Path, Path, str] | None = None
-        base = os.path.commonpath([path.parent for path in paths]) if paths else ""
-        names = [os.path.relpath(path, base).split(os.sep) for path in paths]
-        for name, path in zip(names, paths, strict=True):
-            if path.suffix[1:2].isalpha():  # unlike those of plot.0001 and t=1.5e-01
-                name[-1] = name[-1].removesuffix(path.suffix)
-        orders = []
+        names, orders = _names(paths), []
         for reading in _readings(names):
             keys = [tuple(map(reading.key, name)) for name in names]
             for first in (_years(keys), [()] * len(keys)):
@@ -169,6 +164,11 @@ class FileOrder:
             )
 
 
+def have_numbers(paths: Sequence[Path]) -> bool:
+    """Return whether all names, with those of folders that differ, have numbers."""
+    return all(re.search(r"\d", "/".join(name)) for name in _names(paths))
+
+
 def as_listed(paths: Sequence[Path]) -> bool:
     """Return whether files are in an order of a shell, which nobody has chosen.
 
@@ -179,6 +179,16 @@ def as_listed(paths: Sequence[Path]) -> bool:
     orders: list[list[Any]] = [texts, [path.parts for path in paths], plain]
     orders.append([[text.lower() for text in path.parts] for path in paths])
     return any(order == sorted(order) for order in orders)
+
+
+def _names(paths: Sequence[Path]) -> list[list[str]]:
+    """The names of files and of folders that not all share, without endings."""
+    base = os.path.commonpath([path.parent for path in paths]) if paths else ""
+    names = [os.path.relpath(path, base).split(os.sep) for path in paths]
+    for name, path in zip(names, paths, strict=True):
+        if path.suffix[1:2].isalpha():  # unlike those of plot.0001 and t=1.5e-01
+            name[-1] = name[-1].removesuffix(path.suffix)
+    return names
 
 
 def _readings(names: Names) -> Iterator[Reading]:

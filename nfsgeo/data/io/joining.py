@@ -29,6 +29,7 @@ from nfsgeo.data.conventions import (
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.edges import edge_variables
+from nfsgeo.data.io.file_order import have_numbers
 from nfsgeo.data.io.labelled import cell_variables
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import EPOCH, time_texts
@@ -51,8 +52,9 @@ def concatenated(
     sample to sample. Time steps are put in the order of their times.
 
     They go ``along`` ``"samples"`` or the ``"time-steps"`` of one. None is for samples,
-    where files on different points or of several time steps each can be nothing else.
-    With ``gaps``, a field that some time steps lack is missing there, as a line tells.
+    where files of several time steps each can be nothing else, and files on different
+    points have neither numbers in their names nor times that differ. With ``gaps``, a
+    field that some time steps lack is missing there, as a line tells.
 
     Raises:
         UserError: The files differ in what they hold.
@@ -79,6 +81,7 @@ def _joined(
     *,
     gaps: bool = False,
 ) -> Fields:
+    parts_and_meshes = _in_one_order(parts_and_meshes)
     parts = [part for part, _ in parts_and_meshes]
     parts = _with_gaps(parts) if gaps and along == "time-steps" else parts
     meshes = {mesh for _, mesh in parts_and_meshes}
@@ -87,30 +90,87 @@ def _joined(
         _check_alike(part, first)
     _tell_zones(parts)
     alone = len(meshes) == 1 and all(part.num_samples == 1 for part in parts)
-    if along is None and alone and len(first.times) == 1 and len(parts) > 1:
-        given = f"{num}, of one time step each on the same points"
-        expected = "to be told whether they are samples or time steps of one sample"
-        kinds = (option("series", kind) for kind in ("samples", "time-steps"))
-        todo = f"say it: {' or '.join(kinds)}"
-        raise UserError(given, expected, todo)
+    single = all(part.num_samples == len(part.times) == 1 for part in parts)
+    if along is None and single and len(parts) > 1:
+        _ask_kind(parts, num, same_points=alone)
     if along == "time-steps":
         if not alone:
             one, todo = "one sample a file, all on one mesh", "join them as samples"
             if len(meshes) > 1 and None not in meshes:
                 todo = "convert those of each simulation by themselves and join the "
                 todo += "results; where meshes move, interpolate them to fixed points, "
-                todo += "as the filter Resample With Dataset of ParaView does, or open "
-                todo += "a file of each step as a sample, "
-                todo += option("series", "samples")
+                todo += "as the filter Resample With Dataset of ParaView does"
+                if single:
+                    todo += ", or read each step as a sample, "
+                    todo += option("series", "samples")
             raise UserError(f"{num} as time steps", one, todo)
         dataset = _by_time(parts)
     else:
         several = len(meshes) > 1 or None in meshes
         several |= len({(*part.stations(),) for part in parts}) > 1
-        dataset = _by_sample(parts, ragged=several and first.shape is None)
+        ragged = several and first.shape is None
+        dataset = _by_sample(parts, ragged=ragged, single=single, steps=alone)
     if (domain := domain_of(first.dataset)) is not None:
         dataset = with_domain(dataset, domain)
     return Fields(dataset, first.path)
+
+
+def _ask_kind(parts: Sequence[Fields], num: str, *, same_points: bool) -> None:
+    """Ask whether files of one time step are samples, unless each is a shape.
+
+    Shapes differ in their points, have names without numbers, and no times that differ.
+
+    Raises:
+        UserError: They may be time steps.
+    """
+    several_times = len({part.times[0] for part in parts}) > 1
+    if same_points or several_times or have_numbers([part.path for part in parts]):
+        given = f"{num}, of one time step each on "
+        given += "the same points" if same_points else "different points"
+        expected = "to be told whether they are samples or time steps of one sample"
+        kinds = (option("series", kind) for kind in ("samples", "time-steps"))
+        raise UserError(given, expected, f"say it: {' or '.join(kinds)}")
+    logger.warning("%s, on different points, are samples", num)
+
+
+def _in_one_order(
+    parts_and_meshes: Sequence[tuple[Fields, str | None]],
+) -> Sequence[tuple[Fields, str | None]]:
+    """Parts whose points are those of the first in its order, if all have these.
+
+    A line tells how many have been put in this order.
+    """
+    (first, mesh), *others = parts_and_meshes
+    whole, moved = [(first, mesh)], list[Fields]()
+    for part, other in others:
+        if other != mesh:
+            order = _order(part, first) if mesh and other else None
+            if order is None:
+                return parts_and_meshes
+            part = replace(part, dataset=part.dataset.isel(point=order))
+            moved.append(part)
+        whole.append((part, mesh))
+    if moved:
+        text = "%s: the points are in another order than in %s, as in %d of %d files; "
+        text += "they are matched by place"
+        logger.warning(text, moved[0].path, first.path, len(moved), len(whole))
+    return whole
+
+
+def _order(part: Fields, first: Fields) -> NDArray[np.intp] | None:
+    """The index of the points in the order of the first; None if they are others."""
+    points, own = (f.coordinates().astype(np.float32) for f in (first, part))
+    sizes = {len(points), part.dataset.sizes.get("point")}
+    if points.shape != own.shape or len(sizes) > 1 or first.has_graph:
+        return None
+    ranks, own_ranks = np.lexsort(points.T), np.lexsort(own.T)
+    places = points[ranks]
+    twice = (places[1:] == places[:-1]).all(axis=1).any()
+    if twice or not np.array_equal(places, own[own_ranks]):
+        return None
+    order = np.empty_like(ranks)
+    order[ranks] = own_ranks
+    return order
 
 
 AT_ONCE = 16  # files that stay open, or in memory, whatever their size
@@ -201,13 +261,26 @@ def _check_alike(part: Fields, first: Fields) -> None:
         raise UserError(given, "files of one kind", "convert it by itself")
 
 
-def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
-    """The samples of all parts, with a mesh for each sample where they are ragged."""
-    for part in parts:
-        if not _same(part.times, parts[0].times):
-            given = f"{part.path} with other times than {parts[0].path}"
+def _by_sample(
+    parts: Sequence[Fields], *, ragged: bool, single: bool, steps: bool
+) -> xarray.Dataset:
+    """The samples of all parts, with a mesh for each sample where they are ragged.
+
+    The times of samples of a ``single`` time step are left out if they differ, of which
+    a line tells. With ``steps``, the parts may be time steps instead.
+    """
+    odd = [part for part in parts if not _same(part.times, parts[0].times)]
+    if odd and single:
+        text = "%s and %d others: left out the times of samples, which differ"
+        logger.warning(text, parts[0].path, len(parts) - 1)
+        bare = [part.dataset.drop_vars("time", errors="ignore") for part in parts]
+        parts = [replace(p, dataset=d) for p, d in zip(parts, bare, strict=True)]
+    elif odd:
+        given = f"{odd[0].path} with other times than {parts[0].path}"
+        todo = "give the times since the beginning of each sample"
+        if steps:
             todo = f"say {option('series', 'time-steps')} if they are of one sample"
-            raise UserError(given, "samples with the same times", todo)
+        raise UserError(given, "samples with the same times", todo)
     datasets = rows = [part.dataset for part in parts]
     cells: Any = [parts[0].cells()]
     if ragged:

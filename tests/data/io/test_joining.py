@@ -298,3 +298,43 @@ def test_names_with_and_without_a_number(tmp_path):
     for k, name in enumerate(("u", "u2", "u10")):
         snapshot(tmp_path / f"{name}.csv", [], k)
     assert values(tmp_path, times=[0, 1, 2]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("names", ["r_0 p_1", "run_1/a run_2/a", "a-t0 b-t0"])
+@pytest.mark.parametrize("times", [(0, 0), (0, 1)])
+def test_single_steps_on_other_points_are_asked_about(names, times, tmp_path, one_line):
+    paths = [tmp_path / f"{name}.nc" for name in names.split()]
+    for path, time, num in zip(paths, times, (4, 5), strict=True):
+        path.parent.mkdir(exist_ok=True)
+        cloud(path, RNG.random((num, 2)), steps=1, first=time)
+    message = one_line(nfsgeo.data.open, paths)
+    assert "--series samples" in message and "--series time-steps" in message
+    apart = nfsgeo.data.open(paths, series="samples")
+    assert apart.num_samples == 2 and apart.own_meshes
+    message = one_line(nfsgeo.data.open, paths, series="time-steps")
+    assert "interpolate" in message and "--series samples" in message
+
+
+def test_shapes_without_numbers_are_samples(tmp_path, caplog):
+    paths = [tmp_path / f"{name}.nc" for name in ("wing", "tail")]
+    for path, num in zip(paths, (4, 5), strict=True):
+        cloud(path, RNG.random((num, 2)), steps=1)
+    assert nfsgeo.data.open(paths).num_samples == 2
+    assert "on different points, are samples" in caplog.text
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_points_in_another_order_are_matched_by_place(dim, tmp_path, one_line, caplog):
+    points, paths = RNG.random((6, dim)), [tmp_path / f"{k}.nc" for k in range(3)]
+    orders = [np.arange(6), RNG.permutation(6), np.arange(6)[::-1]]
+    for k, (path, order) in enumerate(zip(paths, orders, strict=True)):
+        u = (points[order, :1] + k)[None, :, None]
+        build(path, [Array(u, "nptc", ["u"])], points=points[order], times=[k]).write(
+            path
+        )
+    assert "on the same points" in one_line(nfsgeo.data.open, paths)
+    fields = nfsgeo.data.open(paths, series="time-steps")
+    np.testing.assert_array_equal(fields.coordinates(0), points)
+    expected = points[:, :1] + np.arange(3)
+    np.testing.assert_allclose(fields.read(0, slice(None))[..., 0], expected)
+    assert "in another order" in caplog.text
