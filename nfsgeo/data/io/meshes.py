@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.checks import reading
-from nfsgeo.data.conventions import GHOST
+from nfsgeo.data.conventions import GHOST, listed
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.format import FileProbe, Format
 from nfsgeo.data.io.joining import concatenated
@@ -39,7 +39,12 @@ BY_PARAVIEW = "check it, or open it in ParaView and save it, File, Save Data, as
 A_MESH, AGAIN = "an undamaged mesh", "check it, or save it again as .vtu"
 
 
-def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> Fields:
+def _mesh(
+    path: Path,
+    at: str | None = None,
+    columns: Columns | None = None,
+    series: str | None = None,
+) -> Fields:
     """Read a mesh: points, cells and every field, vectors by component.
 
     An array ``a``, ``a_NAME`` or ``node_type`` is a static input, and so are bytes of
@@ -54,7 +59,7 @@ def _mesh(path: Path, at: str | None = None, columns: Columns | None = None) -> 
         return fields_of_mesh(path, mesh, times, at, columns)
     steps = {Path(f"{path} at {time}"): number for number, time in enumerate(times)}
     opener = partial(_time, path, steps, at, columns)
-    whole = concatenated([*steps], opener, "time-steps", gaps=True)
+    whole = concatenated([*steps], opener, series or "time-steps", gaps=True)
     return replace(whole, path=path)
 
 
@@ -64,19 +69,25 @@ def _time(path: Path, steps: Any, at: Any, columns: Any, step: Path) -> Fields:
     return fields_of_mesh(path, mesh, (times or [])[steps[step] :][:1], at, columns)
 
 
-def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Fields:
+def _series(
+    path: Path,
+    at: Any = None,
+    columns: Columns | None = None,
+    series: str | None = None,
+) -> Fields:
     """The files that it lists at their times; groups of a ``.pvd`` are samples."""
     if _kind(path) == "pvd":
-        listed = [entry.attrib for entry in parse(path).getroot().iter("DataSet")]
+        entries = [e.attrib for e in parse(path).getroot().iter("DataSet")]
     else:
-        listed = json.loads(path.read_bytes())["files"]
-        listed = [{"timestep": e["time"], "file": e["name"]} for e in listed]
-    if not listed:
+        entries = json.loads(path.read_bytes())["files"]
+        entries = [{"timestep": e["time"], "file": e["name"]} for e in entries]
+    if not entries:
         todo = "write it again, or name the files themselves"
         raise UserError(f"{path}, which lists no file", "one for each time step", todo)
-    timed = any("timestep" in entry for entry in listed)
+    timed = any("timestep" in entry for entry in entries)
     samples: dict[str, dict[Path, tuple[float, dict[str, Path]]]] = {}
-    for entry in listed:
+    twice = dict[str, str]()
+    for entry in entries:
         part, steps = (
             entry.get("part", "0"),
             samples.setdefault(entry.get("group", ""), {}),
@@ -85,18 +96,22 @@ def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Field
         time = float(entry["timestep"]) if timed else float(before)
         _, parts = steps.setdefault(Path(f"{path} at {time}"), (time, {}))
         if part in parts:
-            given = f"{path} with several files at one time, {time:g}"
-            todo = "number them, part=, or merge them in ParaView"
-            raise UserError(given, "one file for each time step, or parts of it", todo)
+            twice[f"{time:g}"] = parts[part].name
         parts[part] = file = beside(path, entry["file"])
         if not file.exists():
             todo = "put it there, or remove its entry"
             raise UserError(f"{path}, which lists {file}", "an existing file", todo)
+    if twice:
+        given = f"{path} with several files at one time "
+        given += f"(t = {listed([*twice])} listed twice)"
+        todo = "remove one entry of each of these times from it, such as those of "
+        todo += f"{listed([*twice.values()])}, or number the parts of a mesh, part="
+        raise UserError(given, "one file for each time step, or parts of it", todo)
     groups = {}
     for group, steps in samples.items():
         opener = partial(_step, path, steps, at, columns, timed)
         name = Path(f"{path}, group {group}")
-        groups[name] = concatenated([*steps], opener, "time-steps", gaps=True)
+        groups[name] = concatenated([*steps], opener, series or "time-steps", gaps=True)
     return replace(concatenated([*groups], groups.__getitem__, "samples"), path=path)
 
 
@@ -135,8 +150,8 @@ def _read(path: Path, at: str | None, step: int = 0) -> tuple[Mesh, list[float] 
     highest = max(mesh.dim for mesh in blocks.values())
     lower = [name for name, mesh in blocks.items() if mesh.dim < highest]
     if lower:
-        listed = f"blocks of less than {highest} dimensions, {', '.join(lower)}"
-        warn_once(path, (f"{listed}; their own files can be read",))
+        what = f"blocks of less than {highest} dimensions, {', '.join(lower)}"
+        warn_once(path, (f"{what}; their own files can be read",))
     return _merged(path, {n: blocks[n] for n in blocks if n not in lower}, at), times
 
 
