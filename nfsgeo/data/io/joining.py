@@ -118,13 +118,17 @@ def _joined(
 def _ask_kind(parts: Sequence[Fields], num: str, *, same_points: bool) -> None:
     """Ask whether files of one time step are samples, unless each is a shape.
 
-    Shapes differ in their points, have names without numbers, and no times that differ.
+    Shapes differ in their points, and in numbers that are inputs of a sample, or else
+    have names without numbers and no times that differ.
 
     Raises:
         UserError: They may be time steps.
     """
-    several_times = len({part.times[0] for part in parts}) > 1
-    if same_points or several_times or have_numbers([part.path for part in parts]):
+    series = len({part.times[0] for part in parts}) > 1
+    series |= have_numbers([part.path for part in parts])
+    inputs = [{n: part.dataset[n].item() for n in part.scalar_names} for part in parts]
+    series &= all(numbers == inputs[0] for numbers in inputs)
+    if same_points or series:
         given = f"{num}, of one time step each on "
         given += "the same points" if same_points else "different points"
         expected = "to be told whether they are samples or time steps of one sample"
