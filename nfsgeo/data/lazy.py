@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ from xarray import Variable
 from xarray.backends import BackendArray, CachingFileManager
 from xarray.core import indexing
 
-__all__ = ["deferred", "opened_hdf5", "part", "read_hdf5", "spread", "stacked"]
+__all__ = [
+    "deferred",
+    "flattened",
+    "opened_hdf5",
+    "part",
+    "read_hdf5",
+    "spread",
+    "stacked",
+]
 
 Key = tuple[int | slice, ...]
 
@@ -106,6 +115,26 @@ def spread(variable: Variable, sizes: Mapping[Any, int]) -> Variable:
         return variable
     read = partial(part, variable, sizes)
     return deferred([*sizes], [*sizes.values()], variable.dtype, read)
+
+
+def flattened(
+    variable: Variable, ahead: Mapping[Any, int], dims: Mapping[Any, int], dim: str
+) -> Variable:
+    """A variable with one dimension for all ``dims``, behind those ``ahead``, lazily.
+
+    It is repeated along those that it lacks.
+    """
+    whole, names = spread(variable, {**ahead, **dims}), [*ahead, dim]
+    if len(dims) == 1:
+        return Variable(names, whole)
+    shape, read = [*ahead.values(), prod(dims.values())], partial(_flat, whole)
+    return deferred(names, shape, variable.dtype, read)
+
+
+def _flat(whole: Variable, key: Key) -> NDArray[Any]:
+    taken = whole[key[:-1]].values
+    kept = taken.shape[: sum(isinstance(index, slice) for index in key[:-1])]
+    return np.asarray(taken.reshape(*kept, -1)[..., key[-1]])
 
 
 def stacked(parts: Sequence[Variable], dim: str) -> Variable:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import prod
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +27,7 @@ from nfsgeo.data.io.cf_roles import (
 )
 from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.roles import unwrapped
-from nfsgeo.data.lazy import Key, deferred, spread
+from nfsgeo.data.lazy import Key, deferred, flattened
 
 __all__ = ["Places", "units_of"]
 
@@ -160,24 +159,13 @@ class Places:
         """
         dims = values.dims if dims is None else dims
         ahead = {dim: num for dim, num in self.ahead.items() if dim in dims}
-        whole = spread(values.variable, {**ahead, **self.dims})
-        names, shape = [*ahead, "point"], [*ahead.values(), prod(self.dims.values())]
-        if len(self.dims) == 1:
-            return Variable(names, whole)
-        read = partial(_flattened, whole, len(ahead))
-        return deferred(names, shape, values.dtype, read)
+        return flattened(values.variable, ahead, self.dims, "point")
 
 
 def units_of(variable: Variable) -> dict[str, str]:
     """The attribute of the units of a variable, if it has any."""
     unit = unit_of(variable.attrs)
     return {"units": unit} if unit else {}
-
-
-def _flattened(values: Variable, num: int, key: Key) -> NDArray[Any]:
-    taken = values[key[:num]].values
-    ahead = taken.shape[: sum(isinstance(index, slice) for index in key[:num])]
-    return np.asarray(taken.reshape(*ahead, -1)[..., key[-1]])
 
 
 def _at_existing(values: Variable, absent: Any, hidden: Any, key: Key) -> NDArray[Any]:

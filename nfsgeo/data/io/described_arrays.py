@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from xarray import Variable
 
-from nfsgeo.data.conventions import FIELD, SPACE, STATIC, listed
+from nfsgeo.data.conventions import FIELD, SPACE, STATIC, listed, role_of
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.array_files import arrays_of, unit_of
 from nfsgeo.data.io.cf_times import times_of
@@ -20,12 +20,14 @@ from nfsgeo.data.io.labelled import to_fields
 from nfsgeo.data.io.matlab_files import is_matlab, no_numbers
 from nfsgeo.data.io.odd_arrays import about_odd_arrays, describe, odd_arrays
 from nfsgeo.data.io.roles import Columns, mark_longitude
+from nfsgeo.data.lazy import flattened
 from nfsgeo.errors import UserError, option
 
 __all__ = ["ARRAYS", "fit_arrays"]
 
 LETTERS, COMPONENT, COORDINATE = "ntpxyz", "c", "d"
 DIMS = {"n": "sample", "t": "time", "p": "point"}
+PLACES = ("points", *SPACE)
 KINDS = (FIELD, STATIC)  # also what ``columns`` calls them
 # Letters of the axes of other roles, where none are given.
 USUAL = {"points": "pd", "time": "t", "x": "x", "y": "y", "z": "z"}
@@ -51,7 +53,9 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     All others are left out, see :func:`nfsgeo.data.open`. A static array along ``n``
     alone, or a number, is an input that has one value in a sample. ``points`` are of
     axes ``pd`` unless others are given; an equispaced axis of a grid is
-    ``x=FIRST:LAST``. Further axes of length one are dropped.
+    ``x=FIRST:LAST``. Where coordinates have several axes of a grid, its nodes are
+    points, unless the coordinates are those of an outer product. Further axes of
+    length one are dropped.
     """
     stored = arrays_of(path, numbers=True)
     if not columns:
@@ -61,7 +65,10 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         expected = "to be told the fields, their coordinates, the domain and the times"
         raise UserError(given, expected, _say(_likely(stored)))
     lists = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
-    parts = [_part(path, stored, role, name) for role in lists for name in lists[role]]
+    grid = _grid_of(lists.get(FIELD, ()))
+    named = [(role, name) for role in lists for name in lists[role]]
+    parts = [_part(path, stored, role, name, grid) for role, name in named]
+    parts = _placed(path, parts)
     _check_axes(path, parts)
     sizes = _sizes(path, parts)
     variables, parameters = dict[str, Any](), dict[str, Any]()
@@ -119,8 +126,19 @@ def fit_arrays(path: Path, columns: Columns) -> bool:
     return False
 
 
-def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _Part:
-    """Parse ``ROLE=NAME:AXES``, ``ROLE=NAME`` or ``ROLE=FIRST:LAST``."""
+def _grid_of(texts: Sequence[str]) -> str:
+    """The letters of the grid of the first field, in its order."""
+    letters = texts[0].rpartition(":")[2] if len(texts) else ""
+    return "".join(letter for letter in letters if letter in SPACE)
+
+
+def _part(
+    path: Path, stored: Mapping[str, Variable], role: str, text: str, grid: str = ""
+) -> _Part:
+    """Parse ``ROLE=NAME:AXES``, ``ROLE=NAME`` or ``ROLE=FIRST:LAST``.
+
+    Coordinates of as many axes as the ``grid`` of the fields have its letters.
+    """
     if role not in (*KINDS, *USUAL):
         expected = f"one of {', '.join((*KINDS, *USUAL))} before the =, for arrays"
         todo = "change it; arrays without a role are left out"
@@ -141,6 +159,10 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
             raise error
         given = f"no array {name!r} in {path}"
         raise UserError(given, f"one of {_listed(stored)}", "change the name")
+    wide = [num for num in stored[name].shape if num > 1]
+    usual = grid + COORDINATE * (role == "points")
+    if not colon and role in PLACES and len(grid) > 1:
+        axes = usual if len(wide) == len(usual) else axes
     values, letters = stored[name], LETTERS + "cd"[role == "points"]
     for dim in reversed(values.dims):  # MATLAB has no arrays of one axis
         if values.ndim > len(axes) and values.sizes[dim] == 1:
@@ -158,16 +180,71 @@ def _part(path: Path, stored: Mapping[str, Variable], role: str, text: str) -> _
     return _Part(role, name.rpartition("." if matlab else "/")[2], labelled, name)
 
 
+def _placed(path: Path, parts: list[_Part]) -> list[_Part]:
+    """The parts along points, if coordinates have several axes of a grid, or along the
+    axes of the grid of which they are an outer product, as numpy's meshgrid makes them.
+    """
+    at = [part for part in parts if part.role in PLACES and part.axes]
+    grid = next((part.axes for part in parts if part.role == FIELD), "")
+    grid = "".join(letter for letter in grid if letter in SPACE)
+    several = any(len({*part.axes} & {*grid}) > 1 for part in at)
+    if not several or any({*part.axes} - {*grid, "n", COORDINATE} for part in at):
+        return parts
+    sizes = _sizes(path, parts)
+    axes = _axes_of(at, grid)
+    dims = {letter: sizes[letter] for letter in grid}
+    placed = []
+    for part in parts:
+        values = part.values
+        if part.role in SPACE and part.axes and axes:
+            (letter,) = (a for a in grid if axes[a] == part.role)
+            others = {a: 0 for a in grid if a != letter}
+            values = values.isel(others, missing_dims="ignore")
+        if axes and part.axes:
+            values = values.copy(deep=False)
+            values.dims = [axes.get(str(dim), dim) for dim in values.dims]
+        elif {*part.axes} & {*grid}:
+            ahead = {d: n for d, n in values.sizes.items() if d not in dims}
+            about, values = values.attrs, flattened(values, ahead, dims, "p")
+            values.attrs = dict(about)
+        placed.append(part._replace(values=values))
+    return placed
+
+
+def _axes_of(at: Sequence[_Part], grid: str) -> dict[str, str] | None:
+    """The axis of space that each letter of a grid is, if coordinates rise along one
+    letter and are the same along all others; None if not.
+    """
+    axes = dict[str, str]()
+    for part in at:
+        values, letters = part.values.values, [*part.axes]
+        still = [
+            i for i, _ in enumerate(letters) if (values == values.take([0], i)).all()
+        ]
+        moving = [a for i, a in enumerate(letters) if i not in still]
+        line = values[
+            tuple(0 if i in still else slice(None) for i in range(len(letters)))
+        ]
+        rises = line.ndim == 1 and (np.diff(line) > 0).all()
+        if part.role not in SPACE or not rises or moving[0] not in grid:
+            return None
+        axes[moving[0]] = part.role
+    return axes if len(axes) == len(grid) == len(at) else None
+
+
 def _check_axes(path: Path, parts: Sequence[_Part]) -> None:
     """Check that users tell the points of the fields, and their times."""
     axes = {axis for part in parts if part.role in KINDS for axis in part.axes}
     fields = [part for part in parts if part.role == FIELD]
     timed = [part for part in fields if "t" in part.axes]
     cloud, grid = "p" in axes, [axis for axis in SPACE if axis in axes]
-    mesh = sorted(part.role for part in parts if part.role in ("points", *SPACE))
+    mesh = sorted(part.role for part in parts if part.role in PLACES)
     allowed = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
     fine = cloud != bool(grid) and mesh in allowed and timed in ([], fields)
     ends = [part for part in parts if part.role in SPACE and not part.axes]
+    own = {"n", "p", COORDINATE}
+    places = [part for part in parts if part.role in PLACES]
+    fine &= all({*p.axes} <= (own if cloud else {p.role}) for p in places)
     if not (fine and fields) or (cloud and ends):
         described = [
             f"{part.role}={part.name}:{part.axes}".rstrip(":") for part in parts
@@ -204,6 +281,8 @@ def _sizes(path: Path, parts: Sequence[_Part]) -> dict[str, int]:
 def _likely(stored: Mapping[str, Variable]) -> str:
     """Return columns for a cloud whose sizes leave nothing else, or else ""."""
     shapes = {k: [n for n in v.shape if n > 1] for k, v in stored.items()}
+    if likely := _likely_grid(shapes):
+        return likely
     field = max(shapes, key=lambda name: len(shapes[name]), default="")
     shape = shapes.pop(field, [])
     points = [k for k, s in shapes.items() if len(s) == 2 and s[1] <= 3]
@@ -216,6 +295,33 @@ def _likely(stored: Mapping[str, Variable]) -> str:
     if len({*letters}) < len(letters) or not {"p", "t"} <= {*letters}:
         return ""
     return f"field={field}:{letters},points={points[0]},time={times[0]}"
+
+
+def _likely_grid(shapes: Mapping[str, list[int]]) -> str:
+    """Return columns for a field at coordinates of several axes, or else ""."""
+    axes = {role_of(n): n for n, shape in shapes.items() if len(shape) > 1}
+    at = {axis: axes[axis] for axis in SPACE if axis in axes}
+    others = [n for n in shapes if n not in at.values()]
+    field = max(others, key=lambda name: len(shapes[name]), default="")
+    times = [n for n in others if len(shapes[n]) == 1]
+    if {"x", "y"} - {*at} or len({(*shapes[n],) for n in at.values()}) > 1:
+        return ""
+    shape, mesh = shapes.get(field, []), shapes[at["x"]]
+    letters = dict(enumerate("zyx"[-len(mesh) :] if len(mesh) < 4 else ""))
+    starts = [i for i in range(len(shape)) if shape[i : i + len(mesh)] == mesh]
+    if len(starts) != 1 or not letters or len(times) > 1:
+        return ""
+    known, rest = {shapes[n][0]: "t" for n in times}, iter("nc")
+    behind = starts[0] + len(mesh)
+    found = [known.get(n) or next(rest, "n") for n in shape[: starts[0]]]
+    found += letters.values()
+    found += [known.get(n) or next(rest, "n") for n in shape[behind:]]
+    if len({*found}) < len(found) or (times and "t" not in found):
+        return ""
+    where = [f"{axis}={name}" for axis, name in at.items()]
+    return ",".join(
+        [f"field={field}:{''.join(found)}", *where, *(f"time={n}" for n in times)]
+    )
 
 
 def _listed(stored: Mapping[str, Variable]) -> str:

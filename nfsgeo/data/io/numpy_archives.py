@@ -199,7 +199,8 @@ NPZ = Format(
     "grids and point clouds of numpy (.npz)",
     lambda probe: (
         ABOUT in probe.zipped
-        or ("u" in probe.zipped and not probe.zipped.isdisjoint({"coords", "x"}))
+        or ("u" in probe.zipped and "coords" in probe.zipped)
+        or ({"u", "x"} <= probe.zipped and len(probe.shapes.get("x", (0,))) == 1)
     ),
     _read,
     "grids (.npz): arrays u, x[, y[, z]], t, a, mask, periodic, ...; or point clouds: "

@@ -291,3 +291,41 @@ def test_a_number_is_that_of_all_samples(tmp_path):
     columns = {"field": "u:np", "points": "xy", "static": "k"}
     fields = nfsgeo.open(tmp_path / "a.npz", columns=columns)
     assert fields.parameters["k"].tolist() == [3.0] * N
+
+
+@pytest.mark.parametrize("name", SAVES)
+@pytest.mark.parametrize("letters", ["yx", "xy"])
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("slope", [0.0, 0.1])
+def test_coordinates_along_several_axes_of_a_grid(
+    name, letters, indexing, slope, tmp_path, one_line
+):
+    """They are points, or where they are an outer product the axes of a grid."""
+    x, y = np.meshgrid(np.linspace(0, 1, 6), np.linspace(0, 2, 7), indexing=indexing)
+    x = x + slope * y
+    u = x + 10 * y + 100 * TIMES[:, None, None]
+    SAVES[name](path := tmp_path / name, {"u": u, "x": x, "y": y, "t": TIMES})
+    assert "field=u:tyx,x=x,y=y,time=t" in one_line(nfsgeo.open, path)
+    for explicit in ("", f":{letters}"):
+        columns = {"field": f"u:t{letters}", "time": "t"}
+        columns |= {"x": f"x{explicit}", "y": f"y{explicit}"}
+        with nfsgeo.open(path, columns=columns) as fields:
+            assert (fields.shape is None) == (slope > 0)
+            at = fields.coordinates(0)
+            expected = at @ [1, 10] + 100 * TIMES[:, None]
+            np.testing.assert_allclose(values(fields)[0, ..., 0], expected)
+
+
+def test_points_of_each_sample_along_axes_of_a_grid(tmp_path, one_line):
+    meshes, u = single(N, 6, 7, 2), single(N, T, 6, 7)
+    np.savez(tmp_path / "a.npz", u=u, at=meshes, t=TIMES, k=meshes[0, ..., 0])
+    columns = {"field": "u:ntyx", "points": "at:nyxd", "static": "k:yx", "time": "t"}
+    fields = nfsgeo.open(tmp_path / "a.npz", columns=columns)
+    for n in range(N):
+        np.testing.assert_array_equal(fields.coordinates(n), meshes[n].reshape(42, 2))
+        np.testing.assert_array_equal(
+            fields.read_static(n)[:, 0], meshes[0, ..., 0].ravel()
+        )
+    np.testing.assert_array_equal(values(fields)[..., 0], u.reshape(N, T, 42))
+    moving = columns | {"points": "at:tyxd"}
+    assert "points=at:tyxd" in one_line(nfsgeo.open, tmp_path / "a.npz", columns=moving)
