@@ -47,7 +47,8 @@ def option(name: str, *values: object) -> str:
     Args:
         name: The argument of Python, for example ``"time_axis"``, or a setting such as
             ``"data.known"``.
-        values: A value as the command line takes it, and further ones to choose from.
+        values: A value as the command line takes it, and further ones to choose from,
+            or in the case of ``"axis"`` one for each axis.
     """
     return f"\x02{BETWEEN.join([name, *map(str, values)])}\x03"
 
@@ -80,7 +81,8 @@ def _in_command(text: str, own: Mapping[str, str], source: str) -> str:
                 words *= "set" not in own
         words = "" if words in used else words
         used.add(words)
-        several = ", or ".join(map(shlex.quote, values))
+        between = f" {flag} " if name == "axis" else ", or "  # one for each axis
+        several = between.join(map(shlex.quote, values))
         return words + flag + f" {several}" * bool(values)
 
     return ADVISED.sub(say, text)

@@ -28,6 +28,7 @@ from nfsgeo.data.io.file_order import FileOrder, as_listed
 from nfsgeo.data.io.flags import with_masks
 from nfsgeo.data.io.graph_times import ASK, TimeAxis
 from nfsgeo.data.io.joining import concatenated
+from nfsgeo.data.io.longitudes import check_longitudes, globe_of
 from nfsgeo.data.io.marks import with_marks, without_marks_among
 from nfsgeo.data.io.near_points import check_near_points
 from nfsgeo.data.io.netcdf import STORE
@@ -36,7 +37,7 @@ from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.other_files import check_inside, check_source
 from nfsgeo.data.times import EPOCH, counted
 from nfsgeo.data.writers import writer_of
-from nfsgeo.errors import UserError, option
+from nfsgeo.errors import ADVISED, BETWEEN, UserError, option
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
 
@@ -105,7 +106,7 @@ def open(
             expected = " or ".join(choices[name])
             raise ValueError(f"{name} {value!r}: expected {expected}")
     named, paths, chosen = files_of(sources, warn=True)
-    with _of_sources(named):
+    with _of_sources(named, columns=columns, at=at, series=series, known=known):
         axis = None if time_axis == ASK else (time_axis,)
         first, said, marks = _format_of(paths[0], columns), columns, list[str]()
         if not first.reads_marks:
@@ -138,13 +139,30 @@ def open(
 
 
 @contextmanager
-def _of_sources(named: Sequence[Path]) -> Iterator[None]:
-    """Give errors the files that are opened, which their advice may name."""
+def _of_sources(named: Sequence[Path], **options: Any) -> Iterator[None]:
+    """Give errors the files that are opened, and the options that were given, which
+    their advice may name.
+    """
     try:
         yield
     except UserError as error:
         few = len(named) <= SHOWN_SOURCES
-        error.source = shlex.join(map(str, named)) if few else "FILE..."
+        words = shlex.join(map(str, named)) if few else "FILE..."
+        advised = {text.split(BETWEEN)[0] for text in ADVISED.findall(error.todo)}
+        for name, value in options.items():
+            if name in advised:
+                continue
+            if name == "columns":
+                pairs = [
+                    (k, v)
+                    for k, several in (value or {}).items()
+                    for v in np.ravel(several)
+                ]
+                value = ",".join(f"{k}={v}" for k, v in pairs)
+            elif name == "known":
+                value = ",".join(value)
+            words += f" --{name} {shlex.quote(value)}" if value else ""
+        error.source = words
         raise
 
 
@@ -359,27 +377,15 @@ def with_user_answers(
         fields = without_flat_axes(fields)
     check_near_points(fields)
     _check_lengths(fields)
-    about = [fields.dataset[axis].attrs for axis in fields.space]
     if domain is None:
-        longitudes = about[0].get("standard_name") == "longitude"
-        clear = fields.domain_is_known or not longitudes
-        degrees = 0.0 if clear else float(np.ptp(fields.extent[:, 0]))
-        if degrees > 180:
-            ends = "{:g}:{:g}".format(*fields.extent[:, 0])
-            raise UserError(
-                f"{path} with longitudes over {degrees:g} degrees",
-                "to be told whether they close around the globe",
-                f"give the domain: {option('sphere')}, or each axis, as in "
-                f"{option('axis', '0:360:periodic')}, or, if they do not close, "
-                f"{option('axis', ends)}",
-            )
+        check_longitudes(fields)
         return fields
     if domain.curved:
+        about = [fields.dataset[axis].attrs for axis in fields.space]
         units = (str(attrs.get("units", "")) for attrs in about)
         if unit := next((unit for unit in units if unit.startswith("rad")), ""):
             given = f"{path} with coordinates in {unit} on a sphere"
             expected = "longitude and latitude in degrees"
             raise UserError(given, expected, "convert the coordinates")
-        if fields.axes is not None and fields.axes[0][0] >= 0:
-            domain = Domain.sphere(0.0)  # begins where the longitudes of the grid do
+        domain = globe_of(fields)
     return fields.with_domain(domain)
