@@ -17,8 +17,9 @@ from xarray import Dataset, Variable
 
 from nfsgeo.data.conventions import counts_from_date
 from nfsgeo.data.io.format import left_out
+from nfsgeo.errors import UserError
 
-__all__ = ["times_of", "times_of_text"]
+__all__ = ["is_text", "times_of", "times_of_text"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,13 @@ def times_of(path: Path, variable: Variable) -> tuple[Any, dict[str, str]]:
         and the attribute ``units`` of numbers.
     """
     values, about = np.atleast_1d(variable.values), dict(variable.attrs)
+    if is_text(variable):
+        name = next(iter(variable.dims), "time")
+        given = f"{path} with times that are text, such as {str(values[0])!r}"
+        todo = f"d = xarray.open_dataset({str(path)!r}).load(); d[{name!r}] = "
+        todo += f"pandas.to_datetime(d[{name!r}].values, format='mixed'), with "
+        todo += "dayfirst=True if the day is first; d.to_netcdf('NAME.nc')"
+        raise UserError(given, "dates such as 2026-01-31, or numbers", todo)
     if values.dtype == object and hasattr(values.flat[0], "calendar"):
         import cftime  # which has made them
 
@@ -94,6 +102,13 @@ def _calendar_times(values: NDArray[Any], unit: str, lengths: list[int]) -> Any:
     months = (years * 12 + number).astype(int).astype("M8[M]")
     seconds = np.round((within - begins[number]) * 86400).astype(int)
     return months.astype("M8[us]") + seconds.astype("m8[s]")
+
+
+def is_text(variable: Variable) -> bool:
+    """Return whether the values of a variable are text."""
+    kind = variable.dtype.kind
+    first = np.ravel(variable.values)[:1] if kind == "O" else ()
+    return kind in "SU" or any(isinstance(text, str | bytes) for text in first)
 
 
 def times_of_text(dataset: Dataset, time: str) -> Any:

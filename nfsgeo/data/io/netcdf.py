@@ -38,7 +38,7 @@ from nfsgeo.data.io.cf_roles import (
     station_names,
     with_times,
 )
-from nfsgeo.data.io.cf_times import times_of, times_of_text
+from nfsgeo.data.io.cf_times import is_text, times_of, times_of_text
 from nfsgeo.data.io.flags import flag_attrs, quantities
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import field_names, to_fields
@@ -133,7 +133,8 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
         for name, v in data.items()
     }
     times: tuple[Any, dict[str, Any]] = dates, {}
-    if (when := dataset.variables.get(roles.get("time"))) is not None:
+    when = dataset.variables.get(roles.get("time"))
+    if when is not None and not (dates is not None and is_text(when)):
         times = times_of(path, when)
     coordinates = places.coordinates()
     coordinates["time"] = "time", *times

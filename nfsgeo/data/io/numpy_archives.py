@@ -143,7 +143,9 @@ def _letters(
     found = [*filter(fits, map("".join, permutations(layout, len(shape))))]
     if len(found) == 1 and (not of_samples or "n" in found[0]):
         return found[0], layout
-    odd = {r: ("n" in r[1:], "c" in r[:-1], space not in r) for r in found}
+    ways = {space, space[::-1]}  # y, x as numpy's meshgrid has them
+    apart = {r: not any(way in r for way in ways) for r in found}
+    odd = {r: ("n" in r[1:], "c" in r[:-1], apart[r]) for r in found}
     say = [r for r in found if odd[r] == min(odd.values())]
     raise _open_axes(path, arrays, layout, sizes, say)
 

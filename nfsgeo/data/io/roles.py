@@ -100,6 +100,11 @@ def roles_of(
     for role in (role for role in COLUMN_NAMES if role not in user_roles):
         fits = [name for name in apparent if apparent[name] == role]
         fits = [name for name in fits if name not in user_roles.values()]
+        ys = [name for name in apparent if apparent[name] == "y"]
+        if role == "x" and len(fits) > 1 < len(ys) and "y" not in user_roles:
+            which = "of which several may be coordinates x and y"
+            says = [f"x={x},y={y}" for x, y in zip(fits, ys, strict=False)]
+            raise ask(path, [*fits, *ys], which, "which are x and y", *says)
         if len(fits) > 1:
             what = f"coordinate {role}" if role in "xyz" else f"the {role}"
             which, say = f"each of which may be {what}", f"{role}={fits[0]}"

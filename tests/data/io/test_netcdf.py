@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import xarray
 from hypothesis import given, settings
@@ -391,3 +392,29 @@ def test_every_answer_about_longitudes_works(
             domain = Domain(*zip(*ends, strict=True), [len(axis) > 2 for axis in axes])
         fields = nfsgeo.open(path, domain=domain, **options)
         assert fields.num_points() == len(longitudes) * 2 * (levels or 1)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%d.%m.%Y"])
+def test_times_that_are_text(form, tmp_path, one_line):
+    dates = [pandas.Timestamp(day) for day in DAYS]
+    texts = [date.strftime(form) for date in dates]
+    dataset = weather().assign_coords(time=texts)
+    dataset.to_netcdf(path := tmp_path / "a.nc", engine="h5netcdf")
+    if form.startswith("%d"):
+        message = one_line(nfsgeo.open, path)
+        lines = message.split("numbers; ")[1].replace(", with dayfirst=True if", " #")
+        assert "to_datetime" in lines and "dayfirst" in message
+    else:
+        assert np.diff(nfsgeo.open(path).times).tolist() == [86400, 2 * 86400]
+
+
+def test_two_pairs_of_coordinates_are_one_question(tmp_path, one_line):
+    lon, lat = np.meshgrid([5.0, 6, 7], [50.0, 51])
+    at = {"lon": (("y", "x"), lon), "lat": (("y", "x"), lat)}
+    at |= {"x": [0.0, 1, 2], "y": [0.0, 1], "time": [0.0, 1]}
+    dataset = xarray.Dataset({"u": (("time", "y", "x"), np.zeros((2, 2, 3)))}, at)
+    dataset.to_netcdf(path := tmp_path / "a.nc", engine="h5netcdf")
+    message = one_line(nfsgeo.open, path)
+    for pair in ({"x": "lon", "y": "lat"}, {"x": "x", "y": "y"}):
+        assert "x={x},y={y}".format(**pair) in message
+        assert nfsgeo.open(path, columns=pair).num_points() == 6

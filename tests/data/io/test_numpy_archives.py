@@ -190,3 +190,11 @@ def test_times_of_users_that_fit_no_axis_are_named(tmp_path, one_line):
     assert len(nfsgeo.open(path, times=range(3)).times) == 3
     line = one_line(nfsgeo.open, saved(path, **CLOUD, u=np.zeros((3, 7, 7))))
     assert "field=u:npt" in line and "field=u:ntp" in line
+
+
+@pytest.mark.parametrize("letters", ["ntxy", "ntyx"])
+def test_both_orders_of_a_square_grid_are_answers(letters, tmp_path, one_line):
+    axis, u = np.arange(5.0), np.random.default_rng(0).normal(size=(2, 3, 5, 5))
+    np.savez(tmp_path / "a.npz", u=u, x=axis, y=axis)
+    message = one_line(nfsgeo.data.open, tmp_path / "a.npz")
+    assert f"field=u:{letters},x=x,y=y" in message
