@@ -8,6 +8,7 @@ with such arrays are arrays like any other, see
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +25,12 @@ from nfsgeo.data.io.array_files import arrays_of, attributes
 from nfsgeo.data.io.format import Format, left_out
 from nfsgeo.data.io.labelled import even_axis, nodes, numbered, to_fields
 from nfsgeo.data.splits import published_split
-from nfsgeo.errors import UserError
+from nfsgeo.errors import UserError, option, said
 from nfsgeo.geometry import Domain
 
 __all__ = ["PUBLISHED"]
+
+logger = logging.getLogger(__name__)
 
 Arrays = Mapping[str, Variable]  # of a file, along the dimensions of its preset
 Facts = dict[str, Any]  # arguments of the gate, and `times`
@@ -191,6 +194,10 @@ def _pdebench(path: Path, arrays: Arrays) -> Facts:
         ends = [even_axis(axis, centred=True) for axis in axes]
         axes, lower, upper = map(list, zip(*ends, strict=True))
         domain = Domain(tuple(lower), tuple(upper), (line,) * len(axes))
+    else:
+        text = "%s: the name is of no published set, so the domain ends with the "
+        text += "coordinates; %s tells another"
+        logger.warning(text, path, said(option("axis", "LOWER:UPPER:periodic")))
     burgers = line and match and match[1] == "Burgers"
     nu = re.search(r"Nu([0-9.]+\d)", path.name)
     parameters = {"beta": float(about["beta"])} if "beta" in about and not line else {}
