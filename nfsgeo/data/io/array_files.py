@@ -53,6 +53,9 @@ NUMPY = b"\x93NUMPY"
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
 # PROTO, then (from protocol 4) FRAME, then an empty dictionary.
 PICKLE = rb"\x80[\2-\5](\x95.{8})?}"
+OTHER_PICKLE = rb"\x80[\2-\5]"
+SAVE = "give each a name, as by torch.save({'u': u, 'points': points}, 'NAME.pt')"
+SAVEZ = "arrays, numpy.savez('NAME.npz', u=u, points=points)"
 FILTERS = {4: "szip", 307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4"}
 FILTERS |= {32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
 NUMBERS = "biufc"  # kinds of types; complex fields are refused by name
@@ -138,6 +141,11 @@ def _loaded(path: Path) -> dict[str, NDArray[Any]]:
         return _torch_arrays(path, mmap=True) if saved else {}
     if head.startswith(TORCH):
         return _torch_arrays(path, mmap=False)
+    if re.match(OTHER_PICKLE, head) and not re.match(PICKLE, head, re.S):
+        given = f"{path}, a pickle of another object than a dictionary"
+        todo = "if you trust it, write a table, pandas.read_pickle"
+        todo += f"({str(path)!r}).to_csv('NAME.csv'), or {SAVEZ}"
+        raise UserError(given, "a dictionary of arrays of numpy", todo)
     return arrays_of_pickle(path) if re.match(PICKLE, head, re.S) else {}
 
 
@@ -147,11 +155,15 @@ def _torch_arrays(path: Path, mmap: bool) -> dict[str, NDArray[Any]]:
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
         names = " ".join(re.findall(r"GLOBAL (\S+)", str(error)))
-        raise ValueError(f"other objects than tensors, {names}") from None
+        if not names:
+            raise ValueError("no tensors that can be loaded") from None
+        given = f"{path} with objects of {names}"
+        raise UserError(given, "a dictionary of tensors alone", SAVE) from None
     if torch.is_tensor(held):
         held = {path.stem: held}  # as in a file of numpy
     if not isinstance(held, dict):
-        raise ValueError(f"a {type(held).__name__} in place of a dict of tensors")
+        given = f"{path} with a {type(held).__name__} in place of a dict of tensors"
+        raise UserError(given, "tensors by name", SAVE)
     tensors = {str(k): on_cpu(v) for k, v in held.items() if torch.is_tensor(v)}
     check_size(path, sum(tensor.nbytes for tensor in tensors.values()))
     return {name: tensor.numpy() for name, tensor in tensors.items()}

@@ -28,6 +28,8 @@ __all__ = ["ARRAYS", "fit_arrays"]
 LETTERS, COMPONENT, COORDINATE = "ntpxyz", "c", "d"
 DIMS = {"n": "sample", "t": "time", "p": "point"}
 PLACES = ("points", *SPACE)
+WEIGHTS = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
+ONE_MORE = "t-coordinate"
 KINDS = (FIELD, STATIC)  # also what ``columns`` calls them
 # Letters of the axes of other roles, where none are given.
 USUAL = {"points": "pd", "time": "t", "x": "x", "y": "y", "z": "z"}
@@ -62,13 +64,18 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         given = f"{path} with the arrays {_listed(stored)}"
         if odd := [describe(*item) for item in odd_arrays(path).items()]:
             given += f", besides {listed(odd)}, which are no arrays of numbers"
+        last = {name.rpartition(".")[2] for name in stored}
+        if len(stored) > 1 and last <= WEIGHTS:
+            given += ", which are weights of a model"
+            raise UserError(given, "a file of fields", "name the file of the data")
+        _check_groups(path, stored)
         expected = "to be told the fields, their coordinates, the domain and the times"
         raise UserError(given, expected, _say(_likely(stored)))
     lists = {role: [v] if isinstance(v, str) else v for role, v in columns.items()}
     grid = _grid_of(lists.get(FIELD, ()))
     named = [(role, name) for role in lists for name in lists[role]]
     parts = [_part(path, stored, role, name, grid) for role, name in named]
-    parts = _placed(path, parts)
+    parts = _placed(path, [_within_steps(part, parts) for part in parts])
     _check_axes(path, parts)
     sizes = _sizes(path, parts)
     variables, parameters = dict[str, Any](), dict[str, Any]()
@@ -126,6 +133,25 @@ def fit_arrays(path: Path, columns: Columns) -> bool:
     return False
 
 
+def _check_groups(path: Path, stored: Mapping[str, Variable]) -> None:
+    """Raise a UserError if several groups of HDF5 have arrays of the same names."""
+    groups = dict[str, dict[str, Variable]]()
+    for name, values in stored.items():
+        group, _, bare = name.rpartition("/")
+        groups.setdefault(group, {})[bare] = values
+    first = next(iter(groups.values()), {})
+    alike = all({*arrays} == {*first} for arrays in groups.values())
+    if len(groups) < 2 or not alike or any("/" in group for group in groups):
+        return
+    given = f"{path} with the groups {listed([*groups])}, each with {_listed(first)}"
+    save = "numpy.savez(f'groups/{k}.npz', **{n: v[()] for n, v in g.items()})"
+    todo = "write a file for each, in Python: os.mkdir('groups'); "
+    todo += f"[{save} for k, g in h5py.File({str(path)!r}).items()], and read them by "
+    say = _likely(first) or "field=ARRAY:pt,points=ARRAY"
+    todo += f"nfsgeo convert groups --out NAME.nc --series samples --columns {say}"
+    raise UserError(given, "arrays along an axis of samples, or a file for each", todo)
+
+
 def _grid_of(texts: Sequence[str]) -> str:
     """The letters of the grid of the first field, in its order."""
     letters = texts[0].rpartition(":")[2] if len(texts) else ""
@@ -178,6 +204,14 @@ def _part(
         raise UserError(given, expected, _say())
     labelled = Variable([*axes], values, values.attrs)
     return _Part(role, name.rpartition("." if matlab else "/")[2], labelled, name)
+
+
+def _within_steps(part: _Part, parts: Sequence[_Part]) -> _Part:
+    """Times without the last one of PDEBench, which has one more than time steps."""
+    steps = {p.values.sizes["t"] for p in parts if p.role in KINDS and "t" in p.axes}
+    if part.name != ONE_MORE or steps != {part.values.size - 1}:
+        return part
+    return part._replace(values=part.values[:-1])
 
 
 def _placed(path: Path, parts: list[_Part]) -> list[_Part]:

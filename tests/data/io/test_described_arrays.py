@@ -329,3 +329,17 @@ def test_points_of_each_sample_along_axes_of_a_grid(tmp_path, one_line):
     np.testing.assert_array_equal(values(fields)[..., 0], u.reshape(N, T, 42))
     moving = columns | {"points": "at:tyxd"}
     assert "points=at:tyxd" in one_line(nfsgeo.open, tmp_path / "a.npz", columns=moving)
+
+
+def test_times_of_pdebench_have_one_more(tmp_path):
+    times = np.arange(T + 1.0)
+    save_h5(
+        tmp_path / "a.h5", {"p": U[..., 0], "x": np.arange(5.0), "t-coordinate": times}
+    )
+    columns = {"field": "p:ntx", "x": "x", "time": "t-coordinate"}
+    assert nfsgeo.open(tmp_path / "a.h5", columns=columns).times.tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]

@@ -2,6 +2,7 @@
 remedy that works as it is written."""
 
 import datetime
+import os
 import pickle
 import re
 import shlex
@@ -102,3 +103,42 @@ def test_complex_numbers_are_refused_with_a_remedy(save, tmp_path, one_line):
     columns = {"field": "h:npt", "points": "xy"}
     message = one_line(nfsgeo.open, path, columns=columns, times=range(6))
     assert "two components" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ((torch.zeros(2, 3), torch.zeros(3, 2)), "torch.save({'u'"),
+        ([torch.zeros(2, 3)], "torch.save({'u'"),
+        (torch.nn.Linear(2, 2), "torch.save({'u'"),
+        (torch.nn.Linear(2, 2).state_dict(), "weights of a model"),
+    ],
+)
+def test_what_pytorch_saved_besides_arrays(content, words, tmp_path, one_line):
+    torch.save(content, tmp_path / "a.pt")
+    message = one_line(nfsgeo.open, tmp_path / "a.pt")
+    assert words in message and "undamaged" not in message
+
+
+@pytest.mark.parametrize("content", [[1.0, 2.0], pandas.DataFrame({"x": [1.0]})])
+def test_pickles_of_other_objects(content, tmp_path, one_line):
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps(content))
+    message = one_line(nfsgeo.open, tmp_path / "a.pkl")
+    assert "read_pickle" in message and "undamaged" not in message
+
+
+def test_groups_of_samples_become_files(tmp_path, one_line, monkeypatch):
+    """The lines of the message do work."""
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("a.h5", "w") as file:
+        for k in range(2):
+            file[f"sim_{k}/u"] = np.arange(12.0).reshape(3, 4) + k
+            file[f"sim_{k}/xy"] = np.random.default_rng(k).random((4, 2))
+            file[f"sim_{k}/t"] = np.arange(3.0)
+    message = one_line(nfsgeo.open, "a.h5")
+    lines = message.split("in Python: ")[1].split(", and read")[0]
+    exec(lines, {"os": os, "numpy": np, "h5py": h5py})
+    columns = {"field": "u:tp", "points": "xy", "time": "t"}
+    assert "--series samples --columns field=u:tp,points=xy,time=t" in message
+    fields = nfsgeo.open("groups", series="samples", columns=columns)
+    assert fields.num_samples == 2 and fields.read(1, slice(None))[0, 0, 0] == 1
