@@ -1,6 +1,5 @@
 """Kinds of meshes, encodings, names, pieces and damage of files of VTK."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -365,28 +364,6 @@ def test_pieces_and_parts_without_points(tmp_path, one_line):
     path = pvd(tmp_path / "b.pvd", (0, 0, "e.vtu"), *((1, 0, n) for n in names[:1]))
     assert "e.vtu out of it" in one_line(nfsgeo.open, path)
     assert "no points" in one_line(nfsgeo.open, tmp_path / "e.vtu")
-
-
-@pytest.mark.parametrize("ending", ["pvd", "vtu.series"])
-def test_the_answer_of_the_user_goes_before_that_of_a_list(ending, tmp_path, one_line):
-    names = steps_of(tmp_path, moved=0.1)[:2]
-    path = tmp_path / f"a.{ending}"
-    if ending == "pvd":
-        pvd(path, *((k, 0, name) for k, name in enumerate(names)))
-    else:
-        files = [{"name": name, "time": k} for k, name in enumerate(names)]
-        path.write_text(json.dumps({"file-series-version": "1.0", "files": files}))
-    assert "--series samples" in one_line(nfsgeo.open, path)
-    fields = nfsgeo.open(path, series="samples")
-    assert fields.num_samples == 2 and fields.own_meshes
-
-
-def test_times_that_a_list_has_twice(tmp_path, one_line):
-    names = steps_of(tmp_path)
-    again = [*enumerate(names), *list(enumerate(names))[1:]]
-    path = pvd(tmp_path / "a.pvd", *((k, 0, name) for k, name in again))
-    message = one_line(nfsgeo.open, path)
-    assert "t = 1" in message and f"such as those of {names[1]}" in message
 
 
 def test_points_that_move(tmp_path, one_line):

@@ -297,3 +297,22 @@ def test_times_in_files(tmp_path, one_line):
         paths.append(path)
     fields = nfsgeo.data.open(paths, series="time-steps")
     assert fields.times.tolist() == times and values(fields)[0].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["a.pvd", "a.vtu.series"])
+def test_the_answer_of_the_user_goes_before_that_of_a_list(name, tmp_path, one_line):
+    names = [f"s{k}.vtu" for k in range(2)]
+    for k, file in enumerate(names):
+        saved(tmp_path / file, {"p": P + k}, shift=0.5 * k)
+    path = listed(tmp_path / name, names, [0.0, 1.0])
+    assert "--series samples" in one_line(nfsgeo.data.open, path)
+    fields = nfsgeo.data.open(path, series="samples")
+    assert fields.num_samples == 2 and fields.own_meshes
+
+
+def test_times_that_a_list_has_twice(tmp_path, one_line):
+    for name in "abc":
+        saved(tmp_path / f"{name}.vtu", {"p": P})
+    path = listed(tmp_path / "a.pvd", ["c.vtu", "b.vtu", "a.vtu"], [1.0, 1.0, 0.0])
+    message = one_line(nfsgeo.data.open, path)
+    assert "t = 1" in message and "such as those of b.vtu" in message

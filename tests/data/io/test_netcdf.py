@@ -1,6 +1,5 @@
 """NetCDF and Zarr as the CF conventions have them: values in place, or one line."""
 
-import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -353,45 +352,6 @@ def test_flags_are_categories(timed, tmp_path):
         assert each.node_types == "zone" and each.component_names == ["T"]
         assert each.dataset["zone"].dtype == np.int8
         assert each.read_static(0)[:, 0].tolist() == [0, 2, 2]
-
-
-@pytest.mark.parametrize("levels", [0, 3])
-@pytest.mark.parametrize(
-    ("longitudes", "closes"),
-    [
-        ([0, 90, 180, 270], True),
-        ([-180, -90, 0, 90], True),
-        ([20, 110, 200, 290], True),
-        ([0, 90, 180, 359.9], False),
-        ([0.1234567, 120, 240.7], True),
-    ],
-)
-def test_every_answer_about_longitudes_works(
-    levels, longitudes, closes, tmp_path, one_line
-):
-    lat, height = [40.0, 50.0], [10.0, 20, 30][:levels]
-    dims, sizes = ("time", "lat", "lon"), (2, 2, len(longitudes))
-    if levels:
-        dims, sizes = (*dims, "level"), (*sizes, levels)
-    at = {"time": [0.0, 1.0], "lat": lat, "lon": longitudes, "level": height}
-    dataset = xarray.Dataset(
-        {"u": (dims, np.random.default_rng(0).normal(size=sizes))},
-        {name: (name, values) for name, values in at.items() if name in dims},
-    )
-    dataset.to_netcdf(path := tmp_path / "a.nc", engine="h5netcdf")
-    options = {"columns": {"z": "level"}} if levels else {}
-    message = one_line(nfsgeo.open, path, **options)
-    assert ("--columns z=level --out" in message) == bool(levels)
-    answers = re.findall(r"--sphere|--axis [^,]*", message)
-    assert ("--sphere" in answers) == (closes and not levels)
-    assert len(answers) == 1 + closes + (closes and not levels)
-    for answer in answers:
-        domain = Domain.sphere()
-        if axes := [text.split(":") for text in answer.split("--axis ")[1:]]:
-            ends = [(float(low), float(high)) for low, high, *_ in axes]
-            domain = Domain(*zip(*ends, strict=True), [len(axis) > 2 for axis in axes])
-        fields = nfsgeo.open(path, domain=domain, **options)
-        assert fields.num_points() == len(longitudes) * 2 * (levels or 1)
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%d.%m.%Y"])
