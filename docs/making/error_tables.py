@@ -108,7 +108,7 @@ def accuracy_table(problems: Mapping[str, str]) -> str:
 
 
 def cost_table(problems: Mapping[str, str]) -> str:
-    """One row per model: its parameters, epochs and, where known, seconds of CPU time."""
+    """One row per model: its parameters, epochs and, where known, CPU seconds."""
     keys, models = ["parameters", "epochs", "cpu_seconds"], _models(problems)
     table = _results("accuracy").astype(dict.fromkeys(keys, float))
     cost = table.groupby(["variant", "problem"])[keys].mean()

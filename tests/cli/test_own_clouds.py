@@ -90,7 +90,8 @@ def test_messages_name_options_that_the_command_has(nfsgeo, tmp_path):
     columns = ["--columns", "field=u:tp,points=coords"]
     assert "give them: --times START" in nfsgeo("info", "a b.npz", *columns).stderr
     trained = nfsgeo("train", "--data", "a b.npz", *columns).stderr
-    assert "nfsgeo convert 'a b.npz' --out NAME.nc --times START" in trained
+    command = f"nfsgeo convert 'a b.npz' {' '.join(columns)} --out NAME.nc"
+    assert f"{command} --times START" in trained
     options = ("a b.npz", "--time-axis", 2)
     assert "--time-axis of a b.npz: expected" in nfsgeo("info", *options).stderr
     torch.save(

@@ -146,9 +146,11 @@ def _check_groups(path: Path, stored: Mapping[str, Variable]) -> None:
     given = f"{path} with the groups {listed([*groups])}, each with {_listed(first)}"
     save = "numpy.savez(f'groups/{k}.npz', **{n: v[()] for n, v in g.items()})"
     todo = "write a file for each, in Python: os.mkdir('groups'); "
-    todo += f"[{save} for k, g in h5py.File({str(path)!r}).items()], and read them by "
+    todo += f"[{save} for k, g in h5py.File({str(path)!r}).items()]; "
     say = _likely(first) or "field=ARRAY:pt,points=ARRAY"
-    todo += f"nfsgeo convert groups --out NAME.nc --series samples --columns {say}"
+    columns = dict(pair.split("=") for pair in say.split(","))
+    todo += f"nfsgeo.open('groups', series='samples', columns={columns})"
+    todo += ".write('groups.nc')"
     raise UserError(given, "arrays along an axis of samples, or a file for each", todo)
 
 

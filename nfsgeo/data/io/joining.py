@@ -119,13 +119,13 @@ def _ask_kind(parts: Sequence[Fields], num: str, *, same_points: bool) -> None:
     """Ask whether files of one time step are samples, unless each is a shape.
 
     Shapes differ in their points, and in numbers that are inputs of a sample, or else
-    have names without numbers and no times that differ.
+    have no times that differ and, with cells, names without numbers.
 
     Raises:
         UserError: They may be time steps.
     """
-    series = len({part.times[0] for part in parts}) > 1
-    series |= have_numbers([part.path for part in parts])
+    series = bool(parts[0].names_of("cells")) and have_numbers([p.path for p in parts])
+    series |= len({part.times[0] for part in parts}) > 1
     inputs = [{n: part.dataset[n].item() for n in part.scalar_names} for part in parts]
     series &= all(numbers == inputs[0] for numbers in inputs)
     if same_points or series:

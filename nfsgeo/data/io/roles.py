@@ -98,17 +98,15 @@ def roles_of(
     apparent = {n: role_of(n) for n in names} if apparent is None else apparent
     roles = {role: name for role, name in user_roles.items() if name}
     for role in (role for role in COLUMN_NAMES if role not in user_roles):
-        fits = [name for name in apparent if apparent[name] == role]
-        fits = [name for name in fits if name not in user_roles.values()]
+        fits = [n for n, r in apparent.items() if r == role and n not in roles.values()]
         ys = [name for name in apparent if apparent[name] == "y"]
-        if role == "x" and len(fits) > 1 < len(ys) and "y" not in user_roles:
-            which = "of which several may be coordinates x and y"
-            says = [f"x={x},y={y}" for x, y in zip(fits, ys, strict=False)]
-            raise ask(path, [*fits, *ys], which, "which are x and y", *says)
         if len(fits) > 1:
             what = f"coordinate {role}" if role in "xyz" else f"the {role}"
-            which, say = f"each of which may be {what}", f"{role}={fits[0]}"
-            raise ask(path, fits, which, f"which is {what}", say)
+            which, says = f"each of which may be {what}", [f"{role}={fits[0]}"]
+            if role == "x" and len(ys) > 1 and "y" not in user_roles:
+                says = [f"x={x},y={y}" for x, y in zip(fits, ys, strict=False)]
+                fits += ys
+            raise ask(path, fits, which, f"which is {what}", *says)
         if fits:
             roles[role] = fits[0]
     space = "".join(role for role in "xyz" if role in roles)

@@ -301,12 +301,20 @@ def test_names_with_and_without_a_number(tmp_path):
 
 
 @pytest.mark.parametrize("names", ["r_0 p_1", "run_1/a run_2/a", "a-t0 b-t0"])
-@pytest.mark.parametrize("times", [(0, 0), (0, 1)])
-def test_single_steps_on_other_points_are_asked_about(names, times, tmp_path, one_line):
-    paths = [tmp_path / f"{name}.nc" for name in names.split()]
-    for path, time, num in zip(paths, times, (4, 5), strict=True):
+@pytest.mark.parametrize("meshes", [True, False])
+def test_single_steps_on_other_points_are_asked_about(
+    names, meshes, tmp_path, one_line
+):
+    """Of meshes whose names are numbered, and of other points at different times."""
+    paths = [tmp_path / f"{name}.{'vtu' if meshes else 'nc'}" for name in names.split()]
+    for time, (path, num) in enumerate(zip(paths, (4, 5), strict=True)):
         path.parent.mkdir(exist_ok=True)
-        cloud(path, RNG.random((num, 2)), steps=1, first=time)
+        points, cells = RNG.random((num, 3)), [("triangle", [[0, 1, 2], [1, 2, 3]])]
+        if meshes:
+            fields = {"u": RNG.random(num)}
+            pytest.importorskip("meshio").Mesh(points, cells, fields).write(path)
+        else:
+            cloud(path, points[:, :2], steps=1, first=time)
     message = one_line(nfsgeo.data.open, paths)
     assert "--series samples" in message and "--series time-steps" in message
     apart = nfsgeo.data.open(paths, series="samples")
