@@ -14,9 +14,9 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nfsgeo.errors import option, said
+from nfsgeo.errors import columns_text, option, said
 from nfsgeo_cli.settings import OPTIONS
-from nfsgeo_cli.terminal import columns_text, prose
+from nfsgeo_cli.terminal import prose
 
 if TYPE_CHECKING:
     from nfsgeo.config import RunConfig

@@ -141,13 +141,6 @@ def _columns(given: str, text: str) -> dict[str, Any]:
     return columns
 
 
-def columns_text(columns: Mapping[str, Any]) -> str | None:
-    """Return the option that is read as these columns; None if a name has a comma."""
-    lists = {k: [v] if isinstance(v, str) else v for k, v in columns.items()}
-    parts = [f"{role}={name}" for role, names in lists.items() for name in names]
-    return None if "," in "".join(parts) else ",".join(parts)
-
-
 def _time_axis(given: str, text: str) -> int | str | None:
     """``none``, ``ask``, or the number of an axis."""
     if text in ("none", "ask"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 __all__ = ["COMMAND", "READING", "TooLarge", "UserError", "check_shape", "check_sizes"]
-__all__ += ["option", "require", "said"]
+__all__ += ["columns_text", "option", "require", "said"]
 
 # Options of the command that runs, by argument or setting; None in Python.
 COMMAND = ContextVar[Mapping[str, str] | None]("COMMAND", default=None)
@@ -51,6 +52,14 @@ def option(name: str, *values: object) -> str:
             or in the case of ``"axis"`` one for each axis.
     """
     return f"\x02{BETWEEN.join([name, *map(str, values)])}\x03"
+
+
+def columns_text(columns: Mapping[str, Any]) -> str | None:
+    """Return the option that is read as these columns; None if a name has a comma."""
+    alone = str, os.PathLike
+    lists = {k: [v] if isinstance(v, alone) else v for k, v in columns.items()}
+    parts = [f"{role}={name}" for role, names in lists.items() for name in names]
+    return None if "," in "".join(parts) else ",".join(parts)
 
 
 def said(text: str, source: str = "FILE") -> str:

@@ -207,6 +207,10 @@ class _AtScale:
             if name in content.at and content.data and content.data not in data:
                 given, expected = f"{here}.data={content.data}", f"data of {name}"
                 raise unknown(given, expected, content.data, data)
+        borrowed = suite.search.scales if suite.search else {}
+        for other in (*borrowed, *borrowed.values()):
+            if other not in scales:
+                raise unknown(f"search.scales.{other}", "a scale", other, scales)
         self.problems = [key for key, p in suite.problems.items() if name in p.at]
         if not self.problems:
             raise UserError(

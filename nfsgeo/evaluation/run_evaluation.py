@@ -28,13 +28,7 @@ from nfsgeo.evaluation.scored_model import (
     predictions,
 )
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
-from nfsgeo.evaluation.unseen import (
-    COLUMNS,
-    UnseenAt,
-    check_unseen,
-    evaluate_unseen,
-    spread,
-)
+from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.files import only_here
 from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
@@ -165,8 +159,7 @@ def evaluate_run(
     )
     scored = ScoredModel(forecaster, used)
     references = References(scored, boosting=boosting)
-    if factors:
-        check_unseen(scored, factors, unseen_at)
+    # What cannot be evaluated is refused before the test samples are scored.
     ahead = None if steps is None else References(scored, steps=steps)
     added = {
         name: kind.of_run(
@@ -180,6 +173,13 @@ def evaluate_run(
             "a run with error bands",
             f"train it again, {option('bands')}, or evaluate it if it has them",
         )
+    rows: list[dict[str, Any]] = []
+    unseen: dict[str, Any] = {}
+    if factors:
+        rows, points = evaluate_unseen(
+            scored, factors, repeats, at=unseen_at, progress=progress
+        )
+        unseen = {"unseen": spread(rows), "unseen_points": points}
     scores = score(scored, references, progress=progress)
     summary = _costs(paths, scored) | {"weights": forecaster.digest}
     if own_data:
@@ -195,12 +195,7 @@ def evaluate_run(
         summary["rollout"] = further.rollout()
     for part_of_run in filter(None, added.values()):
         summary |= part_of_run.scores(scored, references)
-    rows: list[dict[str, Any]] = []
-    if factors:
-        rows, points = evaluate_unseen(
-            scored, factors, repeats, at=unseen_at, progress=progress
-        )
-        summary |= {"unseen": spread(rows), "unseen_points": points}
+    summary |= unseen
     if own_data and not calibrate:
         shown = {**_examples(scored, scores), **_station_series(scored)}
         with keeping(paths, forecaster.digest) as current:

@@ -39,7 +39,6 @@ __all__ = [
     "COLUMNS",
     "MESHES",
     "UnseenAt",
-    "check_unseen",
     "evaluate_meshes",
     "evaluate_unseen",
     "spread",
@@ -64,51 +63,6 @@ SAME = re.compile(r"seen|equispaced|noise-")  # meshes of training
 SHARES = {"disjoint": 1.0, "half": 0.5, "quarter": 0.25}
 
 logger = logging.getLogger(__name__)
-
-
-def check_unseen(
-    scored: ScoredModel, factors: Sequence[float], at: UnseenAt | None = None
-) -> bool:
-    """Check that :func:`evaluate_unseen` takes such arguments.
-
-    Returns:
-        Whether further points lie between those of the file.
-
-    Raises:
-        UserError: They do not fit, as said there.
-    """
-    used = scored.used
-    name, file, mesh = used.config.model.name, used.file, used.mesh
-    if not min(factors) > 1:
-        given, todo = f"{min(factors):g} times as many points", "ask for 2"
-        raise UserError(given, "more points than the model observes", todo)
-    if not MODELS[name].any_mesh:
-        able = ", ".join(name for name, model in MODELS.items() if model.any_mesh)
-        raise UserError(
-            f"{min(factors):g} times as many points with model {name}",
-            "a model that takes any points",
-            f"train one of {able}",
-        )
-    first = _first_samples(file)
-    limited = at != "file" and is_band_limited(file, first)
-    if at == "off-grid" and not limited:
-        raise UserError(
-            f"unseen points off the grid of {file.path}",
-            "fields on a grid equispaced along a periodic axis that resolves them",
-            "give --unseen-at file, or --data with a file of other meshes",
-        )
-
-    if not isinstance(mesh, Mesh) and all(
-        len(mesh(s)) == len(points_there(file, s)) for s in map(int, first)
-    ):
-        raise UserError(
-            f"unseen points of {file.path}, whose meshes differ from sample to sample "
-            "and are observed at all points",
-            "points that are not observed",
-            "take the test errors, on the meshes of the test samples, or train "
-            f"on some of the points, {option('points', 'N')}",
-        )
-    return limited
 
 
 def evaluate_unseen(
@@ -145,9 +99,39 @@ def evaluate_unseen(
             fields are not known between the points of the file, or all points of
             meshes that differ from sample to sample are observed.
     """
-    used, rows, limited = scored.used, [], check_unseen(scored, factors, at)
-    file, mesh, fewer = used.file, used.mesh, _fewer(used)
+    used, rows = scored.used, []
+    name, file, mesh = used.config.model.name, used.file, used.mesh
+    if not min(factors) > 1:
+        given, todo = f"{min(factors):g} times as many points", "ask for 2"
+        raise UserError(given, "more points than the model observes", todo)
+    if not MODELS[name].any_mesh:
+        able = ", ".join(name for name, model in MODELS.items() if model.any_mesh)
+        raise UserError(
+            f"{min(factors):g} times as many points with model {name}",
+            "a model that takes any points",
+            f"train one of {able}",
+        )
     first = _first_samples(file)
+    limited = at != "file" and is_band_limited(file, first)
+    if at == "off-grid" and not limited:
+        raise UserError(
+            f"unseen points off the grid of {file.path}",
+            "fields on a grid equispaced along a periodic axis that resolves them",
+            "give --unseen-at file, or --data with a file of other meshes",
+        )
+
+    if not isinstance(mesh, Mesh) and all(
+        len(mesh(s)) == len(points_there(file, s)) for s in map(int, first)
+    ):
+        raise UserError(
+            f"unseen points of {file.path}, whose meshes differ from sample to sample "
+            "and are observed at all points",
+            "points that are not observed",
+            "take the test errors, on the meshes of the test samples, or train "
+            f"on some of the points, {option('points', 'N')}",
+        )
+
+    fewer = _fewer(used)
 
     def larger(sample: int, factor: float, seed: int) -> Mesh:
         seen = mesh(sample)

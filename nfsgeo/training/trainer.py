@@ -289,7 +289,7 @@ def with_epochs_in_budget(
     optimiser = make_optimiser(trial.parameters(), config.optimiser)
 
     def seconds(part: str, epoch: int, samples: Sequence[int]) -> tuple[float, float]:
-        """Time of reading windows, and of the rest of a step."""
+        """Return the time of reading windows, and that of the rest of a step."""
         began, windows = clock(), data.parts[part]
         windows.epoch = epoch
         items = [windows[i] for i in samples]
@@ -308,13 +308,15 @@ def with_epochs_in_budget(
         return read - began, clock() - read
 
     steady = reading = making = 0.0  # of an epoch, of one of the first, in all
+    cached, period = 1.0, data.parts["train"].mesh.period  # epochs that are read
     with quiet_lightning(), torch.random.fork_rng():
         for part, windows in data.parts.items():
             trial.train(part == "train")
-            size, num, period = data.batch_size, len(windows), windows.mesh.period
+            size, num, times = data.batch_size, len(windows), windows.mesh.period
+            epochs = range(1, min(max(times, 2), 3))
             batches = [
                 (epoch, range(i, min(i + size, num)))
-                for epoch in range(1, 1 + min(period, 2))
+                for epoch in epochs
                 for i in range(0, num, size)
             ]
             some = batches[:: max(1, len(batches) // TIMED)]
@@ -329,10 +331,12 @@ def with_epochs_in_budget(
             met = {windows.mesh_number(i, epoch) for epoch, b in some for i in b}
             meshes = {
                 windows.mesh_number(*window)
-                for window in product(range(num), range(period))
+                for window in product(range(num), range(times))
             }
             if windows.whole:
                 reading += once_read * steps
+                if part == "train":
+                    cached += len(epochs) * len(some) / len(batches)
             else:
                 steady += once_read * steps
             if data.collate[part].cache.holds(len(meshes)):
@@ -340,10 +344,9 @@ def with_epochs_in_budget(
             else:
                 steady += once_made * steps
             windows.epoch = 0
-    period = data.parts["train"].mesh.period
     left = 60 * (section.budget or 0) - making
-    epochs = left / (steady + reading)
-    if epochs > period:
-        epochs = (left - period * reading) / steady
-    epochs = max(1, round(epochs))
-    return config.changed(trainer=section.changed(epochs=epochs, budget=None))
+    number = (left + cached * reading) / (steady + reading)
+    if number > period:
+        number = (left - max(0.0, period - cached) * reading) / steady
+    number = max(1, round(number))
+    return config.changed(trainer=section.changed(epochs=number, budget=None))

@@ -15,11 +15,12 @@ from click.testing import CliRunner
 import nfsgeo.data
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import MESH_KINDS
+from nfsgeo.errors import columns_text
 from nfsgeo.evaluation import evaluate_run, export_run, predict
 from nfsgeo.training import RunConfig, load_config
 from nfsgeo_cli import main
 from nfsgeo_cli.settings import OPTIONS
-from nfsgeo_cli.terminal import COLUMNS, columns_text
+from nfsgeo_cli.terminal import COLUMNS
 
 VERBS = sorted(main.commands)
 

@@ -10,8 +10,11 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from torch_geometric.loader import DataLoader
 
 import nfsgeo
+from nfsgeo.data import windows
+from nfsgeo.forecast import Forecaster
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.module import TrainingModule
 from nfsgeo.training.trainer import LOGGERS, progress_callback
 
 
@@ -121,6 +124,46 @@ def test_a_budget_of_time_gives_the_epochs(waves, tiny, one_line):
     assert 2 < summary["cpu_seconds"] < 18
     both = chosen | {"trainer.budget": 1.0, "trainer.epochs": 2}
     one_line(load_config, overrides=both)
+
+
+@pytest.mark.parametrize(
+    "meshes",
+    [{"data.point_sets": 1}, {"data.point_sets": 16}, {"data.mesh_per_sample": True}],
+)
+@pytest.mark.parametrize("seconds", [40.0, 400.0])
+def test_a_budget_counts_what_the_first_epochs_take(
+    waves, tiny, monkeypatch, meshes, seconds
+):
+    """A clock that goes on with each reading, graph and step alone."""
+    clock = [0.0]
+
+    def slow_down(owner: Any, name: str, cost: float) -> None:
+        plain = getattr(owner, name)
+
+        def slow(*arguments: Any, **options: Any) -> Any:
+            clock[0] += cost
+            return plain(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, slow)
+
+    monkeypatch.setattr("time.process_time", lambda: clock[0])
+    slow_down(windows, "read_sample", 0.25)
+    slow_down(Forecaster, "connect", 1.0)
+    slow_down(TrainingModule, "training_step", 0.5)
+    slow_down(TrainingModule, "validation_step", 0.1)
+    del (chosen := tiny | {"data.file": str(waves), **meshes})["trainer.epochs"]
+    found = prepare(load_config(overrides=chosen | {"trainer.budget": seconds / 60}))
+    data, used = found.data, list[float]()
+    for epoch in range(found.config.trainer.epochs):
+        began = clock[0]
+        for part, cost in (("train", 0.5), ("valid", 0.1)):
+            data.parts[part].epoch = epoch * (part == "train")
+            items = [data.parts[part][i] for i in range(len(data.parts[part]))]
+            for first in range(0, len(items), data.batch_size):
+                data.collate[part](items[first : first + data.batch_size])
+                clock[0] += cost
+        used.append(clock[0] - began)
+    assert abs(sum(used) - seconds) <= max(used[0], 0.1 * seconds)
 
 
 @pytest.mark.slow

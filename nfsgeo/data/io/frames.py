@@ -219,10 +219,7 @@ def _rows(
 
 def _with_minus(column: pandas.Series) -> pandas.Series:
     """A column of numbers if it is text that has the sign U+2212 for minus in them."""
-    if (
-        column.dtype.kind in "biufmM"
-        or not column.astype(str).str.contains(MINUS).any()
-    ):
+    if column.dtype.kind in "biufmM" or not any("−" in str(cell) for cell in column):
         return column
     with suppress(ValueError, TypeError):
         return pandas.to_numeric(column.str.replace(MINUS, "-", regex=True))

@@ -53,8 +53,8 @@ def concatenated(
 
     They go ``along`` ``"samples"`` or the ``"time-steps"`` of one. None is for samples,
     where files of several time steps each can be nothing else, and files on different
-    points have neither numbers in their names nor times that differ. With ``gaps``, a
-    field that some time steps lack is missing there, as a line tells.
+    points have the same times and either no cells or names without numbers. With
+    ``gaps``, a field that some time steps lack is missing there, as a line tells.
 
     Raises:
         UserError: The files differ in what they hold.

@@ -37,7 +37,7 @@ from nfsgeo.data.io.roles import Columns, with_kinds
 from nfsgeo.data.other_files import check_inside, check_source
 from nfsgeo.data.times import EPOCH, counted
 from nfsgeo.data.writers import writer_of
-from nfsgeo.errors import ADVISED, BETWEEN, UserError, option
+from nfsgeo.errors import ADVISED, BETWEEN, UserError, columns_text, option
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
 
@@ -153,12 +153,7 @@ def _of_sources(named: Sequence[Path], **options: Any) -> Iterator[None]:
             if name in advised:
                 continue
             if name == "columns":
-                pairs = [
-                    (k, v)
-                    for k, several in (value or {}).items()
-                    for v in np.ravel(several)
-                ]
-                value = ",".join(f"{k}={v}" for k, v in pairs)
+                value = columns_text(value or {})
             elif name == "known":
                 value = ",".join(value)
             words += f" --{name} {shlex.quote(value)}" if value else ""

@@ -40,7 +40,7 @@ from nfsgeo.data.conventions import (
 )
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.io.labelled import plain_name, whole_numbers
-from nfsgeo.data.io.timed_names import matching
+from nfsgeo.data.io.timed_names import expanded
 from nfsgeo.errors import UserError, option
 
 Names = Sequence[str]
@@ -333,9 +333,7 @@ def _choice(
     }
     for kind, several in lists.items():
         short = [_among(names, str(name)) for name in several]
-        forms = [n for n in short if "*" in n and n not in names and kind in KINDS]
-        found = [n for form in forms for n in matching(fields.path, names, form)]
-        lists[kind] = [n for n in short if n not in forms] + found
+        lists[kind] = expanded(fields.path, names, short) if kind in KINDS else short
     if not roles and (wrong := lists.keys() - {*KINDS}):
         wrong_keys = f"columns with {', '.join(wrong)}= of {fields.path}"
         raise UserError(wrong_keys, "static=, field= or ignore=", "change it")

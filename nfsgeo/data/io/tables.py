@@ -44,7 +44,7 @@ from nfsgeo.data.io.table_marks import check_marks, check_percentages
 from nfsgeo.data.io.table_rows import Places, Steps
 from nfsgeo.data.io.table_texts import has_zone, is_date, is_unread
 from nfsgeo.data.io.table_times import check_times
-from nfsgeo.data.io.timed_names import matching
+from nfsgeo.data.io.timed_names import expanded
 from nfsgeo.data.times import EPOCH
 from nfsgeo.errors import UserError, option
 
@@ -115,10 +115,7 @@ def _columns_of(
     columns = {short: name for name, (short, _) in called.items()}
     whole = dict(answers)
     for kind in (kind for kind in KINDS if kind in answers):
-        names = np.ravel(answers[kind]).tolist()
-        forms = [n for n in names if "*" in n and n not in called]
-        matches = [n for form in forms for n in matching(path, [*called], form)]
-        names = [n for n in names if n not in forms] + matches
+        names = expanded(path, [*called], np.ravel(answers[kind]).tolist())
         whole[kind] = [n if n in called else columns.get(n, n) for n in names]
     return whole
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from nfsgeo.data.conventions import listed
 from nfsgeo.errors import UserError
 
-__all__ = ["COMPACT", "TIMED", "matching"]
+__all__ = ["COMPACT", "TIMED", "expanded", "matching"]
 
 # A name that ends with a date or a number, perhaps before a unit in brackets.
 TIMED = re.compile(
@@ -35,3 +35,16 @@ def matching(path: Path, names: Sequence[str], form: str) -> dict[str, str]:
         expected = "columns whose names have a number or a date in its place"
         raise UserError(f"{form} of {path}", expected, f"choose from {listed(names)}")
     return found
+
+
+def expanded(path: Path, names: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    """Return chosen names, with those that match instead of each with a ``*``.
+
+    Raises:
+        UserError: None match.
+    """
+    whole = list[str]()
+    for name in chosen:
+        form = "*" in name and name not in names
+        whole += matching(path, names, name) if form else [name]
+    return whole

@@ -305,7 +305,7 @@ def test_names_with_and_without_a_number(tmp_path):
 def test_single_steps_on_other_points_are_asked_about(
     names, meshes, tmp_path, one_line
 ):
-    """Of meshes whose names are numbered, and of other points at different times."""
+    """Meshes with numbers in their names may be a series, and points with times."""
     paths = [tmp_path / f"{name}.{'vtu' if meshes else 'nc'}" for name in names.split()]
     for time, (path, num) in enumerate(zip(paths, (4, 5), strict=True)):
         path.parent.mkdir(exist_ok=True)

@@ -283,7 +283,7 @@ def test_clocks_without_colons(form, name, tmp_path, one_line, caplog):
     ],
 )
 def test_numbers_beside_dates_that_are_no_clocks(cells, told, tmp_path, one_line):
-    """What is advised works."""
+    """The advice works."""
     rows = "".join(
         f"2026-01-0{1 + k // 4},{cell},{x},{y},{k}\n"
         for k, cell in enumerate(cells)
