@@ -276,7 +276,7 @@ def _load(name: str, bound: float, *, cached: bool) -> Entry:
 
 
 def _beside(name: str, bound: float, *, graded: bool) -> Entry:
-    """A training step of nfs, over one without learned layers beside the grid."""
+    """A training step of nfs, over one of fno-spline."""
     both = partial(NFS, size=Size(1600, 10, 4), graded=graded)
     reference = partial(both, model="fno-spline")
     return Entry(f"nfs-{name}-points", both, reference, bound, 1.5)

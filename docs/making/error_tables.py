@@ -47,7 +47,7 @@ OWN = ("nfs", "fno-spline")  # how names of the models of nfsgeo begin
 # Rows of the table of ablations: what each variant of the suite leaves out or changes.
 CHANGED = {
     "nfs-no-messages": "no learned messages, `neighbours=0`",
-    "nfs-no-path": "no [path past the grid](how-nfs-works.md#past-the-grid), "
+    "nfs-no-path": "no [point features](how-nfs-works.md#at-the-points), "
     "`point_channels=0` and `neighbours=0`",
     "nfs-no-latent": "no [latent coordinates]"
     "(how-nfs-works.md#latent-coordinates), `latent=false`",

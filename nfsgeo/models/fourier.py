@@ -222,7 +222,7 @@ class NFS(PointMixer, FNO):
 
 
 class FNOSplineSettings(NFSSettings):
-    """Settings of `nfs`, without learned layers outside the grid."""
+    """Settings of `nfs`, with an equispaced grid and fixed interpolations."""
 
     kernel: KernelName = "none"
     latent: bool = False
@@ -231,10 +231,10 @@ class FNOSplineSettings(NFSSettings):
 
 
 class FNOSpline(NFS):
-    """`nfs` without learned layers outside the grid, which is equispaced in space.
+    """`nfs` on an equispaced grid, with fixed interpolations to the grid and back.
 
-    Base interpolations lead to the grid and back, and nothing bypasses the grid. A step
-    takes less time than one of `nfs`.
+    It has no point features, learned messages or kernels, nor latent coordinates. A
+    step takes less time than one of `nfs`.
     """
 
     Settings = FNOSplineSettings

@@ -1,4 +1,4 @@
-"""Features of points that reach a prediction past the grid."""
+"""Features of points that reach a prediction beside the grid."""
 
 from dataclasses import replace
 
