@@ -15,15 +15,8 @@ from xarray import Variable
 from xarray.backends import BackendArray, CachingFileManager
 from xarray.core import indexing
 
-__all__ = [
-    "deferred",
-    "flattened",
-    "opened_hdf5",
-    "part",
-    "read_hdf5",
-    "spread",
-    "stacked",
-]
+__all__ = ["deferred", "flattened", "hdf5_arrays", "opened_hdf5", "part", "read_hdf5"]
+__all__ += ["spread", "stacked"]
 
 Key = tuple[int | slice, ...]
 
@@ -60,6 +53,18 @@ def deferred(
 def opened_hdf5(path: Path) -> CachingFileManager[h5py.File]:
     """An HDF5 file that stays open between reads, as long as few others are read."""
     return CachingFileManager(h5py.File, path, mode="r")
+
+
+def hdf5_arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """All arrays of an HDF5 file, those in groups by their paths."""
+    arrays: dict[str, h5py.Dataset] = {}
+
+    def add(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            arrays[name] = item
+
+    file.visititems(add)
+    return arrays
 
 
 def read_hdf5(

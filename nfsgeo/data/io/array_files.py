@@ -25,6 +25,7 @@ from xarray.conventions import decode_cf_variable
 from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.io.matlab_files import (
     BLOCK_BYTES,
+    Header,
     Reversed,
     first_bytes,
     headers_of,
@@ -35,19 +36,13 @@ from nfsgeo.data.io.matlab_files import (
     struct_arrays,
 )
 from nfsgeo.data.io.pickled_arrays import arrays_of_pickle
-from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
+from nfsgeo.data.lazy import Key, deferred, hdf5_arrays, opened_hdf5, read_hdf5
 from nfsgeo.data.other_files import check_size
 from nfsgeo.errors import UserError
 
-__all__ = [
-    "arrays_of",
-    "as_text",
-    "attributes",
-    "check_filters",
-    "decoded",
-    "default_fill",
-]
-__all__ += ["marked", "npy_header", "unit_of", "with_default_fill", "within_range"]
+__all__ = ["arrays_of", "as_text", "attributes", "check_filters", "decoded"]
+__all__ += ["default_fill", "marked", "npy_header", "npz_headers", "unit_of"]
+__all__ += ["with_default_fill", "within_range"]
 
 NUMPY = b"\x93NUMPY"
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
@@ -81,36 +76,29 @@ def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
     matlab = is_matlab(path)
     arrays: dict[str, Variable] = {}
     if h5py.is_hdf5(path):
-        read = opened_hdf5(path)
-
-        def add(name: str, item: Any) -> None:
-            if not isinstance(item, h5py.Dataset) or item.dtype.kind not in NUMBERS:
-                return
-            if not matlab or holds_numbers(name, item):
-                known = name.replace("/", ".") if matlab else name
-                arrays[known] = _hdf5_variable(path, read, item)
-
+        opened = opened_hdf5(path)
         with h5py.File(path, "r") as file:
-            file.visititems(add)
-    elif (headers := _headers(path)) or matlab:
+            for name, item in hdf5_arrays(file).items():
+                numeric = item.dtype.kind in NUMBERS
+                if numeric and (not matlab or holds_numbers(name, item)):
+                    known = name.replace("/", ".") if matlab else name
+                    arrays[known] = _hdf5_variable(path, opened, item)
+    else:
+        headers = headers_of(path) if is_matlab_5(path) else npz_headers(path)
         for name, (shape, dtype) in headers.items():
             if dtype.kind in f"{NUMBERS}M":
                 read_part = _Whole(path, name, dtype)
                 arrays[name] = deferred(_dims(len(shape)), shape, dtype, read_part)
-        inside = struct_arrays(path) if matlab else {}
-        arrays |= {name: Variable(_dims(v.ndim), v) for name, v in inside.items()}
-    else:
-        held = {n: v for n, v in _loaded(path).items() if v.dtype.kind in f"{NUMBERS}M"}
-        arrays = {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
+        held = struct_arrays(path) if matlab else {} if headers else _loaded(path)
+        held = {n: v for n, v in held.items() if v.dtype.kind in f"{NUMBERS}M"}
+        arrays |= {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
     if matlab and not arrays and (error := no_numbers(path)):
         raise error
     return {name: array for name, array in arrays.items() if array.ndim or numbers}
 
 
-def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Shape and type of each array of MATLAB 5 or ``.npz``."""
-    if is_matlab_5(path):
-        return headers_of(path)
+def npz_headers(path: Path) -> dict[str, Header]:
+    """Shape and type of each array of ``.npz``; none of other files."""
     headers = {}
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -121,7 +109,7 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     return headers
 
 
-def npy_header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def npy_header(member: Any) -> Header:
     """Read the shape and the type of an array of numpy from its open file."""
     form = np.lib.format
     first = form.read_magic(member) == (1, 0)

@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from xarray import Variable
 
 from nfsgeo.data.conventions import listed
-from nfsgeo.data.lazy import Key
+from nfsgeo.data.lazy import Key, hdf5_arrays
 from nfsgeo.data.other_files import check_size
 from nfsgeo.errors import UserError
 
@@ -173,16 +173,14 @@ def _classes(path: Path) -> dict[str, str]:
         told = {name: kind for name, _, kind in whosmat(path) if kind != "struct"}
         return told | {name: _class_of(value) for name, value in _members(path).items()}
     classes = dict[str, str]()
-
-    def add(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and not name.startswith(REFERENCES):
+    with h5py.File(path, "r") as file:
+        for name, item in hdf5_arrays(file).items():
+            if name.startswith(REFERENCES):
+                continue
             kind = _class_in_hdf5(item)
             whole = kind in ("sparse", "struct")  # of which this is a part
             key = name.rpartition("/")[0] if whole else name
             classes[key.replace("/", ".")] = kind
-
-    with h5py.File(path, "r") as file:
-        file.visititems(add)
     return classes
 
 

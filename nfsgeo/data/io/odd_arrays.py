@@ -10,8 +10,9 @@ import h5py
 import numpy as np
 
 from nfsgeo.data.conventions import listed
-from nfsgeo.data.io.array_files import npy_header
+from nfsgeo.data.io.array_files import npy_header, npz_headers
 from nfsgeo.data.io.matlab_files import is_matlab
+from nfsgeo.data.lazy import hdf5_arrays
 from nfsgeo.errors import UserError
 
 __all__ = ["about_odd_arrays", "describe", "odd_arrays"]
@@ -26,19 +27,10 @@ def odd_arrays(path: Path, *, text: bool = False) -> dict[str, np.dtype[Any]]:
     if is_matlab(path):  # which has cells and structs
         return types
     if h5py.is_hdf5(path):
-
-        def add(name: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset):
-                types[name] = item.dtype
-
         with h5py.File(path, "r") as file:
-            file.visititems(add)
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if name.endswith(".npy"):
-                    with archive.open(name) as member:
-                        types[name.removesuffix(".npy")] = npy_header(member)[1]
+            types = {name: item.dtype for name, item in hdf5_arrays(file).items()}
+    elif headers := npz_headers(path):
+        types = {name: dtype for name, (_, dtype) in headers.items()}
     elif path.is_file():
         with path.open("rb") as stream:
             if stream.peek(6).startswith(np.lib.format.MAGIC_PREFIX):
