@@ -119,7 +119,8 @@ def spread(variable: Variable, sizes: Mapping[Any, int]) -> Variable:
     if variable.dims == tuple(sizes):
         return variable
     read = partial(part, variable, sizes)
-    return deferred([*sizes], [*sizes.values()], variable.dtype, read)
+    shape = [*sizes.values()]
+    return deferred([*sizes], shape, variable.dtype, read, variable.attrs)
 
 
 def flattened(
@@ -131,9 +132,9 @@ def flattened(
     """
     whole, names = spread(variable, {**ahead, **dims}), [*ahead, dim]
     if len(dims) == 1:
-        return Variable(names, whole)
+        return Variable(names, whole, variable.attrs)
     shape, read = [*ahead.values(), prod(dims.values())], partial(_flat, whole)
-    return deferred(names, shape, variable.dtype, read)
+    return deferred(names, shape, variable.dtype, read, variable.attrs)
 
 
 def _flat(whole: Variable, key: Key) -> NDArray[Any]:
@@ -143,7 +144,10 @@ def _flat(whole: Variable, key: Key) -> NDArray[Any]:
 
 
 def stacked(parts: Sequence[Variable], dim: str) -> Variable:
-    """Concatenate variables of the same dimensions along one of them, lazily."""
+    """Concatenate variables of the same dimensions along one of them, lazily.
+
+    The attributes are those of the first.
+    """
     if len(parts) == 1:
         return parts[0]
     if len({frozenset(({**part.sizes, dim: 0}).items()) for part in parts}) > 1:
@@ -153,7 +157,7 @@ def stacked(parts: Sequence[Variable], dim: str) -> Variable:
     dtype = np.result_type(*(part.dtype for part in parts))
     alike = [part.transpose(*first.dims) for part in parts]
     read = partial(_read_parts, alike, ends, first.dims.index(dim))
-    return deferred(first.dims, shape, dtype, read)
+    return deferred(first.dims, shape, dtype, read, first.attrs)
 
 
 def _read_parts(

@@ -241,8 +241,7 @@ def _placed(path: Path, parts: list[_Part]) -> list[_Part]:
             values.dims = [axes.get(str(dim), dim) for dim in values.dims]
         elif {*part.axes} & {*grid}:
             ahead = {d: n for d, n in values.sizes.items() if d not in dims}
-            about, values = values.attrs, flattened(values, ahead, dims, "p")
-            values.attrs = dict(about)
+            values = flattened(values, ahead, dims, "p")
         placed.append(part._replace(values=values))
     return placed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -223,24 +223,17 @@ def _with_gaps(parts: Sequence[Fields]) -> list[Fields]:
     lacking = {n: [p for p in parts if n not in p.dataset] for n in templates}
     filled = []
     for part in parts:
-        absent = {n: v for n, v in templates.items() if part in lacking[n]}
-        if absent:
-            where = {n: _nowhere(v, part.dataset.sizes) for n, v in absent.items()}
-            part = replace(part, dataset=part.dataset.assign(where))
-        filled.append(part)
+        absent = {n: v for n, v in templates.items() if n not in part.dataset}
+        for name, variable in absent.items():
+            missing = Variable([], np.float32("nan"), variable.attrs)
+            sizes = {dim: part.dataset.sizes.get(dim, 1) for dim in variable.dims}
+            absent[name] = spread(missing, sizes)
+        dataset = part.dataset.assign(absent)
+        filled.append(replace(part, dataset=dataset) if absent else part)
     for name, some in ((name, some) for name, some in lacking.items() if some):
         text = "%s: %s is missing at %d of %d time steps, which lack it"
         logger.warning(text, some[0].path, name, len(some), len(parts))
     return filled
-
-
-def _nowhere(variable: Variable, sizes: Mapping[Any, int]) -> Variable:
-    """A variable like another, of which all values are missing."""
-    shape = [sizes.get(dim, 1) for dim in variable.dims]
-    missing = Variable([], np.float32("nan"), variable.attrs)
-    whole = spread(missing, dict(zip(variable.dims, shape, strict=True)))
-    whole.attrs = dict(variable.attrs)
-    return whole
 
 
 def _check_alike(part: Fields, first: Fields) -> None:
@@ -332,9 +325,7 @@ def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Varia
             given = f"{name} of {len(datasets)} files, which differ in its shape"
             raise UserError(given, "files of one kind", "convert them one by one")
         parts.append(spread(variable, sizes))
-    whole = stacked(parts, along).copy(deep=False)
-    whole.attrs = dict(variables[0].attrs)
-    return whole
+    return stacked(parts, along).copy(deep=False)
 
 
 def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
@@ -352,18 +343,17 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
             # So many steps of all fields are read together, each file once.
             result[name].encoding["preferred_chunks"] = {"time": AT_ONCE}
         elif role in (KNOWN, STATIC, PARAMETER):
-            others = [part.dataset.variables.get(name) for part in parts]
-            same = [v is not None and variable.equals(v) for v in others]
+            same = [variable.equals(d.variables.get(name)) for d in datasets]
             odd = [part for part, fine in zip(parts, same, strict=True) if not fine]
-            if odd and role != PARAMETER:
+            if not odd:
+                result[name] = variable
+            elif role == PARAMETER:
+                logger.warning("%s: left out %s, which changes", odd[0].path, name)
+            else:
                 given = f"{odd[0].path} with {name}, which changes in time"
                 expected = "the same values at all time steps of a static input"
-                raise UserError(
-                    given, expected, "rename it if it is a field to predict"
-                )
-            result |= {} if odd else {name: variable}
-            if odd:
-                logger.warning("%s: left out %s, which changes", odd[0].path, name)
+                todo = "rename it if it is a field to predict"
+                raise UserError(given, expected, todo)
         elif role != "part" and name != "time":
             result[name] = variable
     if timed:
