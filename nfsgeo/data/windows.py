@@ -150,11 +150,8 @@ class WindowDataset(Dataset[Data]):
         return len(self.samples)
 
     def __getitem__(self, number: int) -> Data:
-        sample, mesh, n_in = (
-            self.samples[number],
-            self.mesh_number(number, self.epoch),
-            self.n_in,
-        )
+        sample, n_in = self.samples[number], self.n_in
+        mesh = self.mesh_number(number, self.epoch)
         numbers = self._pair(number) if self.pairs else self._numbers
         numbers = self._starts[number] + numbers
         read = self._read(number, mesh)
@@ -225,10 +222,10 @@ class WindowDataset(Dataset[Data]):
         edges, weights = self.file.graph(sample)
         index = place[torch.from_numpy(edges)]
         observed = (index >= 0).all(dim=0)
-        edge_weight = (
-            {} if weights is None else {EDGES[1]: torch.from_numpy(weights)[observed]}
-        )
-        return {EDGES[0]: index[:, observed], **edge_weight}
+        graph = {EDGES[0]: index[:, observed]}
+        if weights is not None:
+            graph[EDGES[1]] = torch.from_numpy(weights)[observed]
+        return graph
 
     def _drawn(self, number: int, shape: Sequence[int]) -> Tensor:
         """Standard normal noise on the inputs of a window, none on static ones."""

@@ -334,10 +334,9 @@ def check_dims(
                 members = " and ".join(map(str, several))
                 given = f"{path} with {along[0]} along {members}"
                 both = ", ".join(f'"{d}"' for d in several)
-                todo = (
-                    f"make one of them, nfsgeo.from_xarray(dataset.stack(s=({both})), "
-                )
-                todo += f'columns={{"sample": "s"}}), or dataset.isel({several[-1]}=0)'
+                one = f'dataset.stack(s=({both})), columns={{"sample": "s"}}'
+                todo = f"make one of them, nfsgeo.from_xarray({one}), or "
+                todo += f"dataset.isel({several[-1]}=0)"
                 raise UserError(given, "one dimension of samples", todo)
             if "field" not in kinds.values():
                 readings += [f"ignore={along[0]}"]

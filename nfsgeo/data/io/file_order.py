@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import chain, compress, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,8 @@ class Reading:
 
     def _value(self, groups: dict[str, str | None]) -> tuple[float, ...]:
         if month := groups.get("month"):
-            year, day = (
-                groups["year"] or groups["last"],
-                groups["day"] or groups["next"],
-            )
+            year = groups["year"] or groups["last"]
+            day = groups["day"] or groups["next"]
             if groups["day"] and groups["next"]:
                 year = groups["next"]
             elif day and not year and self.short_years:
@@ -253,15 +251,7 @@ def _years(keys: Sequence[Any]) -> list[tuple[float, ...]]:
     values = [[value for part in key for value in part[1::2]] for key in keys]
     columns = [*zip(*values, strict=False)]
     first = [all(value[0] in YEARS for value in column) for column in columns]
-    return [
-        tuple(
-            number
-            for value, fits in zip(row, first, strict=False)
-            if fits
-            for number in value
-        )
-        for row in values
-    ]
+    return [(*chain.from_iterable(compress(row, first)),) for row in values]
 
 
 def _numbers(column: Sequence[str]) -> Sequence[str]:

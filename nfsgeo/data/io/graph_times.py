@@ -54,13 +54,12 @@ def in_time(
     if not readings:
         said = "none" if time_axis is None else time_axis
         given += f", --time-axis {said}" * (time_axis != ASK)
-        expected = (
-            f"an axis of {len(arrays['pos'])} points, then one of time steps and "
-        )
-        expected += "one of components, which x and y share, or either; t and forcing "
+        expected = f"an axis of {len(arrays['pos'])} points, then one of time steps "
+        expected += "and one of components, which x and y share, or either; t and "
+        expected += "forcing at the steps of x and then of y"
         say = option("time_axis", 1, 2, "none")
         todo = f"correct the arrays, or say which axis is time: {say}"
-        raise UserError(given, expected + "at the steps of x and then of y", todo)
+        raise UserError(given, expected, todo)
     chosen, line = next(iter(readings)), ""
     if {1, 2} <= readings.keys() and x.shape[2] > 1:
         if t is None and y is None and x.shape[1] == 1 and x.shape[2] not in named:

@@ -88,10 +88,8 @@ def _series(
     samples: dict[str, dict[Path, tuple[float, dict[str, Path]]]] = {}
     twice = dict[str, str]()
     for entry in entries:
-        part, steps = (
-            entry.get("part", "0"),
-            samples.setdefault(entry.get("group", ""), {}),
-        )
+        part = entry.get("part", "0")
+        steps = samples.setdefault(entry.get("group", ""), {})
         before = sum(part in parts for _, parts in steps.values())
         time = float(entry["timestep"]) if timed else float(before)
         _, parts = steps.setdefault(Path(f"{path} at {time}"), (time, {}))

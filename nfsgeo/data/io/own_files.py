@@ -63,18 +63,14 @@ def read_own(path: Path) -> Fields:
         lazy = dict[Any, xarray.Variable]()
         for name, variable in dataset.variables.items():
             # Another program may have packed values, and counts dates as it likes.
-            plain = (
-                variable.dtype.kind in "biuf"
-                and variable.dtype == variable.encoding["dtype"]
-            )
-            plain &= PACKED.isdisjoint(variable.encoding)
+            stored, dtype = variable.encoding, variable.dtype
+            plain = dtype.kind in "biuf" and PACKED.isdisjoint(stored)
             large = is_large(variable.dims, variable.attrs) or name in virtual
-            if plain and large:
+            if large and plain and dtype == stored["dtype"]:
                 # By h5py alone, in half the time that h5netcdf takes.
                 read = partial(read_hdf5, opened, str(name))
-                lazy[name] = deferred(
-                    variable.dims, variable.shape, variable.dtype, read, variable.attrs
-                )
+                dims, shape = variable.dims, variable.shape
+                lazy[name] = deferred(dims, shape, dtype, read, variable.attrs)
             else:
                 variable.load()
         del dataset.attrs["nfsgeo_layout"]

@@ -258,9 +258,9 @@ def with_quantities(
         UserError: It is not clear which column holds the values, or one quantity has
             several units.
     """
-    name, _, value = (
-        (quantity, "", "") if quantity in frame else quantity.partition(":")
-    )
+    name, value = quantity, ""
+    if quantity not in frame:
+        name, _, value = quantity.partition(":")
     chosen(path, list(frame), {"field": [n for n in (name, value) if n]})
     if is_date(frame[name]):
         given, todo = f"quantity={name} of {path}, dates", f"say time={name}"

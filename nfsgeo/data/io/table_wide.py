@@ -71,11 +71,9 @@ def _check_order_of_dates(path: Path, texts: Sequence[str]) -> None:
     for text in texts:
         if re.search("[./].*[./]", text):
             given = f"{path} with the date {text} in a name"
-            todo = (
-                "rename the columns, as in pandas by table.rename(columns={n: pandas."
-            )
-            todo += "to_datetime(n, dayfirst=True).isoformat() for n in table if "
-            todo += "n[0].isdigit()}), or dayfirst=False where the month is first"
+            todo = "rename the columns, as in pandas by table.rename(columns={n: "
+            todo += "pandas.to_datetime(n, dayfirst=True).isoformat() for n in table "
+            todo += "if n[0].isdigit()}), or dayfirst=False where the month is first"
             raise UserError(given, "dates such as 2026-01-31", todo)
 
 
@@ -102,12 +100,10 @@ def check_times_in_names(path: Path, names: Sequence[str]) -> None:
             del forms[form]
     if forms:
         found = [name for form in forms for name in matching(path, names, form)]
-        which, times = (
-            "which may be fields, or fields at several times",
-            "+".join(forms),
-        )
+        which = "which may be fields, or fields at several times"
         fields = ",".join(f"field={form}" for form in forms)
-        raise ask(path, found, which, "what they are", fields, f"time={times}")
+        times = f"time={'+'.join(forms)}"
+        raise ask(path, found, which, "what they are", fields, times)
 
 
 def with_places(

@@ -104,15 +104,13 @@ class _Process:
         with self._lock:
             alive = self._started is not None and self._started.poll() is None
             if not alive or self._owner != os.getpid():  # a fork has one of its own
-                self._started, self._owner = (
-                    subprocess.Popen(
-                        [sys.executable, vtk_process.__file__],
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        pipesize=PIPE_BYTES,
-                    ),
-                    os.getpid(),
+                self._started = subprocess.Popen(
+                    [sys.executable, vtk_process.__file__],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    pipesize=PIPE_BYTES,
                 )
+                self._owner = os.getpid()
             process, complete = self._started, False
             assert process and process.stdin and process.stdout
             answer: Any = process.stdout
@@ -268,12 +266,8 @@ def _cells(
     types: NDArray[Any], offsets: NDArray[Any], nodes: NDArray[Any], classes: Any
 ) -> tuple[list[tuple[str, NDArray[Any]]], str]:
     """Cells by type, and how many are of types that have no names here."""
-    cells, unknown, sizes = (
-        list[tuple[str, NDArray[Any]]](),
-        list[str](),
-        np.diff(offsets),
-    )
-    codes = types.astype(np.int64) << 32 | sizes
+    cells, unknown = list[tuple[str, NDArray[Any]]](), list[str]()
+    codes = types.astype(np.int64) << 32 | np.diff(offsets)
     alike = len(codes) > 0 and bool((codes == codes[0]).all())
     for code in codes[:1].tolist() if alike else np.unique(codes).tolist():
         kind, size = code >> 32, code % 2**32
