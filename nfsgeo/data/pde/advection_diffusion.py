@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.pde.bodies import Flow
 
 __all__ = ["RoundSolution", "clustered", "cyclic_solve", "solve_around_circle"]
 
-Doubles = NDArray[np.float64]
 # A function of the coordinate s and the angle.
 Function = Callable[[Doubles, Doubles], Doubles]
 # Sixth-order central differences for the first and the second derivative.

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Aerofoil", "Body", "Ellipse", "Flow"]
+from nfsgeo.data.conventions import Doubles
 
-Doubles = NDArray[np.float64]
+__all__ = ["Aerofoil", "Body", "Complexes", "Ellipse", "Flow"]
+
 Complexes = NDArray[np.complex128]
 # Points of the wall from which the chord is measured.
 WALL_POINTS = 4096

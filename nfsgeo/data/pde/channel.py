@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator
 
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.pde.channel_mesh import HEIGHT, LENGTH, NEAR, channel_mesh
-from nfsgeo.data.pde.incompressible import Doubles, Flow, Stepper
+from nfsgeo.data.pde.incompressible import Flow, Stepper
 
 __all__ = ["Channel", "shedding"]
 
@@ -47,7 +47,7 @@ class Channel:
     def __init__(
         self,
         side: int,
-        centre: NDArray[np.float64],
+        centre: Doubles,
         radius: float,
         speed: float,
         nu: float,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import skfem
-from numpy.typing import NDArray
+
+from nfsgeo.data.conventions import Doubles, Indices
 
 __all__ = [
     "HEIGHT",
@@ -16,14 +17,12 @@ __all__ = [
     "node_types",
 ]
 
-Doubles = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 LENGTH, HEIGHT = 2.2, 0.41
 # Positions closer than this are the same.
 NEAR = 1e-9
 
 
-def channel_cells(side: int) -> Numbers:
+def channel_cells(side: int) -> Indices:
     """Return the vertices of the triangles ``[cells, 3]``, counterclockwise.
 
     ``4 * side`` vertices are on the cylinder, and on each of ``side`` rings around it.
@@ -86,7 +85,7 @@ def channel_points(side: int, centre: Doubles, radius: float) -> Doubles:
     )
 
 
-def node_types(side: int) -> Numbers:
+def node_types(side: int) -> Indices:
     """Return the types of the vertices ``[V]``.
 
     They are 0 inside, 1 on a wall including the corners, 2 at the inflow, 3 at the

@@ -6,13 +6,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.fft import dstn, idstn
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.pde.random_fields import neumann_field
 from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver, stacked
 from nfsgeo.errors import UserError
@@ -20,7 +20,6 @@ from nfsgeo.geometry import Domain
 
 __all__ = ["Darcy", "Darcy3D", "solve_pressure"]
 
-Doubles = NDArray[np.float64]
 
 ITERATIONS = 500
 

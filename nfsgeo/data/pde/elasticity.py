@@ -7,14 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 from pydantic import Field
 
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver, stacked
 
 __all__ = ["Elasticity", "hole_radius"]
 
-Doubles = NDArray[np.float64]
 Radius = Callable[[Doubles], Doubles]
 # Corners of the polygon from which distances are measured.
 CORNERS = 1024

@@ -6,18 +6,16 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 from scipy.special import elliprd
 
+from nfsgeo.data.conventions import Doubles, Indices
 from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver, stacked
 from nfsgeo.geometry import Domain
 
 __all__ = ["Ellipsoids", "geodesic_sphere", "graded", "shape_factors"]
-
-Doubles = NDArray[np.float64]
 
 
 class Ellipsoids(Solver):
@@ -131,7 +129,7 @@ def graded(sphere: Doubles, place: Doubles, ratio: float) -> Doubles:
     return np.asarray(moved / (near + far))
 
 
-def geodesic_sphere(parts: int) -> tuple[Doubles, NDArray[np.int64]]:
+def geodesic_sphere(parts: int) -> tuple[Doubles, Indices]:
     """Return a geodesic sphere: an icosahedron with sides divided into ``parts``.
 
     Returns:
@@ -151,7 +149,7 @@ def geodesic_sphere(parts: int) -> tuple[Doubles, NDArray[np.int64]]:
         for shifts in (((0, 0), (1, 0), (0, 1)), ((1, 1), (0, 1), (1, 0)))
         if all((a + p, b + q) in number for p, q in shifts)
     ]
-    weights, triangles = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
+    weights, triangles = list[Indices](), list[Indices]()
     for face in map(list, combinations(range(12), 3)):
         if not joined[np.ix_(face, face)][np.triu_indices(3, 1)].all():
             continue

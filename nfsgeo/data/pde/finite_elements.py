@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 import skfem
-from numpy.typing import NDArray
 from skfem.helpers import sym_grad
 from skfem.models.elasticity import linear_elasticity, linear_stress
+
+from nfsgeo.data.conventions import Doubles, Indices
 
 __all__ = [
     "displacements",
@@ -24,7 +25,6 @@ __all__ = [
     "von_mises",
 ]
 
-Doubles = NDArray[np.float64]
 Lame = tuple[float, float]
 # Tolerance of positions.
 NEAR = 1e-9
@@ -83,7 +83,7 @@ def equilibrium(
     basis: skfem.Basis,
     lame: Lame,
     load: Doubles,
-    fixed: NDArray[np.int64],
+    fixed: Indices,
     values: Doubles | None = None,
 ) -> tuple[Doubles, float]:
     """Solve for the displacement in equilibrium with a load.

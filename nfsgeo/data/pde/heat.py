@@ -5,24 +5,22 @@ from __future__ import annotations
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from nfsgeo.data.conventions import Doubles
 from nfsgeo.data.pde.advection_diffusion import (
     RoundSolution,
     clustered,
     solve_around_circle,
 )
-from nfsgeo.data.pde.bodies import Aerofoil, Body, Ellipse, Flow
+from nfsgeo.data.pde.bodies import Aerofoil, Body, Complexes, Ellipse, Flow
 from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver, stacked
 from nfsgeo.geometry import Domain
 
 __all__ = ["Heat", "HeatProblem", "heat_flux"]
 
-Doubles = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 # Radius of the far boundary.
 FAR = 4.8
 # Modes of the wall temperature, and the standard deviation of the first.

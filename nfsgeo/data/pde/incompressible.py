@@ -8,14 +8,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 import skfem
-from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 from skfem.helpers import dot, grad
 
-__all__ = ["Doubles", "Flow", "Stepper"]
+from nfsgeo.data.conventions import Doubles, Indices
 
-Doubles = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+__all__ = ["Flow", "Stepper"]
+
 # Degree of the quadrature, exact for convection on triangles with straight sides.
 DEGREE = 5
 
@@ -43,7 +42,7 @@ class Flow:
         divergence: Moments of its derivative along x and y, by vertices ``[m, n]``.
     """
 
-    def __init__(self, mesh: skfem.MeshTri2, nu: float, facets: Numbers) -> None:
+    def __init__(self, mesh: skfem.MeshTri2, nu: float, facets: Indices) -> None:
         basis = skfem.Basis(mesh, skfem.ElementTriP2(), intorder=DEGREE)
         linear = basis.with_element(skfem.ElementTriP1())
         self.mesh, self.nu, self.basis = mesh, nu, basis
@@ -235,7 +234,7 @@ class Stepper:
         moments = self.flow.convection(u)
         return moments if self.carried is None else moments - _apply(self.carried, u)
 
-    def force(self, nodes: Numbers) -> Doubles:
+    def force(self, nodes: Indices) -> Doubles:
         """Return the force of the flow on a part of the boundary, ``[2]``.
 
         It is the residual of the last step at the ``nodes`` of that part, which is more
