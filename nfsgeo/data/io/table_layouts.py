@@ -106,11 +106,8 @@ def with_zone(
     text = "%s: times in %s are local, as %s tells, and read as UTC: %s"
     logger.warning(text, path, time.name, zone.name, ", ".join(offsets))
     local = pandas.Series(values_of(path, time), frame.index)
-    attrs = frame.attrs
     universal = (local - hours).dt.tz_localize("UTC")
-    frame = frame.drop(columns=zone.name).assign(**{time.name: universal})
-    frame.attrs = attrs
-    return frame
+    return frame.drop(columns=zone.name).assign(**{time.name: universal})
 
 
 def _hours_from_utc(zones: pandas.Series) -> Any:

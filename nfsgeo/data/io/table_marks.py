@@ -44,10 +44,7 @@ def without_marks(frame: pandas.DataFrame, marks: Sequence[str]) -> pandas.DataF
             marked |= pandas.to_numeric(column, errors="coerce").isin(numbers)
         if marked.any():
             changed[str(name)] = column.mask(marked)
-    attrs = frame.attrs
-    frame = frame.assign(**changed)
-    frame.attrs = attrs
-    return frame
+    return frame.assign(**changed)
 
 
 def check_marks(
