@@ -156,6 +156,12 @@ def ask(
     return UserError(given, f"to be told {expected}", todo)
 
 
+def ask_kind(path: Path, names: Names, which: str) -> UserError:
+    """Return the error that asks whether columns are static inputs or fields."""
+    what = "whether that is a static input, a field to predict, or neither"
+    return ask(path, names, which, what, *(f"{kind}={names[0]}" for kind in KINDS))
+
+
 def mark_longitude(fields: Fields, name: str) -> Fields:
     """Mark the axis x as one of longitudes if its ``name`` in the source tells so, and
     keep points together that lie on both sides of a meridian where longitudes begin.
@@ -313,7 +319,9 @@ def _kinds_of(
     if unclear and len(read) > 1:  # else there would be nothing to predict
         moving = {arrays[name] for name in kinds if name not in still}
         wholes = [n if arrays[n] in moving else arrays[n] for n in unclear]
-        raise _question_of_kinds(fields.path, [*dict.fromkeys(wholes)])
+        names = [*dict.fromkeys(wholes)]
+        which = f"which never change{'s' * (len(names) == 1)} in time"
+        raise ask_kind(fields.path, names, which)
     return kinds, marked
 
 
@@ -346,13 +354,6 @@ def _among(names: Names, name: str) -> str:
     """The name by which fields are called for one that a source has given them."""
     tries = name, plain_name(name), plain_name(field_name(name)[0])
     return next((n for n in tries if n in names), tries[-1])
-
-
-def _question_of_kinds(path: Path, names: Names) -> UserError:
-    """Return the error that asks what columns are that never change in time."""
-    which = f"which never change{'s' * (len(names) == 1)} in time"
-    what = "whether that is a static input, a field to predict, or neither"
-    return ask(path, names, which, what, *(f"{kind}={names[0]}" for kind in KINDS))
 
 
 def _first(values: Variable, path: Path, name: str) -> Variable:

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas
 
-from nfsgeo.data.conventions import (
-    KINDS,
-    STATIONS,
-    Indices,
-    bare_name,
-    is_static,
-    listed,
-)
+from nfsgeo.data.conventions import STATIONS, Indices, bare_name, is_static, listed
 from nfsgeo.data.io.near_points import mixed, one_box
-from nfsgeo.data.io.roles import ask
+from nfsgeo.data.io.roles import ask, ask_kind
 from nfsgeo.data.io.table_codes import codes_of
 from nfsgeo.data.io.table_heads import is_number
 from nfsgeo.data.io.table_layouts import UNITS, ZONE, calendar
@@ -277,9 +270,7 @@ def check_numbers(
         what = "whether it names them"
         raise ask(path, alike, "which numbers the points", what, *say)
     if alike := odd.get("static", []):
-        what = "whether that is a static input, a field to predict, or neither"
-        kinds_of_it = (f"{kind}={alike[0]}" for kind in KINDS)
-        raise ask(path, alike, "with one value for each sample", what, *kinds_of_it)
+        raise ask_kind(path, alike, "with one value for each sample")
     fields = (frame[name] for name in names if name not in no_fields)
     return no_fields if any(field.notna().any() for field in fields) else []
 
