@@ -146,12 +146,6 @@ def _label(entry: Any) -> Label:
     return (dims,) if isinstance(dims, str) else (*dims,), values, dict(*attrs)
 
 
-def _per_sample(dims: tuple[str, ...], values: Any) -> bool:
-    """Return whether values are a list with one array for each sample."""
-    several = isinstance(values, list) and len(values) > 0
-    return several and np.ndim(values[0]) == len(dims)
-
-
 def _coordinates(path: Path, labels: Mapping[str, Label]) -> dict[str, Variable]:
     """Coordinates, and the number of points of each sample where they are ragged."""
     labels = {name: label for name, label in labels.items() if label[1] is not None}
@@ -207,14 +201,15 @@ def _components(
     attrs = {"role": FIELD, **attrs}
     if rows and "sample" not in dims:
         dims = tuple("obs" if dim == "point" else dim for dim in dims)
-    several = values if _per_sample(dims, values) else [values]
+    per_sample = isinstance(values, list) and len(values) > 0
+    per_sample = per_sample and np.ndim(values[0]) == len(dims)
     parts = []
-    for part in several:
+    for part in values if per_sample else [values]:
         if not isinstance(part, Variable):
             part = as_real(part, f"{key} of {path}", gaps=attrs["role"] == FIELD)
         parts.append(Variable(dims, part))
     whole = parts[0]
-    if several is values:
+    if per_sample:
         if rows and (sizes := [part.sizes.get("obs") for part in parts]) != rows:
             given = f"{path} with {key} at {sizes} points of samples"
             raise UserError(given, f"{rows}, as many as there are", "reorder the axes")

@@ -287,7 +287,7 @@ def _check_order(paths: Sequence[Path], chosen: bool) -> None:
         by_names.check()
         ends = f"the order of their names, {ends}"
     elif by_names.doubt is None and by_names.paths not in (paths, paths[::-1]):
-        given = f"files from {paths[0]} to {paths[-1]}, in no order"
+        given = f"files {ends}, in no order"
         first, last = by_names.paths[0], by_names.paths[-1]
         expected = f"the order of their names, from {first} to {last}"
         raise UserError(given, expected, "sort them, or rename them if it is another")

@@ -43,10 +43,8 @@ PACKED: dict[bytes, tuple[Any, str]] = {
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile)
 EXCEL = (
     "a workbook of a spreadsheet program",
-    (
-        "save it as CSV there, or with pandas and openpyxl: "
-        "pandas.read_excel({0!r}).to_csv('NAME.csv', index=False)"
-    ),
+    "save it as CSV there, or with pandas and openpyxl: "
+    "pandas.read_excel({0!r}).to_csv('NAME.csv', index=False)",
 )
 CFX_POST = (
     "a table of CFX-Post in sections",

@@ -51,7 +51,9 @@ def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -
         say = [*parts.values()]
     elif "year" in parts and "month" not in parts and day_of_year and not named:
         say = [parts["year"], day_of_year[0], *hours]
-    elif len(dates) > 1 and (len(named) != 1 or any(map(_tells_a_time, dates))):
+    elif len(dates) > 1 and (
+        len(named) != 1 or any(TWO_TIMES.fullmatch(bare_name(n)) for n in dates)
+    ):
         raise _which_time(path, frame, [*dict.fromkeys([*dates, *named])])
     elif len(named) > 1 and dates:
         day, other = dates[0], next(n for n in named if n not in dates)
@@ -67,10 +69,6 @@ def check_times(path: Path, frame: pandas.DataFrame, roles: Mapping[str, str]) -
 def _several(frame: pandas.DataFrame, day: str, other: str) -> bool:
     """Return whether a day has several values in another column."""
     return len(frame[[day, other]].drop_duplicates()) > frame[day].nunique()
-
-
-def _tells_a_time(name: str) -> bool:
-    return bool(TWO_TIMES.fullmatch(bare_name(name)))
 
 
 def _which_time(path: Path, frame: pandas.DataFrame, names: list[str]) -> UserError:

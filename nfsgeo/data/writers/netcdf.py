@@ -1,8 +1,4 @@
-"""nfsgeo's own file: CF NetCDF-4, laid out as :mod:`nfsgeo.data.fields` says.
-
-It opens in xarray, ParaView, Panoply and ncdump. Values have the precision that they
-came in, and a checksum in each chunk.
-"""
+"""Writes nfsgeo's own file, see :mod:`nfsgeo.data.io.own_files`."""
 
 from __future__ import annotations
 
