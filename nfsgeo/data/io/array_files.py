@@ -42,7 +42,7 @@ from nfsgeo.errors import UserError
 
 __all__ = ["arrays_of", "as_text", "attributes", "check_filters", "decoded"]
 __all__ += ["default_fill", "marked", "npy_header", "npz_headers", "unit_of"]
-__all__ += ["with_default_fill", "within_range"]
+__all__ += ["units_of", "with_default_fill", "within_range"]
 
 NUMPY = b"\x93NUMPY"
 TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
@@ -185,6 +185,12 @@ def unit_of(attrs: Mapping[Any, Any]) -> str:
             units[name] = texts[0].strip("\0 ")
     several = dict.fromkeys(filter(None, units.values()))
     return units.get(UNITS[0]) or " or ".join(several)
+
+
+def units_of(values: Any) -> dict[str, str]:
+    """The attribute of the units of an array by xarray or h5py, if it has any."""
+    unit = unit_of(values.attrs)
+    return {"units": unit} if unit else {}
 
 
 def within_range(variable: Variable) -> Variable:
@@ -333,8 +339,7 @@ def _hdf5_variable(path: Path, opened: Any, source: h5py.Dataset) -> Variable:
     read = partial(read_hdf5, opened, source.name)
     held = deferred(dims, shape, source.dtype, read, about)
     stored = decoded(within_range(held))
-    if unit := unit_of(source.attrs):
-        stored.attrs["units"] = unit
+    stored.attrs |= units_of(source)
     if not is_matlab(path):
         return stored
     row = stored.dtype.itemsize * math.prod(shape[:-1])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
 from nfsgeo.data.conventions import SPACE
-from nfsgeo.data.io.array_files import unit_of
+from nfsgeo.data.io.array_files import units_of
 from nfsgeo.data.io.cf_roles import (
     LARGE,
     Roles,
@@ -29,7 +29,7 @@ from nfsgeo.data.io.format import left_out
 from nfsgeo.data.io.roles import unwrapped
 from nfsgeo.data.lazy import Key, deferred, flattened
 
-__all__ = ["Places", "units_of"]
+__all__ = ["Places"]
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Places:
 
     def coordinates(self) -> dict[str, Any]:
         """Return coordinates by axis, with names of their dimensions and units."""
-        units = {axis: units_of(at.variable) for axis, at in self.space.items()}
+        units = {axis: units_of(at) for axis, at in self.space.items()}
         if self.is_grid:
             return {a: (a, at.values, units[a]) for a, at in self.space.items()}
         along = ["sample", "point"][self.sample not in self.sizes :]
@@ -160,12 +160,6 @@ class Places:
         dims = values.dims if dims is None else dims
         ahead = {dim: num for dim, num in self.ahead.items() if dim in dims}
         return flattened(values.variable, ahead, self.dims, "point")
-
-
-def units_of(variable: Variable) -> dict[str, str]:
-    """The attribute of the units of a variable, if it has any."""
-    unit = unit_of(variable.attrs)
-    return {"units": unit} if unit else {}
 
 
 def _at_existing(values: Variable, absent: Any, hidden: Any, key: Key) -> NDArray[Any]:

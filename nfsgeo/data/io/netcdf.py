@@ -23,11 +23,11 @@ from nfsgeo.data.io.array_files import (
     decoded,
     default_fill,
     marked,
-    unit_of,
+    units_of,
     with_default_fill,
     within_range,
 )
-from nfsgeo.data.io.cf_places import Places, units_of
+from nfsgeo.data.io.cf_places import Places
 from nfsgeo.data.io.cf_roles import (
     Roles,
     check_dims,
@@ -187,7 +187,7 @@ def _attributes(
     fixed |= not kind and (is_static(name) or (FLAGS[0] in attrs and not in_time))
     called, unit = named if kind or in_time else (name, "")
     attrs |= {"role": STATIC if fixed else FIELD, "components": [called]}
-    return attrs | ({"units": unit} if unit else {}) | units_of(values.variable)
+    return attrs | ({"units": unit} if unit else {}) | units_of(values)
 
 
 def _without_others(dataset: Dataset, kinds: Roles) -> Dataset:
@@ -226,8 +226,7 @@ def _decoded(dataset: Dataset) -> Dataset:
     """Mask missing values, tell coordinates from fields, and find all units."""
     variables = {n: v.copy(deep=False) for n, v in dataset.variables.items()}
     for variable in variables.values():
-        unit = unit_of(variable.attrs)
-        variable.attrs = {**variable.attrs} | ({"units": unit} if unit else {})
+        variable.attrs = {**variable.attrs, **units_of(variable)}
     if "nfsgeo_layout" not in dataset.attrs:
         variables = {n: with_default_fill(v) for n, v in variables.items()}
     whole = dataset.assign(

@@ -16,7 +16,7 @@ from xarray import Variable
 from nfsgeo.data.checks import finite
 from nfsgeo.data.conventions import FIELD, FLAGS, NODE_TYPE, PARAMETER, SPACE, STATIC
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.io.array_files import arrays_of, as_text, attributes, unit_of
+from nfsgeo.data.io.array_files import arrays_of, as_text, attributes, unit_of, units_of
 from nfsgeo.data.io.format import FileProbe, Format, left_out
 from nfsgeo.data.io.labelled import even_axis, to_fields
 from nfsgeo.data.io.roles import Columns, ask
@@ -226,8 +226,8 @@ def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
         parts, one = values[name], values[name][0]
         along = ("time", "point", "component")[kinds[name] == STATIC :]
         several = parts if len(order) > 1 else one
-        about = {"units": unit} if (unit := unit_of(one.attrs)) else {}
-        variables[name] = along[: one.ndim], several, {"role": kinds[name], **about}
+        about = {"role": kinds[name], **units_of(one)}
+        variables[name] = along[: one.ndim], several, about
     scalars = [name for name in names if kinds[name] == PARAMETER]
     left_out(path, [name for name in names if not kinds[name]])
     return to_fields(
