@@ -69,13 +69,10 @@ def without_flat_axes(fields: Fields) -> Fields:
         a: float(m) for a, m, k in zip(fields.space, middle, wide, strict=True) if not k
     }
     left = [axis for axis in fields.space if axis not in flat]
-    dataset = dataset.drop_vars([*flat]).rename(
-        {old: new for old, new in zip(left, SPACE, strict=False) if old != new}
-    )
-    names = ", ".join(flat)
-    logger.warning(
-        "%s: left out %s, along which the points lie in one place", fields.path, names
-    )
+    names = dict(zip(left, SPACE, strict=False))
+    dataset = dataset.drop_vars([*flat]).rename(names)
+    text = f"{', '.join(flat)}, along which the points lie in one place"
+    logger.warning("%s: left out %s", fields.path, text)
     return replace(fields, dataset=dataset.assign_attrs({LEFT_OUT: json.dumps(flat)}))
 
 
@@ -121,7 +118,7 @@ def _without_single_nodes(fields: Fields, shape: Sequence[int]) -> Fields:
     left = [axis for axis in fields.space if axis not in single]
     if not (single and left):
         return fields
-    names = {old: new for old, new in zip(left, SPACE, strict=False) if old != new}
+    names = dict(zip(left, SPACE, strict=False))
     dataset = fields.dataset.isel({axis: 0 for axis in single}, drop=True)
     text = f"{', '.join(single)}, an axis of one node"
     logger.warning("%s: left out %s", fields.path, text)
@@ -141,7 +138,7 @@ def with_flat_axes(fields: Fields) -> Fields:
     flat = json.loads(fields.dataset.attrs[LEFT_OUT])
     old = [axis for axis in SPACE if axis not in flat]
     names = dict(zip(fields.space, old, strict=False))
-    dataset = fields.dataset.rename({a: b for a, b in names.items() if a != b})
+    dataset = fields.dataset.rename(names)
     x = dataset[next(iter(names.values()))].variable
     added = {axis: Variable(x.dims, np.full(x.shape, at)) for axis, at in flat.items()}
     about = {name: v for name, v in dataset.attrs.items() if name != LEFT_OUT}

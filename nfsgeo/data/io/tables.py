@@ -59,7 +59,7 @@ def _read(
     See :func:`nfsgeo.data.open` for the arguments.
     """
     marks = [str(mark) for mark in np.ravel((columns or {}).get("missing", []))]
-    frame, answers, quantity = _arranged(path, dict(columns or {}))
+    frame, answers, quantity = _arranged(path, dict(columns or {}), marks)
     units = frame.attrs.get("units") or {}
     called = field_names([*frame])
     station, answers = str(answers.pop(STATION, "")), _columns_of(path, answers, called)
@@ -162,8 +162,7 @@ def _without_counts(
     short = {name: called for name, (called, _) in field_names([*values]).items()}
     left = [name for name in values if not ({name, short[name]} & said)]
     left = [name for name in left if not is_static(name)]
-    steps = cells.steps
-    counts = questions.check_numbers(path, frame, left, steps, places)
+    counts = questions.check_numbers(path, frame, left, cells.steps, places)
     if not counts:
         return values
     keep, all_fields = (option("columns", f"{kind}=NAME") for kind in KINDS[:2])
@@ -174,14 +173,14 @@ def _without_counts(
 
 
 def _arranged(
-    path: Path, answers: dict[str, Any]
+    path: Path, answers: dict[str, Any], marks: Sequence[str]
 ) -> tuple[pandas.DataFrame, dict[str, Any], Indices | None]:
     """A table with a row for each point, time step and sample, what its columns are as
     users say, and the number of the quantity of each row if it has rows for several.
     """
-    missing = [str(mark) for mark in np.ravel(answers.pop("missing", []))]
+    answers.pop("missing", None)  # as the marks
     quantity, kind = str(answers.pop("quantity", "")), None
-    frame = wide.with_rows_for_times(path, frame_of(path, missing=missing), answers)
+    frame = wide.with_rows_for_times(path, frame_of(path, missing=marks), answers)
     frame = layouts.with_zone(path, layouts.joined(path, frame, answers), answers)
     if quantity:
         roles = [str(name) for names in answers.values() for name in np.ravel(names)]
