@@ -47,15 +47,9 @@ def warn_of_copies(fields: Fields, parts: Mapping[str, Indices]) -> None:
         first = {whole[int(sample)] for sample in parts[one] if int(sample) in whole}
         num = sum(whole.get(int(sample)) in first for sample in parts[other])
         if num:
-            logger.warning(
-                "%s: %d of the %d samples of %s are samples of %s as well, so that "
-                "errors on them say little of new ones; leave out the copies",
-                fields.path,
-                num,
-                len(parts[other]),
-                other,
-                one,
-            )
+            text = "%s: %d of the %d samples of %s are samples of %s as well, so that "
+            text += "errors on them say little of new ones; leave out the copies"
+            logger.warning(text, fields.path, num, len(parts[other]), other, one)
 
 
 def warn_of_shared_places(fields: Fields, sample: int) -> None:
@@ -82,14 +76,11 @@ def warn_of_shared_places(fields: Fields, sample: int) -> None:
     differ = ((by_place.max() - by_place.min()) > 0).any(axis=1)
     odd = [*differ.index[differ]]
     if odd:
-        logger.warning(
-            "%s: %d places have several points with different values%s, such as %s; "
-            "models interpolate the mean; leave points out that should be one",
-            fields.path,
-            len(odd),
-            ", with both ends of a periodic axis as one place" * bool(at_end.any()),
-            [float(x) for x in np.atleast_1d(odd[0])],
-        )
+        ends = ", with both ends of a periodic axis as one place" * bool(at_end.any())
+        text = "%s: %d places have several points with different values%s, such as %s; "
+        text += "models interpolate the mean; leave points out that should be one"
+        place = [float(x) for x in np.atleast_1d(odd[0])]
+        logger.warning(text, fields.path, len(odd), ends, place)
 
 
 def _digest(fields: Fields, sample: int, steps: slice) -> bytes:

@@ -168,9 +168,8 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
         if path.suffix.lower() in (".geojson", ".json"):
             content = json.loads(path.read_text("utf-8"))
             # A collection of features, one, or its geometry.
-            geometries = (
-                f.get("geometry", f) for f in content.get("features", [content])
-            )
+            features = content.get("features", [content])
+            geometries = (feature.get("geometry", feature) for feature in features)
             # It closes rings that rounding left open.
             parts = shapely.get_parts([*map(shapely.geometry.shape, geometries)])
             while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():

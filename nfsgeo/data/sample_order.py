@@ -39,15 +39,10 @@ def warn_of_order(fields: Fields, train: Indices) -> None:
             continue
         seen, every = ((v.min(), v.max()) for v in (values[train], values))
         if seen != every:
-            logger.warning(
-                "%s: %s %s with the sample number, and training sees only %.3g to %.3g "
-                "of %.3g to %.3g; shuffle the samples, or tell their parts",
-                fields.path,
-                name,
-                "rises" if values[-1] > values[0] else "falls",
-                *seen,
-                *every,
-            )
+            text = "%s: %s %s with the sample number, and training sees only %.3g to "
+            text += "%.3g of %.3g to %.3g; shuffle the samples, or tell their parts"
+            how = "rises" if values[-1] > values[0] else "falls"
+            logger.warning(text, fields.path, name, how, *seen, *every)
 
 
 def _in_order(values: Iterable[float]) -> np.ndarray | None:

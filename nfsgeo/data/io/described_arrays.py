@@ -200,10 +200,8 @@ def _part(
     fits = {*axes} <= {*letters} and len({*axes}) == len(axes) >= (not number)
     if not fits or values.ndim != len(axes):
         given = f"{role}={text} of shape {list(stored[name].shape)}"
-        expected = (
-            f"{role}=NAME:AXES with a letter for each axis, of {', '.join(letters)}"
-        )
-        raise UserError(given, expected, _say())
+        expected = f"{role}=NAME:AXES with a letter for each axis, of "
+        raise UserError(given, expected + ", ".join(letters), _say())
     labelled = Variable([*axes], values, values.attrs)
     return _Part(role, name.rpartition("." if matlab else "/")[2], labelled, name)
 
@@ -252,14 +250,9 @@ def _axes_of(at: Sequence[_Part], grid: str) -> dict[str, str] | None:
     """
     axes = dict[str, str]()
     for part in at:
-        values, letters = part.values.values, [*part.axes]
-        still = [
-            i for i, _ in enumerate(letters) if (values == values.take([0], i)).all()
-        ]
-        moving = [a for i, a in enumerate(letters) if i not in still]
-        line = values[
-            tuple(0 if i in still else slice(None) for i in range(len(letters)))
-        ]
+        values = Variable([*part.axes], part.values.values)
+        moving = [a for a in part.axes if not (values == values.isel({a: 0})).all()]
+        line = values.isel({a: 0 for a in part.axes if a not in moving}).values
         rises = line.ndim == 1 and (np.diff(line) > 0).all()
         if part.role not in SPACE or not rises or moving[0] not in grid:
             return None

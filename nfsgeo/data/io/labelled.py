@@ -327,9 +327,8 @@ def check_cell_types(cells: Iterable[Mapping[str, Any]]) -> None:
         linear = CORNERS.get(str(kind).rstrip("0123456789"))
         if linear is None or (num_nodes(kind) or 0) < linear:
             names = ", ".join(CORNERS)
-            expected = (
-                f"{names}, or one of them and its number of nodes, such as triangle6"
-            )
+            expected = f"{names}, or one of them and its number of nodes, such as "
+            expected += "triangle6"
             raise UserError(f"cells of type {kind!r}", expected, "correct the type")
 
 

@@ -224,17 +224,16 @@ def _numpy_variables(dataset: Dataset) -> dict[Any, Any]:
 
 def _decoded(dataset: Dataset) -> Dataset:
     """Mask missing values, tell coordinates from fields, and find all units."""
-    variables = {n: v.copy(deep=False) for n, v in dataset.variables.items()}
-    for variable in variables.values():
-        variable.attrs = {**variable.attrs, **units_of(variable)}
-    if "nfsgeo_layout" not in dataset.attrs:
-        variables = {n: with_default_fill(v) for n, v in variables.items()}
-    whole = dataset.assign(
-        {
-            name: decoded(v if name in dataset.dims else within_range(v))
-            for name, v in variables.items()
-        }
-    )
+    variables = dict[Any, Any]()
+    for name, stored in dataset.variables.items():
+        variable = stored.copy(deep=False)
+        variable.attrs = {**stored.attrs, **units_of(stored)}
+        if "nfsgeo_layout" not in dataset.attrs:
+            variable = with_default_fill(variable)
+        if name not in dataset.dims:
+            variable = within_range(variable)
+        variables[name] = decoded(variable)
+    whole = dataset.assign(variables)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return xarray.decode_cf(whole, decode_times=False, decode_coords="all")
@@ -290,9 +289,8 @@ def _netcdf(path: Path, columns: Columns | None = None) -> Fields:
             engine = "netcdf4"
             if not find_spec("netCDF4"):
                 given = f"{path}, NetCDF in the format CDF-5 (64-bit data)"
-                todo = (
-                    f"pip install netCDF4, or convert it: nccopy -k nc4 {path} NAME.nc"
-                )
+                todo = "pip install netCDF4, or convert it: "
+                todo += f"nccopy -k nc4 {path} NAME.nc"
                 raise UserError(given, "the package netCDF4, which reads it", todo)
     try:
         dataset = xarray.open_dataset(path, engine=engine, **options)

@@ -60,9 +60,8 @@ def about_odd_arrays(path: Path, wanted: str = "") -> UserError | None:
     if not hdf5 and zipfile.is_zipfile(path):
         load += f"[{name!r}]"
     if kind.names:
-        todo = (
-            f"write a table: pandas.DataFrame({load}).to_csv('NAME.csv', index=False)"
-        )
+        todo = f"write a table: pandas.DataFrame({load})"
+        todo += ".to_csv('NAME.csv', index=False)"
     elif _is_text(kind):
         todo = "name others"
     else:

@@ -34,9 +34,8 @@ def numbered(column: Any) -> tuple[Indices, Any]:
     """Number the values of a column in their order, -1 where there is none."""
     values = np.asarray(column) if column.dtype.kind in "iuf" else np.empty(0)
     if len(values) > SOME:  # what is faster
-        if values.dtype.kind in "iu" and 0 <= values.min() <= values.max() < len(
-            values
-        ):
+        whole = values.dtype.kind in "iu"
+        if whole and 0 <= values.min() <= values.max() < len(values):
             number = np.cumsum(np.bincount(values) > 0) - 1
             unique = np.flatnonzero(np.diff(number, prepend=-1))
             return number[values], unique.astype(values.dtype)

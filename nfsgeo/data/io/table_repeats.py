@@ -81,10 +81,8 @@ def rows_apart(
             continue
         names, said[role], now, num = [*names, name], say, finer, more
         if num == len(now):
-            return names, [
-                ",".join(said.values()),
-                *(others if names == [name] else ()),
-            ]
+            others = others if names == [name] else []
+            return names, [",".join(said.values()), *others]
     for name in unread:
         values_of(path, frame[name])
     return [], []

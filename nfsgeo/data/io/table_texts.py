@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -115,14 +116,12 @@ def _formats(cell: str, cells: Iterable[str]) -> str:
     if not (between := re.match(r"\d+([./-])", cell)):
         return ""
     orders = ("%d{0}%m{0}%y", "%m{0}%d{0}%y", "%y{0}%m{0}%d")
-    forms = [
-        f"{order.format(between[1])}{clock}" for clock in CLOCKS for order in orders
-    ]
     dates = pandas.Series([cell, *(c for c in cells if re.match(r"\d+[./-]", c))])
-    read = {
-        form: pandas.to_datetime(dates, format=form, errors="coerce") for form in forms
-    }
-    fits = [repr(form) for form, at in read.items() if at.notna().all()]
+    fits = list[str]()
+    for clock, order in product(CLOCKS, orders):
+        form = order.format(between[1]) + clock
+        if pandas.to_datetime(dates, format=form, errors="coerce").notna().all():
+            fits.append(repr(form))
     return " or ".join(fits) or "..., and write all of them alike"
 
 

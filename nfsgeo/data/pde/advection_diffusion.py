@@ -139,12 +139,8 @@ def solve_around_circle(
     system += np.einsum("ij,k,jl->ikjl", mixed, FIRST / step, slope)
     system[:, REACH] += slope @ slope - peclet * along[..., None] * slope
     enters = along[:, -1] < 0
-    system[:, :, -1] = np.einsum(
-        "i,k,l->ikl",
-        -density[:, 0] * wake_slope[-1] * ~enters,
-        FIRST / step,
-        identity[-1],
-    )
+    leaves = -density[:, 0] * wake_slope[-1] * ~enters
+    system[:, :, -1] = np.einsum("i,k,l->ikl", leaves, FIRST / step, identity[-1])
     system[:, REACH, -1] += np.where(enters[:, None], identity[-1], slope[-1])
 
     right = source(s, theta) if source else np.zeros_like(theta)

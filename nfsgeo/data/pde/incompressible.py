@@ -112,12 +112,7 @@ class Flow:
             return (w["x"] * w["of"].grad[0] + w["y"] * w["of"].grad[1]) * v
 
         linear = skfem.LinearForm(form)
-        return np.stack(
-            [
-                linear.assemble(self.basis, x=x, y=y, of=component)
-                for component in (x, y)
-            ]
-        )
+        return np.stack([linear.assemble(self.basis, x=x, y=y, of=u) for u in (x, y)])
 
     def crossing_rate(self, u: Doubles) -> float:
         """Return the largest number of triangles crossed per unit of time."""

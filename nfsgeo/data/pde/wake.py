@@ -104,13 +104,8 @@ class Wake(Solver):
         from nfsgeo.data.pde.channel import Channel, shedding
 
         centre = 0.2 + self.shift * rng.uniform(-1, 1, 2)
-        radius, inflow = (
-            low + (high - low) * rng.random()
-            for low, high in (
-                (self.thinnest, self.thickest),
-                (self.slowest, self.fastest),
-            )
-        )
+        radius = self.thinnest + (self.thickest - self.thinnest) * rng.random()
+        inflow = self.slowest + (self.fastest - self.slowest) * rng.random()
         # The first stored time step has any phase of a period.
         spin_up = self.spin_up + rng.uniform(0, 10 / 3)
         number, points = side(resolution), *self.shape(resolution)
