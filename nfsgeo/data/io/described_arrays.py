@@ -347,9 +347,8 @@ def _likely_grid(shapes: Mapping[str, list[int]]) -> str:
     if len({*found}) < len(found) or (times and "t" not in found):
         return ""
     where = [f"{axis}={name}" for axis, name in at.items()]
-    return ",".join(
-        [f"field={field}:{''.join(found)}", *where, *(f"time={n}" for n in times)]
-    )
+    where += [f"time={name}" for name in times]
+    return ",".join([f"field={field}:{''.join(found)}", *where])
 
 
 def _listed(stored: Mapping[str, Variable]) -> str:

@@ -132,9 +132,8 @@ def with_masks(
             expected = f"one of {', '.join(map(str, dataset.data_vars))}"
             raise UserError(given, expected, "change the name")
         flag = dataset[name].variable
-        pairs, good, meaning = _conditions(
-            f"{fields.path} with mask={text}", flag, chosen_flags
-        )
+        what = f"{fields.path} with mask={text}"
+        pairs, good, meaning = _conditions(what, flag, chosen_flags)
         targets = [n for n in _targets(fields, name) if n != name and n in dataset]
         changed = {}
         for target in targets:

@@ -197,10 +197,9 @@ def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
     variables = dict(dataset.variables)
     for name, variable in variables.items():
         if variable.attrs.get("role") not in SMALL and variable.dims != (name,):
-            read, size = partial(_reopen, opener, path, str(name)), variable.shape
-            variables[name] = deferred(
-                variable.dims, size, variable.dtype, read, variable.attrs
-            )
+            read = partial(_reopen, opener, path, str(name))
+            size, about = variable.shape, variable.attrs
+            variables[name] = deferred(variable.dims, size, variable.dtype, read, about)
     return Fields(_dataset(variables, dataset), path), _mesh_of(Fields(dataset, path))
 
 

@@ -216,9 +216,8 @@ def _merged(path: Path, parts: Mapping[str, Mesh], at: str | None) -> Mesh:
         values = np.concatenate([part.at_points[name] for part in meshes])
         if name == GHOST:
             values &= ~np.array(DUPLICATE, values.dtype)
-        if not np.array_equal(
-            values, values[single], equal_nan=values.dtype.kind == "f"
-        ):
+        gaps = values.dtype.kind == "f"
+        if not np.array_equal(values, values[single], equal_nan=gaps):
             given = f"{path} with {name} that differs between blocks at a common point"
             if first.at_cells:
                 todo += f", or choose the fields at the cells, {option('at', 'cells')}"

@@ -160,9 +160,8 @@ def _dates(path: Path, frame: pandas.DataFrame, names: Sequence[str]) -> pandas.
             expected = "years of four digits"
             todo = add_century(calendar(names)["year"], parts["year"])
             parts["year"] = np.where(parts["year"] < 1000, np.nan, parts["year"])
-        at = pandas.to_datetime(
-            pandas.DataFrame({"month": 1, "day": 1} | parts), errors="coerce"
-        )
+        whole = pandas.DataFrame({"month": 1, "day": 1} | parts)
+        at = pandas.to_datetime(whole, errors="coerce")
     else:
         first = names[:1]
         at = pandas.Series(values_of(path, frame[names[0]]))

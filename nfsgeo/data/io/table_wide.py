@@ -131,9 +131,8 @@ def with_places(
             names = sorted({*frame[name]})
             at = {role: n for role, n in about.items() if n not in named}
             places = _positions(source, names, at)
-            frame = frame.drop(columns=[n for n in places if n in frame]).join(
-                places, on=name
-            )
+            frame = frame.drop(columns=[*places], errors="ignore")
+            frame = frame.join(places, on=name)
             frame.attrs["units"] = units
             roles = {**others, **dict(zip("xyz", places, strict=False))}
             return frame, roles | {"station": name}

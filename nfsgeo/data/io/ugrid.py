@@ -36,10 +36,8 @@ def with_centres(path: Path, dataset: Dataset, kinds: Roles) -> Dataset:
             than they say, or have another number of values than any place.
     """
     stored = {n: {**v.attrs, **v.encoding} for n, v in dataset.items()}  # by xarray
-    chosen = "field" in kinds.values()
-    selected = [
-        n for n in stored if kinds.get(str(n), "field" * (not chosen)) == "field"
-    ]
+    usual = "" if "field" in kinds.values() else "field"
+    selected = [n for n in stored if kinds.get(str(n), usual) == "field"]
     for mesh in (n for n, about in stored.items() if "node_coordinates" in about):
         about = stored[mesh]
         words = {word for text in about.values() for word in str(text).split()}
