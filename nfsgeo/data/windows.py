@@ -29,8 +29,6 @@ __all__ = ["Connect", "ConnectedBatches", "WindowDataset", "batches"]
 # ``query_pos [m, d]``, ``numbers``, ``edge_index`` and ``edge_weight`` where it has
 # query points, numbers of points, edges and their weights.
 Connect = Callable[..., Graphs]
-
-
 EDGES = "edge_index", "edge_weight"
 
 

@@ -58,8 +58,6 @@ COLUMNAR = {
     b"ARROW1": pandas.read_feather,
     b"ORC": pandas.read_orc,
 }
-
-
 MINUS = re.compile("(?<![^eE])−(?=[.\\d])")
 
 

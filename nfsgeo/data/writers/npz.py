@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nfsgeo.data.checks import not_infinite
+from nfsgeo.data.conventions import AT_POINTS, NPZ_ABOUT
 from nfsgeo.data.writers.writer import Writer
 from nfsgeo.files import check_room, growing
 from nfsgeo.progress import Progress
 
 if TYPE_CHECKING:
     from nfsgeo.data.fields import Fields
-
-from nfsgeo.data.checks import not_infinite
-from nfsgeo.data.conventions import AT_POINTS, NPZ_ABOUT
 
 __all__ = ["NPZ"]
 
