@@ -204,7 +204,7 @@ def _pdebench(path: Path, arrays: Arrays) -> Facts:
     if burgers and (value := about.get("Nu", nu and nu[1])):
         parameters = {"viscosity": float(value) / math.pi}
     return {
-        "coordinates": dict(zip(names, zip(names, axes, strict=True), strict=True)),
+        "coordinates": {name: (name, x) for name, x in zip(names, axes, strict=True)},
         "times": arrays["t-coordinate"].values[: u.sizes["time"]] if line else None,
         "domain": domain,
         "equation": "burgers" if burgers else "" if line else "darcy",

@@ -147,8 +147,8 @@ def _pdebench(path: Path) -> Fields:
         if not stored[f"{group}grid/{name}"].equals(stored[f"{order[0]}grid/{name}"]):
             raise ValueError(f"samples that differ in grid/{name}, as {group}")
     *space, _ = names
-    coordinates = dict(zip(names, zip(names, (*axes, times), strict=True), strict=True))
-    coordinates["time"] = "time", coordinates.pop("t")[1]
+    coordinates = {axis: (axis, x) for axis, x in zip(space, axes, strict=True)}
+    coordinates["time"] = "time", times
     u = [stored[f"{group}data"] for group in order]
     return to_fields(path, {"u": (("time", *space, "component"), u)}, coordinates)
 
