@@ -113,7 +113,7 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     dataset = quantities(path, dataset, kinds, {*roles.values()}, time)
     places = Places.of(path, dataset, roles, sample, time)
     named = station_names(dataset, tuple(places.dims), kinds)
-    stations = [dataset[name].values for name in named]
+    stations = dataset[named[0]].values if named else None
     named += [n for n, v in dataset.items() if is_coordinate(v) and n not in kinds]
     others = dataset.drop_vars([*roles.values(), *named], errors="ignore")
     _tell_unused(path, others, places)
@@ -134,12 +134,11 @@ def fields_of(path: Path, dataset: Dataset, columns: Columns | None = None) -> F
     }
     times: tuple[Any, dict[str, Any]] = dates, {}
     when = dataset.variables.get(roles.get("time"))
-    if when is not None and not (dates is not None and is_text(when)):
+    if when is not None and (dates is None or not is_text(when)):
         times = times_of(path, when)
     coordinates = places.coordinates()
     coordinates["time"] = "time", *times
-    has_names = stations and not places.is_grid
-    coordinates["station"] = "point", stations[0] if has_names else None
+    coordinates["station"] = "point", None if places.is_grid else stations
     fields = to_fields(path, variables, coordinates, parameters=parameters, split=split)
     return mark_longitude(fields, x)
 
