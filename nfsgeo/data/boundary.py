@@ -15,7 +15,7 @@ from xarray import Variable
 from nfsgeo.data.cache import Cache
 from nfsgeo.data.conventions import DERIVED, NODE_TYPE, SPACE, STATIC, Floats, Indices
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.lazy import Key, deferred, spread, stacked
+from nfsgeo.data.lazy import Key, deferred, stacked
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.cells import (
     boundary_sides,
@@ -85,8 +85,6 @@ def with_boundary(file: Fields, kinds: Sequence[int]) -> Fields:
     for number, name in enumerate(names):
         samples = range(file.num_samples if varies else 1)
         parts = [ways.variable(sample, number) for sample in samples]
-        if varies and not ragged:
-            parts = [spread(part, {"sample": 1, **part.sizes}) for part in parts]
         column = stacked(parts, "obs" if ragged else "sample") if varies else parts[0]
         column.attrs |= {"role": STATIC, DERIVED: 1}
         dataset = dataset.assign({name: column})

@@ -144,10 +144,11 @@ def _flat(whole: Variable, key: Key) -> NDArray[Any]:
 
 
 def stacked(parts: Sequence[Variable], dim: str) -> Variable:
-    """Concatenate variables of the same dimensions along one of them, lazily.
+    """Concatenate variables along one of their dimensions, or a new one, lazily.
 
     The attributes are those of the first.
     """
+    parts = [v if dim in v.dims else spread(v, {dim: 1, **v.sizes}) for v in parts]
     if len(parts) == 1:
         return parts[0]
     if len({frozenset(({**part.sizes, dim: 0}).items()) for part in parts}) > 1:

@@ -49,7 +49,7 @@ from nfsgeo.data.conventions import (
     field_name,
 )
 from nfsgeo.data.fields import Fields
-from nfsgeo.data.lazy import spread, stacked
+from nfsgeo.data.lazy import stacked
 from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -214,8 +214,6 @@ def _components(
             given = f"{path} with {key} at {sizes} points of samples"
             raise UserError(given, f"{rows}, as many as there are", "reorder the axes")
         lazy, along = isinstance(values[0], Variable), "obs" if rows else "sample"
-        if lazy and not rows:
-            parts = [spread(part, {"sample": 1, **part.sizes}) for part in parts]
         whole = stacked(parts, along) if lazy else Variable.concat(parts, along)
     apart = [dim for dim in whole.dims if dim not in DIMS]
     whole = whole.transpose(..., *apart)
