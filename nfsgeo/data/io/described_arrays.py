@@ -360,7 +360,7 @@ def _say(likely: str = "") -> str:
     first = f"{option('columns', likely)}, or else " if likely else ""
     return (
         f"say it: {first}{answer}, with a letter for each axis: n sample, "
-        " t time step, p point of a cloud, c component; on a grid x, y, z in "
+        "t time step, p point of a cloud, c component; on a grid x, y, z in "
         "place of p, and x=FIRST:LAST or x=ARRAY and so on in place of points"
     )
 

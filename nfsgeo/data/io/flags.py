@@ -189,7 +189,8 @@ def _conditions(
     bits = np.ravel(attrs.get(BITS, [])).tolist()
     values = np.ravel(attrs.get(FLAGS[0], bits)).tolist()
     pairs = [*zip(bits or [-1] * len(values), values, strict=False)]
-    meanings = dict(zip(words, [(int(b), int(v)) for b, v in pairs], strict=False))
+    pairs = [(int(mask), int(value)) for mask, value in pairs]
+    meanings = dict(zip(words, pairs, strict=False))
     listed = ", ".join(f"{value} {word}" for word, (_, value) in meanings.items())
     if good := not chosen_flags and FLAGS[0] in attrs:
         chosen_flags = [word for word in meanings if GOOD.fullmatch(word)]
@@ -202,7 +203,9 @@ def _conditions(
         if word not in meanings and not re.fullmatch(r"-?\d+", word):
             expected = f"numbers, or one of {listed or 'the meanings, which it lacks'}"
             raise UserError(what, expected, "change it")
-    chosen = [meanings.get(word) or (-1, int(word)) for word in chosen_flags]
+    numbers = {str(value): (mask, value) for mask, value in pairs}  # in their bits
+    known = numbers | meanings
+    chosen = [known.get(word) or (-1, int(word)) for word in chosen_flags]
     return chosen, good, "not " * good + " or ".join(chosen_flags)
 
 

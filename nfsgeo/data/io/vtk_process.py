@@ -1,6 +1,6 @@
 """Reads files of VTK in a process of its own, which a damaged file may crash.
 
-:class:`nfsgeo.data.io.vtk_files.Process` runs this file as a script. It is asked by
+:mod:`nfsgeo.data.io.vtk_files` runs this file as a script. It is asked by
 lines of JSON, ``[path, kind, step]``, and answers with a line of JSON and the bytes of
 the arrays whose types and shapes it has, but for those that are the same ``again`` as
 in the answer before. Nothing of nfsgeo is imported here.

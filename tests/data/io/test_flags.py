@@ -50,6 +50,20 @@ VALUES = {**MEANT, "flag_values": np.array([1, 2, 3, 4, 9], "i1")}
             {"flag_masks": np.array([1, 2, 4], "i1"), "flag_meanings": "day sun cloud"},
             "TEMP_QC:cloud",
         ),
+        (
+            np.where(FLAGS == 4, 6, 1).astype("i1"),
+            {"flag_masks": np.array([1, 2, 4], "i1"), "flag_meanings": "day sun cloud"},
+            "TEMP_QC:4",
+        ),
+        (
+            np.where(FLAGS == 4, 13, 5).astype("i1"),
+            {
+                "flag_masks": np.array([1, 12, 12, 12], "i1"),
+                "flag_values": np.array([1, 4, 8, 12], "i1"),
+                "flag_meanings": "day thin thick bad",
+            },
+            "TEMP_QC:12:8",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", ["nc", "memory"])
