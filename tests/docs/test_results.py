@@ -182,7 +182,7 @@ def test_errors_on_the_files_of_neuraloperator():
 @pytest.mark.parametrize(
     ("variant", "begin", "problem"),
     [
-        ("nfs-no-path", "no [point feat", "heat"),
+        ("nfs-no-path", "no [point features", "heat"),
         ("fno-spline", "none of these", "burgers-steep"),
     ],
 )

@@ -89,7 +89,11 @@ def arrays_of(path: Path, *, numbers: bool = False) -> dict[str, Variable]:
             if dtype.kind in f"{NUMBERS}M":
                 read_part = _Whole(path, name, dtype)
                 arrays[name] = deferred(_dims(len(shape)), shape, dtype, read_part)
-        held = struct_arrays(path) if matlab else {} if headers else _loaded(path)
+        held: Mapping[str, NDArray[Any]] = {}
+        if matlab:
+            held = struct_arrays(path)
+        elif not headers:
+            held = _loaded(path)
         held = {n: v for n, v in held.items() if v.dtype.kind in f"{NUMBERS}M"}
         arrays |= {name: Variable(_dims(v.ndim), v) for name, v in held.items()}
     if matlab and not arrays and (error := no_numbers(path)):

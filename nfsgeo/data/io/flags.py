@@ -199,13 +199,21 @@ def _conditions(
         expected += f", of {listed}" if listed else ""
         todo = "say it by numbers or meanings, as in mask=NAME:3:4"
         raise UserError(what, expected, todo)
+    chosen = list[tuple[int, int]]()
     for word in chosen_flags:
-        if word not in meanings and not re.fullmatch(r"-?\d+", word):
-            expected = f"numbers, or one of {listed or 'the meanings, which it lacks'}"
+        number = int(word) if re.fullmatch(r"-?\d+", word) else None
+        if word in meanings:
+            fits = {meanings[word]}
+        elif bits:  # a number may be a value in several of them
+            fits = {pair for pair in pairs if pair[1] == number}
+        else:
+            fits = {(-1, number)} if number is not None else set()
+        if len(fits) != 1:
+            numbers = "" if bits else "numbers, or "
+            listed = listed or ", ".join(str(value) for _, value in pairs)
+            expected = f"{numbers}one of {listed or 'the meanings, which it lacks'}"
             raise UserError(what, expected, "change it")
-    numbers = {str(value): (mask, value) for mask, value in pairs}  # in their bits
-    known = numbers | meanings
-    chosen = [known.get(word) or (-1, int(word)) for word in chosen_flags]
+        chosen += fits
     return chosen, good, "not " * good + " or ".join(chosen_flags)
 
 

@@ -58,8 +58,9 @@ def _read(
 
     See :func:`nfsgeo.data.open` for the arguments.
     """
-    marks = [str(mark) for mark in np.ravel((columns or {}).get("missing", []))]
-    frame, answers, quantity = _arranged(path, dict(columns or {}), marks)
+    answers = dict(columns or {})
+    marks = [str(mark) for mark in np.ravel(answers.pop("missing", []))]
+    frame, answers, quantity = _arranged(path, answers, marks)
     units = frame.attrs.get("units") or {}
     called = field_names([*frame])
     station, answers = str(answers.pop(STATION, "")), _columns_of(path, answers, called)
@@ -178,7 +179,6 @@ def _arranged(
     """A table with a row for each point, time step and sample, what its columns are as
     users say, and the number of the quantity of each row if it has rows for several.
     """
-    answers.pop("missing", None)  # as the marks
     quantity, kind = str(answers.pop("quantity", "")), None
     frame = wide.with_rows_for_times(path, frame_of(path, missing=marks), answers)
     frame = layouts.with_zone(path, layouts.joined(path, frame, answers), answers)

@@ -32,6 +32,13 @@ FLAGS = np.where(np.random.default_rng(2).random((48, 6)) < 0.1, 4, 1).astype("i
 MEANT = {"flag_meanings": "good probably_good probably_bad bad missing"}
 
 
+MASKS = {
+    "flag_masks": np.array([1, 1, 4, 4], "i1"),
+    "flag_values": np.array([0, 1, 0, 4], "i1"),
+    "flag_meanings": "night day clear cloud",
+}
+
+
 VALUES = {**MEANT, "flag_values": np.array([1, 2, 3, 4, 9], "i1")}
 
 
@@ -94,6 +101,9 @@ def test_flags_are_left_out_and_mask(flags, about, mask, kind, tmp_path, caplog)
         ({}, "TEMP_QC", "to be told which flags"),
         (VALUES, "TEMP_QC:worst", "1 good, 2 probably_good"),
         (VALUES, "PRES_QC", "no column 'PRES_QC'"),
+        (MASKS, "TEMP_QC:0", "one of 0 night, 1 day, 0 clear, 4 cloud"),
+        (MASKS, "TEMP_QC:5", "one of 0 night, 1 day, 0 clear, 4 cloud"),
+        ({"flag_masks": np.array([1, 4], "i1")}, "TEMP_QC:5", "one of 1, 4"),
     ],
 )
 def test_masks_that_do_not_tell_what_is_bad(about, mask, words, one_line):
